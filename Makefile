@@ -1,0 +1,42 @@
+# Every target does its own set-up in .venv; nothing has to be installed by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST_WORKERS ?= 2
+
+.PHONY: demo test test-slow lint bench clean help
+
+help:
+	@echo "make demo       decide the paper's transport case, with live progress"
+	@echo "make test       lint, types and the whole test suite"
+	@echo "make bench      the benchmarks: ratios measured in one run"
+	@echo "make lint       ruff and strict mypy"
+	@echo "make test-slow  the long statistical studies"
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("surepick needs Python 3.11 to 3.13, got %d.%d; set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/surepick demo
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -n $(PYTEST_WORKERS)
+
+test-slow: $(READY)
+	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
+
+bench: $(READY)
+	$(BIN)/python benchmarks/rounds.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

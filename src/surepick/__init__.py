@@ -1,0 +1,71 @@
+"""surepick: find the best plan with the fewest measurements, and know that it is best."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from surepick._version import __version__
+
+if TYPE_CHECKING:
+    from surepick import policies as policies
+    from surepick import problems as problems
+    from surepick.errors import SurepickError as SurepickError
+    from surepick.limits import Limit as Limit
+    from surepick.limits import limit as limit
+    from surepick.policies import CombGapE as CombGapE
+    from surepick.policies import Uniform as Uniform
+    from surepick.policy import Measure as Measure
+    from surepick.policy import Policy as Policy
+    from surepick.policy import Run as Run
+    from surepick.policy import Standing as Standing
+    from surepick.policy import Stop as Stop
+    from surepick.problem import Problem as Problem
+    from surepick.simulation import Bernoulli as Bernoulli
+    from surepick.simulation import Gaussian as Gaussian
+    from surepick.simulation import Outcome as Outcome
+    from surepick.simulation import Replay as Replay
+    from surepick.simulation import Status as Status
+    from surepick.simulation import UniformNoise as UniformNoise
+    from surepick.simulation import simulate as simulate
+
+# Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
+_HOME = {
+    "Bernoulli": "simulation",
+    "CombGapE": "policies",
+    "Gaussian": "simulation",
+    "Limit": "limits",
+    "Measure": "policy",
+    "Outcome": "simulation",
+    "Policy": "policy",
+    "Problem": "problem",
+    "Replay": "simulation",
+    "Run": "policy",
+    "Standing": "policy",
+    "Status": "simulation",
+    "Stop": "policy",
+    "SurepickError": "errors",
+    "Uniform": "policies",
+    "UniformNoise": "simulation",
+    "limit": "limits",
+    "policies": "",
+    "problems": "",
+    "simulate": "simulation",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'surepick' has no attribute {name!r}")
+    home = _HOME[name]
+    if not home:
+        return importlib.import_module(f"surepick.{name}")
+    value = getattr(importlib.import_module(f"surepick.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,51 @@
+"""The errors surepick raises: each says what was wrong, what was received and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SurepickError(Exception):
+    """Every error that surepick raises on purpose is one of these."""
+
+
+class ProblemError(SurepickError, ValueError):
+    """A problem cannot be built from what was given."""
+
+
+class ParameterError(SurepickError, ValueError):
+    """An argument of a policy, environment or function is outside what it allows."""
+
+
+class FileError(SurepickError, ValueError):
+    """A file could not be read or does not say what it should."""
+
+
+class MissingExtraError(SurepickError, ImportError):
+    """A feature needs an optional dependency that is not installed."""
+
+
+def missing_extra(package: str, extra: str) -> MissingExtraError:
+    """The error for an optional package that is not there.
+
+    >>> print(missing_extra("ot", "problems"))
+    this needs the package 'ot', which is not installed; run: pip install 'surepick[problems]'
+    """
+    return MissingExtraError(
+        f"this needs the package {package!r}, which is not installed; run: pip install 'surepick[{extra}]'"
+    )
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: the closest one, or the known ones.
+
+    >>> suggestion("bostn", ["boston", "albany"])
+    "did you mean 'boston'?"
+    """
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    shown = ", ".join(repr(n) for n in names[:8])
+    return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,1 @@
+"""Every policy, by its stable name."""

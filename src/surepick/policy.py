@@ -1,0 +1,120 @@
+"""What a policy is: a value that starts runs; a run says what to measure next, or stops with a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from surepick.errors import ParameterError, ProblemError
+from surepick.problem import FloatArray, IntArray, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A request: measure each arm this many times; order and parallelism within it do not matter."""
+
+    counts: IntArray  # (n_arms,)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The policy has seen enough and answers with this plan."""
+
+    plan: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands, for people to look at; nothing is decided by it.
+
+    `gap` is the estimated lead over the rival and `radius` its uncertainty in the policy's own terms.
+    `risk` is a proved bound on the probability that declaring the lead now would be wrong, where the policy
+    has one at every moment; otherwise None.
+    """
+
+    lead: int | None = None
+    rival: int | None = None
+    gap: float | None = None
+    radius: float | None = None
+    risk: float | None = None
+
+
+class Run(Protocol):
+    """One run of a policy on one problem: mutable, owned by the loop or session that started it.
+
+    `decide` is called once per round and its answer is recorded before it is shown; calling it again before
+    anything is absorbed gives the same decision for the same `rng`. `absorb` takes the complete answer to
+    the last request.
+    """
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """What to measure next, or the plan to stop with."""
+        ...
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in the measurements that were asked for: how many of each arm, and their sums."""
+        ...
+
+    def standing(self) -> Standing:
+        """The lead, its closest rival and how far apart they are."""
+        ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
+
+    `name` is its stable name in files and on the command line. `version` rises whenever its decisions
+    change. `randomized` says whether `decide` draws from its generator. `guarantee` is one sentence: the
+    promise and its assumption, or what is missing for one.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    randomized: ClassVar[bool]
+
+    @property
+    def delta(self) -> float:
+        """The allowed probability of a wrong answer."""
+        ...
+
+    @property
+    def guarantee(self) -> str:
+        """The promise and its assumption, or a sentence that begins with "none"."""
+        ...
+
+    def start(self, problem: Problem) -> Run:
+        """A fresh run on this problem."""
+        ...
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a delta outside (0, 1).
+
+    >>> check_delta(0.05)
+    """
+    if not 0 < delta < 1:
+        raise ParameterError(
+            f"delta is the allowed error probability, between 0 and 1, got {delta!r}; try 0.05"
+        )
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse a negative or non-finite epsilon.
+
+    >>> check_epsilon(0.0)
+    """
+    if not (epsilon >= 0 and np.isfinite(epsilon)):
+        raise ParameterError(f"epsilon is how much worse than the best is fine, 0 or more, got {epsilon!r}")
+
+
+def known_noise_scale(problem: Problem) -> FloatArray:
+    """The noise scale per arm, or a clear error when the problem does not know it."""
+    if problem.noise_scale is None:
+        raise ProblemError(
+            "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "
+            "deviation of one measurement (or half the width of its range) as noise_scale"
+        )
+    return problem.noise_scale

@@ -1,0 +1,346 @@
+"""The problem: which plans there are, what can be measured, how noisy and how dear it is."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.errors import ProblemError, suggestion
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from scipy import sparse
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Plans: TypeAlias = "FloatArray | sparse.csr_array"
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Problem:
+    """A choice between plans whose value is linear in quantities (arms) that can be measured with noise.
+
+    `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a pandas DataFrame (columns are
+    arms, index is plans) or the path of a CSV file (header: arm names; first column: plan names). The value
+    of plan k is the sum over arms of `plans[k, s] * mean_s`; the best plan has the largest value, or the
+    smallest with `minimize=True`.
+
+    `noise_scale` is the sub-Gaussian scale of one measurement (for Gaussian noise its standard deviation,
+    for measurements in an interval of width w at most w/2): one number, one per arm, or None when it is
+    unknown. `costs` is the price of one measurement of each arm.
+
+    Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
+    of arms, and of the plans that remain, is the caller's.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0, 2], [0, 1, 2]], arm_names=["road", "rail", "depot"])
+    >>> problem.n_plans, problem.n_arms, problem.relevant.tolist()
+    (2, 3, [True, True, False])
+    """
+
+    plans: Plans  # (n_plans, n_arms), read-only, as the caller gave them
+    noise_scale: FloatArray | None  # (n_arms,)
+    costs: FloatArray  # (n_arms,)
+    arm_names: tuple[str, ...]
+    plan_names: tuple[str, ...]
+    minimize: bool
+    duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
+    relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
+
+    def __init__(
+        self,
+        plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | str | Path,
+        *,
+        noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
+        costs: float | Sequence[float] | FloatArray | None = None,
+        arm_names: Sequence[str] | None = None,
+        plan_names: Sequence[str] | None = None,
+        minimize: bool = False,
+    ) -> None:
+        matrix, found_arms, found_plans = _read_plans(plans)
+        n_plans, n_arms = matrix.shape
+        arms = _names("arm", arm_names if arm_names is not None else found_arms, n_arms)
+        names = _names("plan", plan_names if plan_names is not None else found_plans, n_plans)
+        _refuse_non_finite(matrix, arms, names)
+        matrix, keep, twin_of = _merge_duplicates(matrix)
+        if len(keep) < 2:
+            raise ProblemError(
+                f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
+                "with one plan there is nothing to choose"
+            )
+        duplicates = tuple((names[k], names[first]) for k, first in twin_of)
+        relevant = _relevant_arms(matrix)
+        values: dict[str, object] = {
+            "plans": _read_only(matrix),
+            "noise_scale": None if noise_scale is None else _per_arm("noise_scale", noise_scale, arms),
+            "costs": _per_arm("costs", 1.0 if costs is None else costs, arms),
+            "arm_names": arms,
+            "plan_names": tuple(names[k] for k in keep),
+            "minimize": bool(minimize),
+            "duplicates": duplicates,
+            "relevant": _frozen(relevant),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_plans(self) -> int:
+        """The number of distinct plans."""
+        return len(self.plan_names)
+
+    @property
+    def n_arms(self) -> int:
+        """The number of quantities that can be measured."""
+        return len(self.arm_names)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the plans are kept as their non-zeros only."""
+        return not isinstance(self.plans, np.ndarray)
+
+    @property
+    def oriented(self) -> Plans:
+        """The plans with the sign that makes larger better, whatever `minimize` says."""
+        return -self.plans if self.minimize else self.plans
+
+    def values(self, means: npt.ArrayLike) -> FloatArray:
+        """The value of every plan, in the caller's sign, if the arms had these means.
+
+        >>> Problem([[1, 0], [0, 2]]).values([3.0, 1.0]).tolist()
+        [3.0, 2.0]
+        """
+        return np.asarray(self.plans @ self.as_means(means))
+
+    def best(self, means: npt.ArrayLike) -> int:
+        """The index of the best plan under these means; ties go to the lowest index.
+
+        >>> Problem([[1, 0], [0, 2]], minimize=True).best([3.0, 1.0])
+        1
+        """
+        values = self.values(means)
+        return int(np.argmin(values) if self.minimize else np.argmax(values))
+
+    def as_means(self, means: npt.ArrayLike) -> FloatArray:
+        """These means as a checked array of one finite number per arm."""
+        array = np.asarray(means, dtype=float)
+        if array.shape != (self.n_arms,):
+            raise ProblemError(
+                f"means must be one number for each of the {self.n_arms} arms, got shape {array.shape}"
+            )
+        if not np.isfinite(array).all():
+            s = int(np.flatnonzero(~np.isfinite(array))[0])
+            raise ProblemError(f"the mean of arm {s} ({self.arm_names[s]!r}) must be finite, got {array[s]}")
+        return array
+
+    def arm(self, name: str) -> int:
+        """The index of the arm with this name.
+
+        >>> Problem([[1, 0], [0, 1]], arm_names=["road", "rail"]).arm("rail")
+        1
+        """
+        return _index_of("arm", name, self.arm_names)
+
+    def plan(self, name: str) -> int:
+        """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
+        return _index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
+
+    def __repr__(self) -> str:
+        noise = "unknown" if self.noise_scale is None else _brief(self.noise_scale)
+        goal = "minimize" if self.minimize else "maximize"
+        return f"Problem({self.n_plans} plans, {self.n_arms} arms, noise_scale={noise}, {goal})"
+
+
+def _read_plans(plans: Any) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
+    """A float matrix and the arm and plan names that came with it."""
+    if isinstance(plans, str | Path):
+        return _read_csv(Path(plans))
+    if hasattr(plans, "tocsr"):
+        return _sparse_matrix(plans), None, None
+    if hasattr(plans, "columns") and hasattr(plans, "index"):
+        return _read_frame(plans)
+    try:
+        matrix = np.array(plans, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(_where_text_is(plans) or f"plans must be a table of numbers: {error}") from None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ProblemError(f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}")
+    return matrix, None, None
+
+
+def _sparse_matrix(plans: Any) -> Any:
+    from scipy import sparse
+
+    matrix = sparse.csr_array(plans, dtype=float, copy=True)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ProblemError(f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}")
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _read_frame(frame: pd.DataFrame) -> tuple[FloatArray, list[str], list[str]]:
+    arms = [str(c) for c in frame.columns]
+    names = [str(i) for i in frame.index]
+    rows = frame.to_numpy(dtype=object)
+    return _parse_cells(rows, arms, names), arms, names
+
+
+def _read_csv(path: Path) -> tuple[FloatArray, list[str], list[str]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            lines = [row for row in csv.reader(stream) if any(cell.strip() for cell in row)]
+    except OSError as error:
+        raise ProblemError(f"cannot read the plans from {str(path)!r}: {error.strerror}") from None
+    if len(lines) < 2 or len(lines[0]) < 2:
+        raise ProblemError(
+            f"{str(path)!r} needs a header of arm names and a row per plan, first cell its name"
+        )
+    arms = [cell.strip() for cell in lines[0][1:]]
+    for number, row in enumerate(lines[1:], start=2):
+        if len(row) != len(arms) + 1:
+            raise ProblemError(
+                f"row {number} of {str(path)!r} has {len(row)} cells, the header has {len(arms) + 1}; "
+                "every plan needs one number per arm"
+            )
+    names = [row[0].strip() for row in lines[1:]]
+    return _parse_cells([row[1:] for row in lines[1:]], arms, names), arms, names
+
+
+def _parse_cells(rows: Iterable[Sequence[object]], arms: Sequence[str], names: Sequence[str]) -> FloatArray:
+    matrix = np.empty((len(names), len(arms)))
+    for k, row in enumerate(rows):
+        for s, cell in enumerate(row):
+            try:
+                matrix[k, s] = float(cell)  # type: ignore[arg-type]
+            except (TypeError, ValueError):
+                raise ProblemError(
+                    f"row {names[k]!r}, column {arms[s]!r}: expected a number, got {cell!r}"
+                ) from None
+    return matrix
+
+
+def _where_text_is(plans: object) -> str | None:
+    """Say which cell of a nested list is not a number, if one is not."""
+    if not isinstance(plans, Sequence | np.ndarray):
+        return None
+    lengths = set()
+    for k, row in enumerate(plans):
+        if isinstance(row, str) or not isinstance(row, Sequence | np.ndarray):
+            return f"row {k} of plans must be a list of numbers, got {row!r}"
+        lengths.add(len(row))
+        for s, cell in enumerate(row):
+            try:
+                float(cell)
+            except (TypeError, ValueError):
+                return f"row {k}, column {s} of plans: expected a number, got {cell!r}"
+    return f"all rows of plans must have one number per arm, got rows of lengths {sorted(lengths)}"
+
+
+def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -> None:
+    data = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    if np.isfinite(data).all():
+        return
+    if isinstance(matrix, np.ndarray):
+        k, s = np.argwhere(~np.isfinite(matrix))[0]
+    else:
+        at = int(np.flatnonzero(~np.isfinite(data))[0])
+        k, s = int(np.searchsorted(matrix.indptr, at, side="right")) - 1, matrix.indices[at]
+    raise ProblemError(f"row {names[k]!r}, column {arms[s]!r}: plans must be finite, got {matrix[k, s]}")
+
+
+def _names(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"{kind} {i}" for i in range(count))
+    names = tuple(str(name) for name in given)
+    if len(names) != count:
+        raise ProblemError(
+            f"{kind}_names must have one name for each of the {count} {kind}s, got {len(names)}"
+        )
+    if len(set(names)) < count:
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ProblemError(f"{kind} names must differ, got {twice!r} more than once; rename one of them")
+    if "" in names:
+        raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one")
+    return names
+
+
+def _per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequence[str]) -> FloatArray:
+    try:
+        array = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"{what} must be one number or one per arm, got {given!r}") from None
+    if array.ndim == 0:
+        array = np.full(len(arms), float(array))
+    if array.shape != (len(arms),):
+        raise ProblemError(
+            f"{what} must be one number or one for each of the {len(arms)} arms, got shape {array.shape}"
+        )
+    bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(f"{what} of arm {s} ({arms[s]!r}) must be positive and finite, got {array[s]}")
+    array.flags.writeable = False
+    return array
+
+
+def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:
+    """The distinct rows in their order, their old indices, and (dropped, kept) pairs of old indices."""
+    first_of: dict[bytes, int] = {}
+    keep: list[int] = []
+    twins: list[tuple[int, int]] = []
+    for k, key in enumerate(_row_keys(matrix)):
+        if key in first_of:
+            twins.append((k, first_of[key]))
+        else:
+            first_of[key] = k
+            keep.append(k)
+    return (matrix[keep] if twins else matrix), keep, twins
+
+
+def _row_keys(matrix: Any) -> Iterable[bytes]:
+    if isinstance(matrix, np.ndarray):
+        matrix += 0.0  # -0.0 becomes 0.0, so that equal rows have equal bytes
+        return (row.tobytes() for row in matrix)
+    matrix.sort_indices()
+    bounds = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+    return (matrix.indices[a:b].tobytes() + b"|" + matrix.data[a:b].tobytes() for a, b in bounds)
+
+
+def _relevant_arms(matrix: Any) -> BoolArray:
+    if isinstance(matrix, np.ndarray):
+        return np.asarray((matrix != matrix[0]).any(axis=0))
+    high = np.asarray(matrix.max(axis=0).todense()).ravel()
+    low = np.asarray(matrix.min(axis=0).todense()).ravel()
+    return np.asarray(high != low)
+
+
+def _read_only(matrix: Any) -> Any:
+    if isinstance(matrix, np.ndarray):
+        return _frozen(np.ascontiguousarray(matrix))
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.flags.writeable = False
+    return matrix
+
+
+def _frozen(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+def _index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        raise ProblemError(f"there is no {kind} named {name!r}; {suggestion(name, names)}") from None
+
+
+def _brief(array: FloatArray) -> str:
+    low, high = float(array.min()), float(array.max())
+    return f"{low:g}" if low == high else f"{low:g}..{high:g}"

@@ -1,0 +1,1 @@
+"""Builders: from a person's data to a `Problem`."""
