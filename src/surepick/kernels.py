@@ -1,0 +1,551 @@
+"""The compiled loops: one round of a sequential gap policy in one pass over the plans.
+
+The state keeps, for the current lead i, each plan's estimated value and its pair spread and threshold
+against i (see `radius`). Measuring arm p changes one mean and one count, so values, spreads and thresholds
+change along one column of the plan matrix. Only a change of lead costs a pass over all of the plans.
+
+Finding the rival needs score_k = value_k + sqrt(2 spread_k threshold_k) for every plan, and the square root
+is the dearest part. With any a > 0, sqrt(q) <= (q/a + a)/2, tight when a is near sqrt(q). So a stale root a
+is kept for each plan, the cheap bound is computed for all, and the exact score only where the bound can
+still win. The argmax is exact.
+
+Sparse plans touch only their non-zeros: what a measurement of an arm of the lead does to all plans that do
+not use that arm is kept in two offsets.
+
+Rounding drift is cut by recomputing everything every `REFRESH` rounds, and before every stop. Both the
+step-by-step run and the compiled driver execute `advance`, so they take the same decisions to the last bit.
+Ties go to the lowest index.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from surepick import radius
+from surepick.compiled import compiled, compiled_fast
+from surepick.problem import FloatArray, IntArray, Problem
+
+BLOCK = 32  # plans a block; columns are padded to whole blocks
+REFRESH = 4096
+NOWHERE = -1e300  # the value of padding: never a lead, never a rival
+TINY = 1e-300  # keeps roots positive
+NO_ARM = 2**62  # beyond the last arm
+
+GAP, NAIVE, CYCLE = 0, 1, 2
+AFFINE, THRESHOLD, TABLE = 0, 1, 2
+
+# Places in `Race.integers` and `Race.floats`.
+LEAD, RIVAL, ARM, STOPPED, MEASURED, FRESH, LAM, CODE, RULE, SPARSE, SWITCH = range(11)
+OFF_SPREAD, OFF_PAIR, LEVEL, SCORE, EPSILON, LOG_DELTA, LOG_PLANS, JOINT, LAM_VALUE, LAM_WEIGHT = range(10)
+
+_inflation = compiled(radius.inflation)
+_term = compiled(radius.term)
+_level = compiled(radius.level)
+_lam_index = compiled(radius.lam_index)
+_lam_value = compiled(radius.lam_value)
+_lam_log_weight = compiled(radius.lam_log_weight)
+
+
+Vector: TypeAlias = FloatArray
+
+
+class Field(NamedTuple):
+    """What does not change in a run: the plans both ways round, noise, costs.
+
+    Dense plans fill `columns` and `rows`, sparse ones the compressed arrays; the others are empty.
+    """
+
+    columns: FloatArray  # (n_arms, n_blocks * BLOCK), zero-padded
+    rows: FloatArray  # (n_plans, n_arms)
+    column_start: IntArray
+    column_plan: IntArray
+    column_value: FloatArray
+    row_start: IntArray
+    row_arm: IntArray
+    row_value: FloatArray
+    variance: FloatArray  # (n_arms,) noise_scale squared
+    costs: FloatArray  # (n_arms,)
+    arms: IntArray  # the arms that may be measured
+    base: FloatArray  # threshold by size of support
+
+
+class Race(NamedTuple):
+    """What changes: the evidence, and the standing of every plan against the lead."""
+
+    value: FloatArray  # (width,)
+    spread: FloatArray  # (width,)
+    pair: FloatArray  # (width,) threshold without the level
+    root: FloatArray  # (width,) a stale root of twice their product
+    hits: IntArray  # (n_blocks,) plans of a block that could be rival or lead
+    counts: IntArray  # (n_arms,)
+    sums: FloatArray
+    means: FloatArray
+    weight: FloatArray  # (n_arms,) variance * inflation(count)
+    term: FloatArray
+    gain: FloatArray  # variance / (T (T+1) cost): what one more measurement takes off a pair's variance
+    lead_row: FloatArray  # (n_arms,) the lead as a dense vector
+    support: IntArray  # (width,) scratch
+    integers: IntArray
+    floats: FloatArray
+
+
+class Feed(NamedTuple):
+    """How a raw draw becomes a measurement of an arm; see `measured`."""
+
+    kind: int
+    shift: FloatArray  # (n_arms,)
+    stretch: FloatArray  # (n_arms,)
+    table: FloatArray
+    table_start: IntArray  # (n_arms + 1,)
+
+
+def make_field(problem: Problem, variance: FloatArray, arms: IntArray, base: FloatArray) -> Field:
+    """The plans in the layouts the loops read."""
+    plans = problem.oriented
+    no_floats, no_ints = np.zeros(0), np.zeros(0, dtype=np.int64)
+    if isinstance(plans, np.ndarray):
+        width = -(-problem.n_plans // BLOCK) * BLOCK
+        columns = np.zeros((problem.n_arms, width))
+        columns[:, : problem.n_plans] = plans.T
+        layout = (
+            columns,
+            np.ascontiguousarray(plans),
+            no_ints,
+            no_ints,
+            no_floats,
+            no_ints,
+            no_ints,
+            no_floats,
+        )
+    else:
+        by_arm, by_plan = plans.tocsc(), plans.tocsr()
+        by_arm.sort_indices()
+        by_plan.sort_indices()
+        empty = np.zeros((0, 0))
+        layout = (
+            empty,
+            empty,
+            by_arm.indptr.astype(np.int64),
+            by_arm.indices.astype(np.int64),
+            by_arm.data,
+            by_plan.indptr.astype(np.int64),
+            by_plan.indices.astype(np.int64),
+            by_plan.data,
+        )
+    return Field(*layout, variance, problem.costs.copy(), arms, base)
+
+
+def make_race(problem: Problem, *, code: int, rule: int, delta: float, epsilon: float) -> Race:
+    """A race in which nothing has been measured yet."""
+    n_blocks = -(-problem.n_plans // BLOCK)
+    width, n_arms = n_blocks * BLOCK, problem.n_arms
+    value = np.full(width, NOWHERE)
+    integers = np.zeros(11, dtype=np.int64)
+    integers[[LEAD, RIVAL, ARM]] = -1
+    integers[[CODE, RULE, SPARSE]] = code, rule, problem.is_sparse
+    floats = np.zeros(10)
+    log_plans = math.log(problem.n_plans if code == radius.PUBLISHED else problem.n_plans - 1)
+    floats[[EPSILON, LOG_DELTA, LOG_PLANS]] = epsilon, math.log(delta), log_plans
+    whole = (np.zeros(n, dtype=np.int64) for n in (n_blocks, n_arms, width))
+    hits, counts, support = whole
+    per_arm = (np.zeros(n_arms) for _ in range(6))
+    sums, means, weight, term, gain, lead_row = per_arm
+    return Race(
+        value=value,
+        spread=np.zeros(width),
+        pair=np.zeros(width),
+        root=np.zeros(width),
+        hits=hits,
+        counts=counts,
+        sums=sums,
+        means=means,
+        weight=weight,
+        term=term,
+        gain=gain,
+        lead_row=lead_row,
+        support=support,
+        integers=integers,
+        floats=floats,
+    )
+
+
+@compiled
+def settle(field: Field, race: Race, n_plans: int) -> None:
+    """Compute everything from the counts and sums, and decide."""
+    _refresh(field, race, n_plans)
+    _decide(field, race, n_plans)
+
+
+@compiled
+def advance(field: Field, race: Race, feed: Feed, draws: FloatArray, n_plans: int) -> int:
+    """Measure the arm decided on and decide again, once per draw or until the stop; how often."""
+    for used in range(len(draws)):
+        if race.integers[STOPPED]:
+            return used
+        arm = race.integers[ARM]
+        _absorb(field, race, arm, measured(feed, arm, draws[used]))
+        _decide(field, race, n_plans)
+    return len(draws)
+
+
+@compiled
+def measured(feed: Feed, arm: int, draw: float) -> float:
+    """The measurement of this arm that the raw draw stands for."""
+    if feed.kind == AFFINE:
+        return feed.shift[arm] + feed.stretch[arm] * draw
+    if feed.kind == THRESHOLD:
+        return 1.0 if draw < feed.shift[arm] else 0.0
+    start = feed.table_start[arm]
+    return feed.table[start + int(draw * (feed.table_start[arm + 1] - start))]
+
+
+@compiled
+def sum_measured(feed: Feed, arm: int, draws: FloatArray) -> float:
+    """The sum of the measurements of this arm that the raw draws stand for."""
+    total = 0.0
+    for draw in draws:
+        total += measured(feed, arm, draw)
+    return total
+
+
+@compiled
+def _absorb(field: Field, race: Race, arm: int, x: float) -> None:
+    race.counts[arm] += 1
+    race.sums[arm] += x
+    race.integers[MEASURED] += 1
+    race.integers[FRESH] += 1
+    old_mean, old_weight, old_term = race.means[arm], race.weight[arm], race.term[arm]
+    _arm_changed(field, race, arm)
+    d_mean = race.means[arm] - old_mean
+    d_weight = race.weight[arm] - old_weight
+    d_term = race.term[arm] - old_term
+    race.floats[JOINT] += d_term
+    if race.integers[SPARSE]:
+        _touch_sparse(field, race, arm, d_mean, d_weight, d_term)
+    elif race.integers[CODE] == 0 or race.integers[CODE] == 2:
+        _touch(field.columns[arm], race.value, race.spread, race.lead_row[arm], d_mean, d_weight)
+    else:
+        _touch(field.columns[arm], race.value, race.spread, race.lead_row[arm], d_mean, d_weight)
+        _touch_pair(field.columns[arm], race.pair, race.lead_row[arm], d_term)
+
+
+@compiled
+def _arm_changed(field: Field, race: Race, arm: int) -> None:
+    """Bring what is kept per arm in line with its count and sum."""
+    count = float(race.counts[arm])
+    code, lam = race.integers[CODE], race.floats[LAM_VALUE]
+    race.means[arm] = race.sums[arm] / count
+    race.weight[arm] = field.variance[arm] * _inflation(code, count, lam)
+    race.term[arm] = _term(code, count, lam)
+    race.gain[arm] = field.variance[arm] / (count * (count + 1.0) * field.costs[arm])
+
+
+@compiled_fast
+def _touch(
+    column: Vector, value: Vector, spread: Vector, lead: float, d_mean: float, d_weight: float
+) -> None:
+    for k in range(len(column)):
+        c = column[k]
+        value[k] += c * d_mean
+        spread[k] += (c - lead) * (c - lead) * d_weight
+
+
+@compiled_fast
+def _touch_pair(column: Vector, pair: Vector, lead: float, d_term: float) -> None:
+    for k in range(len(column)):
+        pair[k] += d_term if column[k] != lead else 0.0
+
+
+@compiled
+def _touch_sparse(field: Field, race: Race, arm: int, d_mean: float, d_weight: float, d_term: float) -> None:
+    lead = race.lead_row[arm]
+    paired = race.integers[CODE] == 1 or race.integers[CODE] == 3
+    race.floats[OFF_SPREAD] += lead * lead * d_weight
+    if paired and lead != 0.0:
+        race.floats[OFF_PAIR] += d_term
+    for at in range(field.column_start[arm], field.column_start[arm + 1]):
+        k, c = field.column_plan[at], field.column_value[at]
+        race.value[k] += c * d_mean
+        race.spread[k] += ((c - lead) * (c - lead) - lead * lead) * d_weight
+        if paired:
+            race.pair[k] += d_term * (int(c != lead) - int(lead != 0.0))
+
+
+@compiled
+def _refresh(field: Field, race: Race, n_plans: int) -> None:
+    """Recompute values, lead, spreads and thresholds from the counts and sums."""
+    _choose_lam(field, race)
+    for arm in field.arms:
+        _arm_changed(field, race, arm)
+    race.floats[JOINT] = race.term.sum()
+    race.integers[FRESH] = 0
+    if race.integers[SPARSE]:
+        for k in range(n_plans):
+            race.value[k] = 0.0
+            for at in range(field.row_start[k], field.row_start[k + 1]):
+                race.value[k] += field.row_value[at] * race.means[field.row_arm[at]]
+    else:
+        race.value[:n_plans] = 0.0
+        for arm in field.arms:
+            _add_scaled(field.columns[arm], race.value, race.means[arm], n_plans)
+    race.integers[LEAD] = np.argmax(race.value[:n_plans])
+    _relead(field, race, n_plans)
+
+
+@compiled_fast
+def _add_scaled(column: Vector, out: Vector, factor: float, n: int) -> None:
+    for k in range(n):
+        out[k] += column[k] * factor
+
+
+@compiled
+def _choose_lam(field: Field, race: Race) -> None:
+    """Pick the mixture's lam for the counts so far, and when to look again."""
+    index = _lam_index(race.integers[MEASURED] / len(field.arms))
+    race.integers[LAM] = index
+    race.floats[LAM_VALUE] = _lam_value(index)
+    race.floats[LAM_WEIGHT] = _lam_log_weight(index)
+    # round() in lam_index changes half-way between two powers of 4
+    race.integers[SWITCH] = int(8.0 * len(field.arms) * 4.0 ** (index + 0.5)) + 1
+
+
+@compiled
+def _relead(field: Field, race: Race, n_plans: int) -> None:
+    """Compute spreads and thresholds against the current lead, and fresh roots."""
+    lead = race.integers[LEAD]
+    race.floats[OFF_SPREAD] = 0.0
+    race.floats[OFF_PAIR] = 0.0
+    race.lead_row[:] = 0.0
+    if race.integers[SPARSE]:
+        for at in range(field.row_start[lead], field.row_start[lead + 1]):
+            race.lead_row[field.row_arm[at]] = field.row_value[at]
+        _relead_sparse(field, race, n_plans)
+    else:
+        for arm in range(len(race.lead_row)):
+            race.lead_row[arm] = field.rows[lead, arm]
+        _relead_dense(field, race)
+    _set_level(race)
+    _fresh_roots(race.spread, race.pair, race.floats[LEVEL], race.root, n_plans)
+
+
+@compiled
+def _relead_dense(field: Field, race: Race) -> None:
+    paired = race.integers[CODE] == 1 or race.integers[CODE] == 3
+    race.spread[:] = 0.0
+    race.pair[:] = 0.0
+    race.support[:] = 0
+    for arm in field.arms:
+        _add_squares(field.columns[arm], race.spread, race.lead_row[arm], race.weight[arm])
+        if paired:
+            _touch_pair(field.columns[arm], race.pair, race.lead_row[arm], race.term[arm])
+            _count_support(field.columns[arm], race.support, race.lead_row[arm])
+    if paired:
+        for k in range(len(race.pair)):
+            race.pair[k] += field.base[race.support[k]]
+
+
+@compiled_fast
+def _add_squares(column: Vector, spread: Vector, lead: float, weight: float) -> None:
+    for k in range(len(column)):
+        spread[k] += (column[k] - lead) * (column[k] - lead) * weight
+
+
+@compiled
+def _count_support(column: Vector, support: IntArray, lead: float) -> None:
+    for k in range(len(column)):
+        support[k] += column[k] != lead
+
+
+@compiled
+def _relead_sparse(field: Field, race: Race, n_plans: int) -> None:
+    paired = race.integers[CODE] == 1 or race.integers[CODE] == 3
+    lead = race.integers[LEAD]
+    own_spread, own_pair, own_support = 0.0, 0.0, 0
+    for at in range(field.row_start[lead], field.row_start[lead + 1]):
+        arm, c = field.row_arm[at], field.row_value[at]
+        own_spread += c * c * race.weight[arm]
+        own_pair += race.term[arm]
+        own_support += 1
+    for k in range(n_plans):
+        spread, pair, support = own_spread, own_pair, own_support
+        for at in range(field.row_start[k], field.row_start[k + 1]):
+            arm, c = field.row_arm[at], field.row_value[at]
+            mine = race.lead_row[arm]
+            spread += ((c - mine) * (c - mine) - mine * mine) * race.weight[arm]
+            change = int(c != mine) - int(mine != 0.0)
+            pair += change * race.term[arm]
+            support += change
+        race.spread[k] = spread
+        race.pair[k] = pair + field.base[support] if paired else 0.0
+
+
+@compiled_fast
+def _fresh_roots(spread: Vector, pair: Vector, level: float, root: Vector, n_plans: int) -> None:
+    for k in range(n_plans):
+        root[k] = math.sqrt(max(2.0 * spread[k] * (pair[k] + level), TINY))
+
+
+@compiled
+def _set_level(race: Race) -> None:
+    code = race.integers[CODE]
+    floats = race.floats
+    value = _level(
+        code, float(race.integers[MEASURED]), floats[LOG_DELTA], floats[LOG_PLANS], floats[LAM_WEIGHT]
+    )
+    race.floats[LEVEL] = value + race.floats[JOINT] if code == 2 else value
+
+
+@compiled
+def _decide(field: Field, race: Race, n_plans: int) -> None:
+    """Set lead, rival and the next arm, or the stop."""
+    code = race.integers[CODE]
+    mixture = code == 1 or code == 2
+    if race.integers[FRESH] >= REFRESH or (mixture and race.integers[MEASURED] >= race.integers[SWITCH]):
+        _refresh(field, race, n_plans)
+    _set_level(race)
+    if _find_rival(race):
+        _relead(field, race, n_plans)
+        _find_rival(race)
+    if _beaten(race):  # stop only on numbers computed from scratch
+        _refresh(field, race, n_plans)
+        _find_rival(race)
+        race.integers[STOPPED] = _beaten(race)
+    _choose_arm(field, race)
+
+
+@compiled
+def _beaten(race: Race) -> bool:
+    """Whether even the rival cannot be better than the lead by more than epsilon."""
+    return race.floats[SCORE] - race.value[race.integers[LEAD]] <= race.floats[EPSILON]
+
+
+@compiled
+def _find_rival(race: Race) -> bool:
+    """Find the plan other than the lead with the largest score; True if instead a new lead was found."""
+    lead, rival = race.integers[LEAD], race.integers[RIVAL]
+    if rival < 0 or rival == lead:
+        rival = 1 if lead == 0 else 0
+    best = _score(race, rival)
+    # A bound computed in floating point may fall short of the true one by a few units in the last place.
+    margin = 1e-12 * (abs(best) + abs(race.value[lead]))
+    off_spread, off_pair = race.floats[OFF_SPREAD], race.floats[OFF_PAIR] + race.floats[LEVEL]
+    top = race.value[lead]
+    _count_hits(
+        race.value, race.spread, race.pair, race.root, best - margin, top, off_spread, off_pair, race.hits
+    )
+    new_lead, known = lead, rival  # both always hit
+    for block in range(len(race.hits)):
+        if race.hits[block] <= int(lead // BLOCK == block) + int(known // BLOCK == block):
+            continue
+        for k in range(block * BLOCK, block * BLOCK + BLOCK):
+            v, root = race.value[k], race.root[k]
+            if v > top or (v == top and k < new_lead):
+                top, new_lead = v, k
+            product = (race.spread[k] + off_spread) * (race.pair[k] + off_pair)
+            if k == lead or root * (v - best + margin + 0.5 * root) + product < 0.0:
+                continue
+            score = _score(race, k)
+            if score > best or (score == best and k < rival):
+                best, rival = score, k
+    race.integers[LEAD] = new_lead
+    race.integers[RIVAL] = rival
+    race.floats[SCORE] = best
+    return new_lead != lead
+
+
+@compiled_fast
+def _count_hits(
+    value: Vector,
+    spread: Vector,
+    pair: Vector,
+    root: Vector,
+    floor: float,
+    top: float,
+    off_spread: float,
+    off_pair: float,
+    hits: IntArray,
+) -> None:
+    """How many plans of each block could be the rival (bound >= floor) or the lead (value >= top).
+
+    With q = 2 spread threshold, value + (q/a + a)/2 >= floor is a (value - floor + a/2) + q/2 >= 0.
+    """
+    for block in range(len(hits)):
+        lo, hi = block * BLOCK, block * BLOCK + BLOCK
+        # Slices indexed from zero: only such loops are vectorised.
+        v, s, p, a = value[lo:hi], spread[lo:hi], pair[lo:hi], root[lo:hi]
+        count = 0
+        for k in range(BLOCK):
+            count += a[k] * (v[k] - floor + 0.5 * a[k]) + (s[k] + off_spread) * (p[k] + off_pair) >= 0.0
+            count += v[k] >= top
+        hits[block] = count
+
+
+@compiled
+def _score(race: Race, k: int) -> float:
+    """The exact score of plan k; its root is kept for the bounds to come."""
+    spread = race.spread[k] + race.floats[OFF_SPREAD]
+    threshold = race.pair[k] + race.floats[OFF_PAIR] + race.floats[LEVEL]
+    race.root[k] = math.sqrt(max(2.0 * spread * threshold, TINY))
+    return race.value[k] + race.root[k]
+
+
+@compiled
+def _choose_arm(field: Field, race: Race) -> None:
+    rule = race.integers[RULE]
+    if rule == CYCLE:
+        race.integers[ARM] = field.arms[race.integers[MEASURED] % len(field.arms)]
+    elif race.integers[SPARSE]:
+        race.integers[ARM] = _arm_sparse(field, race)
+    elif rule == GAP:
+        race.integers[ARM] = _arm_by_gap(race.lead_row, field.rows, race.integers[RIVAL], race.gain)
+    else:
+        race.integers[ARM] = _arm_naive(race.lead_row, field.rows, race.integers[RIVAL], race.counts)
+
+
+@compiled
+def _arm_by_gap(lead: Vector, rows: FloatArray, rival: int, gain: Vector) -> int:
+    """argmax (lead_s - rival_s)^2 gain_s, the arm that shrinks the pair's variance most."""
+    best, arm = -1.0, 0
+    for s in range(len(lead)):
+        y = lead[s] - rows[rival, s]
+        merit = y * y * gain[s]
+        if merit > best:
+            best, arm = merit, s
+    return arm
+
+
+@compiled
+def _arm_naive(lead: Vector, rows: FloatArray, rival: int, counts: IntArray) -> int:
+    """The least measured arm on which lead and rival differ."""
+    arm = -1
+    for s in range(len(lead)):
+        if lead[s] != rows[rival, s] and (arm < 0 or counts[s] < counts[arm]):
+            arm = s
+    return arm
+
+
+@compiled
+def _arm_sparse(field: Field, race: Race) -> int:
+    """Either rule, over the arms that lead or rival use, in the order of arms."""
+    i, j = race.integers[LEAD], race.integers[RIVAL]
+    a, a_end = field.row_start[i], field.row_start[i + 1]
+    b, b_end = field.row_start[j], field.row_start[j + 1]
+    naive = race.integers[RULE] == NAIVE
+    best, arm = -np.inf, -1
+    while a < a_end or b < b_end:
+        left = field.row_arm[a] if a < a_end else NO_ARM
+        right = field.row_arm[b] if b < b_end else NO_ARM
+        s, y = min(left, right), 0.0
+        if left == s:
+            y += field.row_value[a]
+            a += 1
+        if right == s:
+            y -= field.row_value[b]
+            b += 1
+        merit = -float(race.counts[s]) if naive else y * y * race.gain[s]
+        if y != 0.0 and merit > best:
+            best, arm = merit, s
+    return arm

@@ -1,0 +1,124 @@
+"""The run that all sequential gap policies share: the compiled race, one measurement at a time or many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surepick import radius as radii
+from surepick.errors import ParameterError
+from surepick.evidence import Evidence
+from surepick.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.problem import FloatArray, IntArray, Problem
+
+if TYPE_CHECKING:
+    from surepick.kernels import Feed
+
+ARM_RULES = {"gap": 0, "naive": 1, "cycle": 2}  # as in kernels: GAP, NAIVE, CYCLE
+
+
+@dataclass(frozen=True)
+class GapRule:
+    """What tells one gap policy from another: when to stop, and which arm to measure."""
+
+    delta: float
+    epsilon: float
+    radius: radii.Radius
+    arm_rule: str
+    every_arm_first: bool  # also the arms on which all plans agree, as the paper does
+
+
+class GapRun:
+    """A run of a gap policy: each arm once, then lead, rival and arm by `kernels`.
+
+    The state is mutable and belongs to whoever started the run. `drive` is the compiled twin of
+    decide-measure-absorb; both end in the same machine code and take the same decisions.
+    """
+
+    def __init__(self, problem: Problem, rule: GapRule) -> None:
+        from surepick import kernels
+
+        self._kernels = kernels
+        self._problem = problem
+        self._rule = rule
+        scale = known_noise_scale(problem)
+        every = np.ones(problem.n_arms, dtype=bool) if rule.every_arm_first else problem.relevant
+        arms = np.flatnonzero(every).astype(np.int64)
+        base = radii.support_base(rule.radius, problem.n_plans, _largest_support(problem), rule.delta)
+        self._field = kernels.make_field(problem, scale**2, arms, base)
+        self._race = kernels.make_race(
+            problem,
+            code=rule.radius.code,
+            rule=ARM_RULES[rule.arm_rule],
+            delta=rule.delta,
+            epsilon=rule.epsilon,
+        )
+        zeros, ones, none = np.zeros(problem.n_arms), np.ones(problem.n_arms), np.zeros(0)
+        self._as_is = kernels.Feed(kernels.AFFINE, zeros, ones, none, np.zeros(1, dtype=np.int64))
+
+    @property
+    def started(self) -> bool:
+        """Whether the first measurement of every arm is in."""
+        return bool(self._race.integers[self._kernels.MEASURED])
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        return Evidence(self._race.counts.copy(), self._race.sums.copy())
+
+    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
+        """Every arm once at first; then the one arm that the compiled loop chose, or the stop."""
+        integers, kernels = self._race.integers, self._kernels
+        if integers[kernels.STOPPED]:
+            return Stop(int(integers[kernels.LEAD]))
+        counts = np.zeros(self._problem.n_arms, dtype=np.int64)
+        counts[integers[kernels.ARM] if self.started else self._field.arms] = 1
+        return Measure(counts)
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements; one measurement costs one pass over the plans."""
+        arm = self._race.integers[self._kernels.ARM]
+        if self.started and counts[arm] == 1 and counts.sum() == 1:
+            self.drive(self._as_is, np.array([sums[arm]], dtype=float))
+            return
+        self._race.counts[:] += counts
+        self._race.sums[:] += sums
+        if not self._race.counts[self._field.arms].all():
+            raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
+        self._race.integers[self._kernels.MEASURED] += int(counts.sum())
+        self._kernels.settle(self._field, self._race, self._problem.n_plans)
+
+    def drive(self, feed: Feed, draws: FloatArray) -> int:
+        """Measure and decide in compiled code, one draw a round; how many draws were used."""
+        return int(self._kernels.advance(self._field, self._race, feed, draws, self._problem.n_plans))
+
+    def standing(self) -> Standing:
+        """The lead, the rival, the estimated gap and its radius; for the mixture radii also the risk."""
+        race, kernels = self._race, self._kernels
+        if not self.started:
+            return Standing()
+        lead, rival = int(race.integers[kernels.LEAD]), int(race.integers[kernels.RIVAL])
+        gap = float(race.value[lead] - race.value[rival])
+        radius = float(race.floats[kernels.SCORE] - race.value[rival])
+        return Standing(lead, rival, gap, radius, self._risk(lead))
+
+    def _risk(self, lead: int) -> float | None:
+        """The smallest delta at which the rule would stop now: valid at any time, for the mixture radii."""
+        if self._rule.radius.code not in (radii.NORMAL_MIXTURE, radii.NORMAL_MIXTURE_JOINT):
+            return None
+        race, kernels, n_plans = self._race, self._kernels, self._problem.n_plans
+        spread = race.spread[:n_plans] + race.floats[kernels.OFF_SPREAD]
+        threshold = race.pair[:n_plans] + race.floats[kernels.OFF_PAIR] + race.floats[kernels.LEVEL]
+        gap = np.maximum(race.value[lead] - race.value[:n_plans] + self._rule.epsilon, 0.0)
+        others = np.arange(n_plans) != lead
+        excess = threshold[others] - gap[others] ** 2 / (2.0 * spread[others])
+        return float(min(1.0, self._rule.delta * np.exp(excess.max())))
+
+
+def _largest_support(problem: Problem) -> int:
+    """An upper bound on how many arms two plans can differ in."""
+    if isinstance(problem.plans, np.ndarray):
+        return problem.n_arms
+    return min(problem.n_arms, 2 * int(np.diff(problem.plans.indptr).max()))

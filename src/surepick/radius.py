@@ -1,0 +1,171 @@
+"""Every confidence radius, tied to its equation and to the status of its proof.
+
+A radius has one form for all choices, so that one compiled loop serves them all. For a pair with difference
+y and support supp(y), with T_s measurements of arm s of noise scale R_s,
+
+    radius(y)^2 = 2 * sum_s y_s^2 R_s^2 inflation(T_s) * threshold(y)
+    threshold(y) = level + base(|supp y|) + sum_{s in supp y} term(T_s)
+
+| name                 | inflation     | term               | base     | level                               |
+|----------------------|---------------|--------------------|----------|-------------------------------------|
+| published            | 1/T           | 0                  | 0        | 1/4 log(2 K^2 t^2 / delta)          |
+| normal-mixture       | (T + lam)/T^2 | 1/2 log(1 + T/lam) | 0        | log((K-1)/(p delta))                |
+| normal-mixture-joint | (T + lam)/T^2 | 0                  | 0        | log(1/(p delta)) + sum of the terms |
+| kaufmann-koolen      | 1/T           | 2 log(4 + log T)   | m C(x/m) | 0                                   |
+
+*published*: eq. (1) of Nakamura & Sugiyama. Its proof has three holes (docs/guarantees.md): it is for
+reproducing the paper and promises nothing.
+
+*normal-mixture*: for each arm, exp(theta S - R^2 theta^2 T/2) is a supermartingale for every theta when the
+noise is R-sub-Gaussian; mixing theta over N(0, 1/(R^2 lam)) and multiplying over the arms of supp(y) gives
+one started at 1, whatever rule chooses the arms. Ville and Cauchy-Schwarz give the radius for one pair; a
+wrong stop needs it to fail for one of the K-1 pairs that contain the best plan. *joint* multiplies over all
+relevant arms and needs no union. lam runs over the fixed grid 4^i with weights p_i = 1/((i+1)(i+2)), which
+sum to 1: all of the grid holds at once, so each round may use whichever lam it likes.
+
+*kaufmann-koolen*: Kaufmann & Koolen (2021), Mixture Martingales Revisited, for Gaussian noise, with
+x = log((K-1)/delta) for the same union over pairs.
+
+The scalar functions here are plain Python; `kernels` compiles these very functions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from surepick.errors import ParameterError, suggestion
+from surepick.problem import FloatArray
+
+PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN = 0, 1, 2, 3
+
+# The mixture is tightest for a pair whose arms have about this many times lam measurements.
+COUNTS_PER_LAM = 8.0
+
+
+@dataclass(frozen=True)
+class Radius:
+    """One way to bound how far an estimated gap can be from the true one."""
+
+    name: str
+    code: int
+    sound: bool
+    assumption: str
+
+
+RADII = {
+    radius.name: radius
+    for radius in (
+        Radius("published", PUBLISHED, False, "its proof has holes; measured error rates exceed delta"),
+        Radius("normal-mixture", NORMAL_MIXTURE, True, "independent sub-Gaussian noise of the given scale"),
+        Radius(
+            "normal-mixture-joint",
+            NORMAL_MIXTURE_JOINT,
+            True,
+            "independent sub-Gaussian noise of the given scale",
+        ),
+        Radius("kaufmann-koolen", KAUFMANN_KOOLEN, True, "independent Gaussian noise of the given scale"),
+    )
+}
+
+
+def radius_named(name: str) -> Radius:
+    """The radius with this name.
+
+    >>> radius_named("normal-mixture").sound
+    True
+    """
+    if name not in RADII:
+        raise ParameterError(f"there is no radius named {name!r}; {suggestion(name, RADII)}")
+    return RADII[name]
+
+
+def inflation(code: int, count: float, lam: float) -> float:
+    """The factor of y_s^2 R_s^2 in a pair's spread after `count` measurements of the arm."""
+    if code == 1 or code == 2:
+        return (count + lam) / (count * count)
+    return 1.0 / count
+
+
+def term(code: int, count: float, lam: float) -> float:
+    """What one arm of the support adds to a pair's threshold (for `joint`: to everybody's)."""
+    if code == 1 or code == 2:
+        return 0.5 * math.log1p(count / lam)
+    if code == 3:
+        return 2.0 * math.log(4.0 + math.log(count))
+    return 0.0
+
+
+def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_weight: float) -> float:
+    """The part of the threshold that is the same for all pairs (for `joint`, without the arms' terms).
+
+    `log_plans` is log K for `published` and log(K-1) otherwise; `log_weight` is log p of the lam in use. The
+    paper's round number t is one more than the measurements so far.
+    """
+    if code == 0:
+        return 0.25 * (math.log(2.0) + 2.0 * log_plans + 2.0 * math.log(n_measured + 1.0) - log_delta)
+    if code == 1:
+        return log_plans - log_weight - log_delta
+    if code == 2:
+        return -log_weight - log_delta
+    return 0.0
+
+
+def lam_index(mean_count: float) -> int:
+    """Which lam of the grid suits arms with this many measurements on average."""
+    if mean_count <= COUNTS_PER_LAM:
+        return 0
+    return round(math.log(mean_count / COUNTS_PER_LAM) / math.log(4.0))
+
+
+def lam_value(index: int) -> float:
+    """The lam with this index."""
+    return 4.0**index
+
+
+def lam_log_weight(index: int) -> float:
+    """The logarithm of that lam's share of delta: 1/((i+1)(i+2)), which sums to one over the grid."""
+    return -math.log((index + 1.0) * (index + 2.0))
+
+
+def kaufmann_koolen_c(x: float) -> float:
+    """C(x) = min over 1/2 < l <= 1 of (g(l) + x)/l, the Gaussian threshold function.
+
+    >>> round(kaufmann_koolen_c(5.0), 3)
+    6.757
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import zeta
+
+    def objective(share: float) -> float:
+        g = 2 * share - 2 * share * math.log(4 * share) + math.log(zeta(2 * share))
+        return float((g - 0.5 * math.log1p(-share) + x) / share)
+
+    found = minimize_scalar(
+        objective, bounds=(0.5 + 1e-9, 1 - 1e-12), method="bounded", options={"xatol": 1e-12}
+    )
+    return float(found.fun)
+
+
+def support_base(radius: Radius, n_plans: int, n_arms: int, delta: float) -> FloatArray:
+    """What the size of a pair's support adds to its threshold, for sizes 0 to n_arms."""
+    base = np.zeros(n_arms + 1)
+    if radius.code == KAUFMANN_KOOLEN:
+        x = math.log(max(n_plans - 1, 1) / delta)
+        base[1:] = [m * kaufmann_koolen_c(x / m) for m in range(1, n_arms + 1)]
+    return base
+
+
+def guarantee(name: str, delta: float, epsilon: float) -> str:
+    """What stopping by this radius promises, in one sentence.
+
+    >>> guarantee("published", 0.05, 0.0)
+    'none: the published radius has been seen to err more often than delta'
+    """
+    radius = radius_named(name)
+    if not radius.sound:
+        return "none: the published radius has been seen to err more often than delta"
+    goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
+    return f"{goal}, wrong with probability at most {delta:g}, given {radius.assumption}"
