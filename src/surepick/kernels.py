@@ -20,7 +20,7 @@ Ties go to the lowest index.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -103,39 +103,26 @@ class Feed(NamedTuple):
 
 
 def make_field(problem: Problem, variance: FloatArray, arms: IntArray, base: FloatArray) -> Field:
-    """The plans in the layouts the loops read."""
+    """The plans in the layouts the loops read; always fresh arrays, so that one compilation serves all."""
     plans = problem.oriented
-    no_floats, no_ints = np.zeros(0), np.zeros(0, dtype=np.int64)
     if isinstance(plans, np.ndarray):
         width = -(-problem.n_plans // BLOCK) * BLOCK
         columns = np.zeros((problem.n_arms, width))
         columns[:, : problem.n_plans] = plans.T
-        layout = (
-            columns,
-            np.ascontiguousarray(plans),
-            no_ints,
-            no_ints,
-            no_floats,
-            no_ints,
-            no_ints,
-            no_floats,
-        )
+        rows = np.array(plans, order="C")
+        nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+        by_arm = by_plan = nothing
     else:
-        by_arm, by_plan = plans.tocsc(), plans.tocsr()
-        by_arm.sort_indices()
-        by_plan.sort_indices()
-        empty = np.zeros((0, 0))
-        layout = (
-            empty,
-            empty,
-            by_arm.indptr.astype(np.int64),
-            by_arm.indices.astype(np.int64),
-            by_arm.data,
-            by_plan.indptr.astype(np.int64),
-            by_plan.indices.astype(np.int64),
-            by_plan.data,
-        )
-    return Field(*layout, variance, problem.costs.copy(), arms, base)
+        columns = rows = np.zeros((0, 0))
+        by_arm, by_plan = _compressed(plans.tocsc()), _compressed(plans.tocsr())
+    return Field(columns, rows, *by_arm, *by_plan, variance.copy(), problem.costs.copy(), arms, base)
+
+
+def _compressed(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:
+    """Where each row (or column) starts, the indices of its non-zeros in order, and their values."""
+    matrix = matrix.copy()
+    matrix.sort_indices()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(float)
 
 
 def make_race(problem: Problem, *, code: int, rule: int, delta: float, epsilon: float) -> Race:
