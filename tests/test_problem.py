@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -125,6 +125,7 @@ def test_an_arm_on_which_all_plans_agree_is_irrelevant():
     assert sp.Problem([[1, 3, 0], [1, 3, 1], [2, 3, 0]]).relevant.tolist() == [True, False, True]
 
 
+@settings(deadline=None)
 @given(SMALL_TABLES)
 def test_the_distinct_rows_remain_in_their_order(table):
     distinct = list(dict.fromkeys(tuple(row) for row in table.tolist()))
@@ -137,6 +138,7 @@ def test_the_distinct_rows_remain_in_their_order(table):
     assert problem.relevant.tolist() == [len(set(column)) > 1 for column in table.T.tolist()]
 
 
+@settings(deadline=None)
 @given(SMALL_TABLES)
 def test_sparse_and_dense_plans_make_the_same_problem(table):
     if len(np.unique(table, axis=0)) < 2:

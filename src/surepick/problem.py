@@ -89,7 +89,7 @@ class Problem:
             "relevant": relevant,
         }
         for name, value in values.items():
-            object.__setattr__(self, name, _read_only(value))
+            object.__setattr__(self, name, read_only(value))
 
     @property
     def n_plans(self) -> int:
@@ -157,7 +157,7 @@ class Problem:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         # pickle and copy rebuild arrays as writeable ones; what was immutable stays so
-        self.__dict__.update({name: _read_only(value) for name, value in state.items()})
+        self.__dict__.update({name: read_only(value) for name, value in state.items()})
 
     def __repr__(self) -> str:
         noise = "unknown" if self.noise_scale is None else _brief(self.noise_scale)
@@ -196,7 +196,7 @@ def read_table(path: str | Path) -> Table:
             )
     names = tuple(row[0].strip() for _, row in lines[1:])
     numbers = _parse_cells([row[1:] for _, row in lines[1:]], columns, names, within=f" of {str(path)!r}")
-    return Table(numbers, names, columns)
+    return Table(read_only(numbers), names, columns)
 
 
 def _csv_lines(path: Path) -> list[tuple[int, list[str]]]:
@@ -230,6 +230,8 @@ def _read_plans(plans: Any) -> tuple[Any, Sequence[str] | None, Sequence[str] | 
         matrix = _dense_matrix(plans)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ProblemError(f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}")
+    if isinstance(matrix, np.ndarray):
+        matrix = matrix + 0.0  # a copy in which -0.0 has become 0.0, so that equal rows have equal bytes
     return matrix, arms, names
 
 
@@ -349,7 +351,6 @@ def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]
 
 def _row_keys(matrix: Any) -> Iterable[bytes]:
     if isinstance(matrix, np.ndarray):
-        matrix += 0.0  # -0.0 becomes 0.0, so that equal rows have equal bytes
         return (row.tobytes() for row in matrix)
     matrix.sort_indices()
     bounds = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
@@ -364,8 +365,12 @@ def _relevant_arms(matrix: Any) -> BoolArray:
     return np.asarray(high != low)
 
 
-def _read_only(value: Any) -> Any:
-    """The same array, dense or sparse, with writing to it refused; anything else unchanged."""
+def read_only(value: Any) -> Any:
+    """The same array, dense or sparse, with writing to it refused; anything else unchanged.
+
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
     parts = (value.data, value.indices, value.indptr) if hasattr(value, "indptr") else (value,)
     for part in parts:
         if isinstance(part, np.ndarray):

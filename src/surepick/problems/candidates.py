@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import FloatArray, IntArray, Problem, read_only
 
 Oracle: TypeAlias = Callable[[FloatArray], npt.ArrayLike]
 Progress: TypeAlias = Callable[[int, int], object]
@@ -23,7 +23,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 SAME_PLAN = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Instance:
     """A problem together with the truth that a simulation draws from."""
 
@@ -87,8 +87,8 @@ def plans_from_oracle(
             newest = draw
         if progress is not None:
             progress(draw + 1, total)
-    counts = np.array(found.counts, dtype=np.int64)
-    return Candidates(np.array(found.plans), counts, total, draws_since_new=total - 1 - newest)
+    plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
+    return Candidates(plans, counts, total, draws_since_new=total - 1 - newest)
 
 
 def problem_from(candidates: Candidates, **options: Any) -> Problem:

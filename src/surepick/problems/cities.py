@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surepick.errors import ProblemError, suggestion
-from surepick.problem import FloatArray, Table, read_table
+from surepick.problem import FloatArray, Table, read_only, read_table
 
 Distances: TypeAlias = Literal["great-circle", "freeway"]
 KNOWN: tuple[Distances, ...] = ("great-circle", "freeway")
@@ -40,7 +40,7 @@ def city_hours(distances: Distances = "great-circle") -> Table:
         raise ProblemError(f"there are no distances named {distances!r}; {suggestion(str(distances), KNOWN)}")
     with as_file(files("surepick.problems") / "data" / "freeway_miles.csv") as path:
         miles = read_table(path)
-    return Table(miles.numbers / FREEWAY_MILES_PER_HOUR, miles.row_names, miles.column_names)
+    return Table(read_only(miles.numbers / FREEWAY_MILES_PER_HOUR), miles.row_names, miles.column_names)
 
 
 def _great_circle_hours() -> Table:
@@ -50,7 +50,7 @@ def _great_circle_hours() -> Table:
     suppliers, demanders = (tuple(place["city"] for place in end) for end in ends)
     here, there = (_radians(end) for end in ends)
     km = _great_circle_km(here[:, None, :], there[None, :, :])
-    return Table(km * ROAD_PER_GREAT_CIRCLE / ROAD_KM_PER_HOUR, suppliers, demanders)
+    return Table(read_only(km * ROAD_PER_GREAT_CIRCLE / ROAD_KM_PER_HOUR), suppliers, demanders)
 
 
 def _radians(places: list[dict[str, str]]) -> FloatArray:

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from surepick.errors import FileError, ProblemError, suggestion
-from surepick.problem import FloatArray, Problem, Table, read_table
+from surepick.problem import FloatArray, Problem, Table, read_only, read_table
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.knapsacks import knapsack
 from surepick.problems.transports import transport
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loaded:
     """What a problem file says."""
 
@@ -52,13 +52,13 @@ def load(path: str | Path, *, progress: Progress | None = None) -> Loaded:
     truth = document.section("truth", keys=("means",))
     try:
         built = kind.build(document, progress)
-        means = None if truth is None else _means(truth, built)
+        means = None if truth is None else read_only(built.problem.as_means(_means(truth, built)))
     except ProblemError as error:
         raise FileError(f"{str(path)!r}: {error}") from error
     return Loaded(built.problem, means, name, document.text("title", path.stem), built.axes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Built:
     problem: Problem
     guess: FloatArray | None = None  # (n_arms,) what the candidates were drawn around
@@ -248,19 +248,21 @@ def _noise_scale(document: _Section) -> Any:
     return None if document.values.get("noise_scale") == "unknown" else document.numbers("noise_scale", 1.0)
 
 
-def _means(truth: _Section, built: _Built) -> FloatArray:
+def _means(truth: _Section, built: _Built) -> FloatArray | list[float]:
     """The true means in the order of the arms, from any of the forms a file may give them in."""
     given = truth.values["means"]
-    if given == "guess" and built.guess is not None:
-        return built.problem.as_means(built.guess)
+    if given == "guess":
+        if built.guess is None:
+            raise truth.wrong("means", "numbers, since this kind of problem has no guess")
+        return built.guess
     table = truth.attachment("means")
     if table is not None:
         given = _by_arm(table)
     if isinstance(given, dict):
-        return built.problem.as_means(_in_order(given, truth, built.problem.arm_names))
-    if not _is_list_of_numbers(given):
-        given = [mean for row in truth.rows("means") for mean in row]
-    return built.problem.as_means(given)
+        return _in_order(given, truth, built.problem.arm_names)
+    if _is_list_of_numbers(given):
+        return list(given)
+    return [mean for row in truth.rows("means") for mean in row]
 
 
 def _by_arm(table: Table) -> dict[str, float]:

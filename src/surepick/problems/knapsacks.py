@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import FloatArray, IntArray, Problem, read_only
 from surepick.problems.candidates import (
     Candidates,
     Instance,
@@ -110,7 +110,7 @@ def knapsack_instance(n_items: int, seed: int) -> Instance:
         if found.n_plans > 1:
             break
     problem = problem_from(found, arm_names=[f"item {s}" for s in range(n_items)])
-    return Instance(problem, values, f"knapsack of {n_items} items, seed {seed}")
+    return Instance(problem, read_only(values), f"knapsack of {n_items} items, seed {seed}")
 
 
 def _packings(

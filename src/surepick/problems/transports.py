@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, missing_extra
-from surepick.problem import FloatArray, Problem
+from surepick.problem import FloatArray, Problem, read_only
 from surepick.problems.candidates import (
     Instance,
     Progress,
@@ -62,8 +62,9 @@ def transport(
 
     `guess` has one row per supplier and one column per demander; each cost is thought to lie within `spread`
     of it. The candidate plans are the cheapest transports of `n_draws` draws from that box; equal ones are
-    kept once. Arms are pairs in row-major order, named like "New York -> Charlotte". `costs` is the price of
-    one measurement of each arm, and no part of the transport; `progress(done, total)` is called after each draw.
+    kept once. Arms are pairs in row-major order, named like "New York -> Charlotte". `noise_scale` and
+    `costs` (the price of a measurement, no part of the transport) are those of `Problem`;
+    `progress(done, total)` is called after each draw.
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem.arm_names, sorted(problem.plans.tolist())
@@ -117,7 +118,7 @@ def transport_instance(
         progress=progress,
     )
     return Instance(
-        problem, hours.numbers.ravel(), f"transport between cities, {distances} hours, seed {seed}"
+        problem, read_only(hours.numbers.ravel()), f"transport between cities, {distances} hours, seed {seed}"
     )
 
 
@@ -171,8 +172,8 @@ def _reduced(costs: FloatArray) -> FloatArray:
 
 def _proved(supply: FloatArray, demand: FloatArray, reduced: FloatArray) -> FloatArray | None:
     """The first answer with a proof; after each without, the costs that it pays set the scale of the next."""
-    positive = reduced[reduced > 0]
-    unit = float(np.median(positive)) if positive.size else 1.0
+    positive = np.sort(reduced[reduced > 0])
+    unit = float(positive[positive.size // 2]) if positive.size else 1.0
     for solve in (_network_simplex, _network_simplex, _network_simplex, _linear_programme):
         solution = solve(supply, demand, reduced / unit)
         if solution is None:
