@@ -282,3 +282,11 @@ def test_what_is_loaded_never_changes(load):
     for loaded in (load(TABLE + "[truth]\nmeans = [1, 2]"), load(KNAPSACK + '[truth]\nmeans = "guess"')):
         with pytest.raises(ValueError, match="read-only"):
             loaded.means[0] = 7
+
+
+def test_the_python_of_the_guide_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
+        exec(code, names)
+    assert names["loaded"].kind == "table"
