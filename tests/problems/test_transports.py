@@ -116,10 +116,11 @@ def test_when_the_simplex_fails_the_linear_programme_answers(monkeypatch):
     assert problems.cheapest_transport(supply, demand, costs) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("fault", ["dearer", "short", "negative"])
+@pytest.mark.parametrize("fault", ["dearer", "short", "negative", "nothing"])
 def test_a_wrong_answer_is_never_believed(monkeypatch, fault):
     worst = np.array([[0.0, 1.0], [1.0, 0.0]])
-    amounts = {"dearer": worst, "short": np.eye(2) * 0.999, "negative": 2 * np.eye(2) - worst}[fault]
+    wrong = {"short": 0.999 * np.eye(2), "negative": 2 * np.eye(2) - worst, "nothing": np.zeros((2, 2))}
+    amounts = wrong.get(fault, worst)
     lie = transports._Solution(amounts, np.array([1.0, 0.0]))
     monkeypatch.setattr(transports, "_network_simplex", lambda *_: lie)
     monkeypatch.setattr(transports, "_linear_programme", lambda *_: lie)

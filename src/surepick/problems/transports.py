@@ -180,7 +180,7 @@ def _proved(supply: FloatArray, demand: FloatArray, reduced: FloatArray) -> Floa
             continue
         if _is_optimal(solution, supply, demand, reduced / unit):
             return solution.amounts
-        unit = float(reduced[solution.amounts > 0].max()) or unit
+        unit = float(reduced[solution.amounts > 0].max(initial=0.0)) or unit
     return None
 
 
