@@ -1,4 +1,110 @@
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
 import surepick as sp
+from surepick.errors import ProblemError
+from surepick.problem import read_table
+
+SMALL_TABLES = hnp.arrays(
+    float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=st.integers(-2, 2)
+)
+
+
+def refusal(*args, **options):
+    """What the error says when a problem is refused."""
+    with pytest.raises(ProblemError) as caught:
+        sp.Problem(*args, **options)
+    return str(caught.value)
+
+
+def write(path, text, *, encoding="utf-8"):
+    path.write_text(text, encoding=encoding)
+    return path
+
+
+# what is accepted
+
+
+def test_a_nested_list_is_a_table_of_plans():
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]])
+    assert (problem.n_plans, problem.n_arms) == (2, 3)
+    assert problem.plans.tolist() == [[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]
+
+
+def test_arms_and_plans_have_default_names():
+    problem = sp.Problem([[1, 0], [0, 1]])
+    assert problem.arm_names == ("arm 0", "arm 1")
+    assert problem.plan_names == ("plan 0", "plan 1")
+
+
+def test_one_noise_scale_and_no_costs_hold_for_every_arm():
+    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=2)
+    assert problem.noise_scale.tolist() == [2.0, 2.0]
+    assert problem.costs.tolist() == [1.0, 1.0]
+
+
+def test_noise_scale_and_costs_can_differ_between_arms():
+    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=[1, 3], costs=np.array([5, 0.5]))
+    assert problem.noise_scale.tolist() == [1.0, 3.0]
+    assert problem.costs.tolist() == [5.0, 0.5]
+
+
+def test_an_unknown_noise_scale_stays_unknown():
+    assert sp.Problem([[1, 0], [0, 1]], noise_scale=None).noise_scale is None
+
+
+def test_a_data_frame_brings_its_names():
+    frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"], index=["north", "south"])
+    problem = sp.Problem(frame)
+    assert problem.arm_names == ("road", "rail")
+    assert problem.plan_names == ("north", "south")
+    assert problem.plans.tolist() == [[1, 0], [0, 2]]
+
+
+def test_given_names_win_over_those_of_a_data_frame():
+    frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"])
+    assert sp.Problem(frame, arm_names=["a", "b"]).arm_names == ("a", "b")
+
+
+def test_a_csv_file_brings_its_names(tmp_path):
+    path = write(tmp_path / "plans.csv", "plan,road,rail\nnorth,1,0\n\nsouth, 0 ,2.5\n")
+    problem = sp.Problem(path)
+    assert problem.arm_names == ("road", "rail")
+    assert problem.plan_names == ("north", "south")
+    assert problem.plans.tolist() == [[1, 0], [0, 2.5]]
+
+
+def test_a_csv_file_can_be_named_by_text_and_begin_with_a_byte_order_mark(tmp_path):
+    path = write(tmp_path / "plans.csv", ",Köln,Graz\r\na,1,0\r\nb,0,1\r\n", encoding="utf-8-sig")
+    assert sp.Problem(str(path)).arm_names == ("Köln", "Graz")
+
+
+def test_quoted_cells_of_a_csv_file_may_contain_commas(tmp_path):
+    path = write(tmp_path / "plans.csv", 'plan,"Paris, France",rail\na,1,0\nb,0,1\n')
+    assert sp.Problem(path).arm_names == ("Paris, France", "rail")
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
+def test_sparse_plans_stay_sparse(kind):
+    problem = sp.Problem(kind(np.array([[1.0, 0, 2], [0, 1, 2]])))
+    assert problem.is_sparse
+    assert isinstance(problem.plans, sparse.csr_array)
+    assert problem.relevant.tolist() == [True, True, False]
+
+
+def test_boolean_plans_are_zeros_and_ones():
+    assert sp.Problem(np.array([[True, False], [False, True]])).plans.tolist() == [[1, 0], [0, 1]]
+
+
+# what is merged, and what matters
 
 
 def test_equal_plans_are_merged_and_reported():
@@ -6,3 +112,269 @@ def test_equal_plans_are_merged_and_reported():
     assert problem.plan_names == ("a", "b")
     assert problem.duplicates == (("c", "a"),)
     assert problem.plan("c") == 0
+
+
+def test_equal_sparse_plans_are_merged_whatever_their_stored_zeros():
+    rows = sparse.csr_array(([1.0, 0.0, 1.0, 1.0], ([0, 0, 1, 2], [0, 1, 1, 0])), shape=(3, 2))
+    problem = sp.Problem(rows)
+    assert problem.plan_names == ("plan 0", "plan 1")
+    assert problem.duplicates == (("plan 2", "plan 0"),)
+
+
+def test_an_arm_on_which_all_plans_agree_is_irrelevant():
+    assert sp.Problem([[1, 3, 0], [1, 3, 1], [2, 3, 0]]).relevant.tolist() == [True, False, True]
+
+
+@settings(deadline=None)
+@given(SMALL_TABLES)
+def test_the_distinct_rows_remain_in_their_order(table):
+    distinct = list(dict.fromkeys(tuple(row) for row in table.tolist()))
+    if len(distinct) < 2:
+        assert "at least two distinct plans" in refusal(table)
+        return
+    problem = sp.Problem(table)
+    assert [tuple(row) for row in problem.plans.tolist()] == distinct
+    assert problem.n_plans + len(problem.duplicates) == len(table)
+    assert problem.relevant.tolist() == [len(set(column)) > 1 for column in table.T.tolist()]
+
+
+@settings(deadline=None)
+@given(SMALL_TABLES)
+def test_sparse_and_dense_plans_make_the_same_problem(table):
+    if len(np.unique(table, axis=0)) < 2:
+        return
+    dense, thin = sp.Problem(table), sp.Problem(sparse.csr_array(table))
+    assert (dense.plans == thin.plans.toarray()).all()
+    assert dense.duplicates == thin.duplicates
+    assert (dense.relevant == thin.relevant).all()
+
+
+# what is asked of it
+
+
+def test_values_keep_the_callers_sign_and_best_obeys_minimize():
+    plans, means = [[1, 0], [0, 2]], [3.0, 1.0]
+    assert sp.Problem(plans, minimize=True).values(means).tolist() == [3.0, 2.0]
+    assert sp.Problem(plans).best(means) == 0
+    assert sp.Problem(plans, minimize=True).best(means) == 1
+
+
+def test_ties_of_the_best_go_to_the_lowest_index():
+    assert sp.Problem([[1, 0], [0, 1]]).best([2, 2]) == 0
+    assert sp.Problem([[1, 0], [0, 1]], minimize=True).best([2, 2]) == 0
+
+
+def test_oriented_plans_make_larger_better():
+    assert sp.Problem([[1, 0], [0, 2]]).oriented.tolist() == [[1, 0], [0, 2]]
+    assert sp.Problem([[1, 0], [0, 2]], minimize=True).oriented.tolist() == [[-1, 0], [0, -2]]
+
+
+def test_names_find_their_index():
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], plan_names=["north", "south"])
+    assert (problem.arm("rail"), problem.plan("south")) == (1, 1)
+
+
+def test_an_unknown_name_suggests_the_closest():
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    with pytest.raises(ProblemError, match="no arm named 'raill'; did you mean 'rail'"):
+        problem.arm("raill")
+
+
+def test_repr_says_the_size_and_the_goal():
+    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=[1, 2], minimize=True)
+    assert repr(problem) == "Problem(2 plans, 2 arms, noise_scale=1..2, minimize)"
+    assert "noise_scale=unknown" in repr(sp.Problem([[1, 0], [0, 1]], noise_scale=None))
+
+
+@pytest.mark.parametrize(
+    ("means", "says"),
+    [
+        ([1.0], r"each of the 2 arms, got shape \(1,\)"),
+        ([1.0, np.nan], r"mean of arm 1 \('rail'\) must be finite, got nan"),
+        (["x", 1], "one number per arm, got"),
+    ],
+)
+def test_means_that_do_not_fit_are_refused(means, says):
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    with pytest.raises(ProblemError, match=says):
+        problem.values(means)
+
+
+# it never changes
+
+
+def test_changing_the_callers_arrays_changes_nothing():
+    plans, noise = np.eye(2), np.ones(2)
+    problem = sp.Problem(plans, noise_scale=noise)
+    plans[0, 0] = noise[0] = 7.0
+    assert problem.plans.tolist() == [[1, 0], [0, 1]]
+    assert problem.noise_scale.tolist() == [1, 1]
+
+
+def test_changing_the_callers_sparse_plans_changes_nothing():
+    plans = sparse.csr_array(np.eye(2))
+    problem = sp.Problem(plans)
+    plans.data[0] = 7.0
+    assert problem.plans.toarray().tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("name", ["plans", "noise_scale", "costs", "relevant"])
+@pytest.mark.parametrize("again", [lambda p: p, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_its_arrays_refuse_to_be_written(name, again):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(again(sp.Problem(np.eye(2))), name)[0] = 5
+
+
+def test_its_sparse_plans_refuse_to_be_written():
+    problem = pickle.loads(pickle.dumps(sp.Problem(sparse.csr_array(np.eye(2)))))
+    with pytest.raises(ValueError, match="read-only"):
+        problem.plans[0, 0] = 5
+
+
+def test_its_fields_cannot_be_set():
+    with pytest.raises(AttributeError):
+        sp.Problem(np.eye(2)).minimize = True
+
+
+# what is refused, and what the refusal says
+
+
+@pytest.mark.parametrize("plans", [[[1, 2]], [[1, 2], [1, 2]], [[0.0, 1], [-0.0, 1]]])
+def test_fewer_than_two_distinct_plans_are_refused(plans):
+    assert f"at least two distinct plans, got 1 (of {len(plans)} rows)" in refusal(plans)
+
+
+@pytest.mark.parametrize("plans", [[], [1, 2], 5, [[]], np.zeros((2, 2, 2)), np.zeros((0, 3))])
+def test_what_is_not_a_table_is_refused_with_its_shape(plans):
+    assert f"shape (n_plans, n_arms), got shape {np.shape(plans)}" in refusal(plans)
+
+
+def test_an_empty_data_frame_is_refused_with_its_shape():
+    assert "got shape (0, 1)" in refusal(pd.DataFrame({"road": []}))
+
+
+def test_rows_of_different_lengths_are_refused():
+    assert "got rows of lengths [1, 2]" in refusal([[1, 2], [3]])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
+def test_numbers_that_are_not_finite_are_refused_with_row_and_column(bad, kind):
+    said = refusal(kind([[1.0, 0.0], [0.0, 2.0], [1.0, bad]]), arm_names=["road", "rail"])
+    assert "row 'plan 2', column 'rail'" in said
+    assert f"must be finite, got {bad}" in said
+
+
+def test_a_masked_cell_is_refused_as_a_missing_number():
+    plans = np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]])
+    assert "row 'plan 0', column 'arm 1'" in refusal(plans)
+
+
+def test_complex_plans_are_refused():
+    assert "real numbers, got complex128" in refusal(np.array([[1j, 0], [0, 1]]))
+
+
+def test_text_in_a_list_is_refused_with_row_and_column():
+    assert refusal([[1, 2], [3, "four"]]) == "row 1, column 1 of plans: expected a number, got 'four'"
+
+
+def test_text_in_place_of_a_row_is_refused():
+    assert "row 1 of plans must be a list of numbers, got 'ab'" in refusal([[1, 2], "ab"])
+
+
+def test_text_in_a_data_frame_is_refused_with_row_and_column():
+    frame = pd.DataFrame({"road": [1, 0], "rail": [0, "fast"]}, index=["north", "south"])
+    assert refusal(frame) == "row 'south', column 'rail': expected a number, got 'fast'"
+
+
+@pytest.mark.parametrize("cell", ["fast", "", "1;5", "--"])
+def test_text_in_a_csv_file_is_refused_with_file_row_and_column(tmp_path, cell):
+    said = refusal(write(tmp_path / "plans.csv", f"plan,road,rail\nnorth,1,0\nsouth,0,{cell}\n"))
+    assert "row 'south', column 'rail' of " in said
+    assert "plans.csv'" in said
+    assert f"expected a number, got {cell!r}" in said
+
+
+def test_a_missing_number_in_a_csv_file_is_refused_as_not_finite(tmp_path):
+    path = write(tmp_path / "plans.csv", "plan,road,rail\nnorth,1,0\nsouth,0,nan\n")
+    assert "row 'south', column 'rail': plans must be finite, got nan" in refusal(path)
+
+
+def test_a_csv_row_of_the_wrong_length_is_refused_with_its_line(tmp_path):
+    said = refusal(write(tmp_path / "plans.csv", "plan,road,rail\n\nnorth,1,0\nsouth,0\n"))
+    assert said.startswith("line 4 of ")
+    assert "has 2 cells, the header has 3" in said
+
+
+@pytest.mark.parametrize("text", ["", "plan,road\n", "plan\na\nb\n"])
+def test_a_csv_file_without_header_or_rows_is_refused(tmp_path, text):
+    assert "needs a header that names the columns" in refusal(write(tmp_path / "plans.csv", text))
+
+
+def test_a_csv_file_with_semicolons_is_told_to_use_commas(tmp_path):
+    assert "separate the cells by commas" in refusal(write(tmp_path / "plans.csv", "plan;a;b\nx;1;0\n"))
+
+
+def test_a_csv_file_that_is_not_there_is_refused(tmp_path):
+    assert "No such file" in refusal(tmp_path / "absent.csv")
+
+
+def test_a_csv_file_that_is_not_utf8_is_told_how_to_be_saved(tmp_path):
+    path = write(tmp_path / "plans.csv", "plan,Köln,Graz\na,1,0\nb,0,1\n", encoding="latin-1")
+    assert "not UTF-8 text; save it as 'CSV UTF-8'" in refusal(path)
+
+
+@pytest.mark.parametrize("what", ["noise_scale", "costs"])
+@pytest.mark.parametrize("bad", [0, -1, np.nan, np.inf])
+def test_noise_and_costs_must_be_positive(what, bad):
+    said = refusal([[1, 0], [0, 1]], arm_names=["road", "rail"], **{what: [1, bad]})
+    assert f"{what} of arm 1 ('rail') must be positive and finite, got {float(bad)}" in said
+
+
+@pytest.mark.parametrize("what", ["noise_scale", "costs"])
+def test_noise_and_costs_of_the_wrong_shape_are_refused(what):
+    said = refusal([[1, 0], [0, 1]], **{what: [1, 2, 3]})
+    assert f"{what} must be one number or one for each of the 2 arms, got shape (3,)" in said
+
+
+@pytest.mark.parametrize("what", ["noise_scale", "costs"])
+def test_noise_and_costs_that_are_text_are_refused(what):
+    assert f"{what} must be one number or one per arm, got 'much'" in refusal(
+        [[1, 0], [0, 1]], **{what: "much"}
+    )
+
+
+@pytest.mark.parametrize("kind", ["arm", "plan"])
+def test_repeated_names_are_refused(kind):
+    said = refusal([[1, 0], [0, 1]], **{f"{kind}_names": ["x", "x"]})
+    assert f"{kind} names must differ, got 'x' more than once" in said
+
+
+def test_repeated_names_in_a_csv_header_are_refused(tmp_path):
+    assert "got 'road' more than once" in refusal(write(tmp_path / "p.csv", "plan,road,road\na,1,0\nb,0,1\n"))
+
+
+@pytest.mark.parametrize("kind", ["arm", "plan"])
+def test_a_wrong_number_of_names_is_refused(kind):
+    said = refusal([[1, 0], [0, 1]], **{f"{kind}_names": ["x", "y", "z"]})
+    assert f"{kind}_names must have one name for each of the 2 {kind}s, got 3" in said
+
+
+@pytest.mark.parametrize("kind", ["arm", "plan"])
+def test_one_text_instead_of_a_list_of_names_is_refused(kind):
+    assert f"{kind}_names must be a list of names, got the text 'xy'" in refusal(
+        [[1, 0], [0, 1]], **{f"{kind}_names": "xy"}
+    )
+
+
+def test_an_empty_name_is_refused():
+    assert "arm 1 has an empty name" in refusal([[1, 0], [0, 1]], arm_names=["road", ""])
+
+
+# tables from files
+
+
+def test_a_table_keeps_row_and_column_names(tmp_path):
+    table = read_table(write(tmp_path / "hours.csv", "from,A,B\nx,1,2\n"))
+    assert table.numbers.tolist() == [[1, 2]]
+    assert (table.row_names, table.column_names) == (("x",), ("A", "B"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,17 +79,17 @@ class Problem:
         duplicates = tuple((names[k], names[first]) for k, first in twin_of)
         relevant = _relevant_arms(matrix)
         values: dict[str, object] = {
-            "plans": _read_only(matrix),
+            "plans": matrix,
             "noise_scale": None if noise_scale is None else _per_arm("noise_scale", noise_scale, arms),
             "costs": _per_arm("costs", 1.0 if costs is None else costs, arms),
             "arm_names": arms,
             "plan_names": tuple(names[k] for k in keep),
             "minimize": bool(minimize),
             "duplicates": duplicates,
-            "relevant": _frozen(relevant),
+            "relevant": relevant,
         }
         for name, value in values.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, read_only(value))
 
     @property
     def n_plans(self) -> int:
@@ -129,7 +130,10 @@ class Problem:
 
     def as_means(self, means: npt.ArrayLike) -> FloatArray:
         """These means as a checked array of one finite number per arm."""
-        array = np.asarray(means, dtype=float)
+        try:
+            array = np.asarray(means, dtype=float)
+        except (TypeError, ValueError):
+            raise ProblemError(f"means must be one number per arm, got {means!r}") from None
         if array.shape != (self.n_arms,):
             raise ProblemError(
                 f"means must be one number for each of the {self.n_arms} arms, got shape {array.shape}"
@@ -151,77 +155,117 @@ class Problem:
         """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
         return _index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        # pickle and copy rebuild arrays as writeable ones; what was immutable stays so
+        self.__dict__.update({name: read_only(value) for name, value in state.items()})
+
     def __repr__(self) -> str:
         noise = "unknown" if self.noise_scale is None else _brief(self.noise_scale)
         goal = "minimize" if self.minimize else "maximize"
         return f"Problem({self.n_plans} plans, {self.n_arms} arms, noise_scale={noise}, {goal})"
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Numbers with a name for every row and every column."""
+
+    numbers: FloatArray  # (n_rows, n_columns)
+    row_names: tuple[str, ...]
+    column_names: tuple[str, ...]
+
+
+def read_table(path: str | Path) -> Table:
+    """The numbers of a CSV file whose header names the columns and whose first column names the rows.
+
+    Commas separate cells; blank lines and a byte-order mark are skipped.
+    """
+    path = Path(path)
+    lines = _csv_lines(path)
+    if len(lines) < 2 or len(lines[0][1]) < 2:
+        hint = "; separate the cells by commas" if lines and ";" in lines[0][1][0] else ""
+        raise ProblemError(
+            f"{str(path)!r} needs a header that names the columns and then rows that begin with their name, "
+            f"got {len(lines)} lines and a header of {len(lines[0][1]) if lines else 0} cells{hint}"
+        )
+    columns = tuple(cell.strip() for cell in lines[0][1][1:])
+    for number, row in lines[1:]:
+        if len(row) != len(columns) + 1:
+            raise ProblemError(
+                f"line {number} of {str(path)!r} has {len(row)} cells, the header has {len(columns) + 1}; "
+                "every row needs its name and one number per column"
+            )
+    names = tuple(row[0].strip() for _, row in lines[1:])
+    numbers = _parse_cells([row[1:] for _, row in lines[1:]], columns, names, within=f" of {str(path)!r}")
+    return Table(read_only(numbers), names, columns)
+
+
+def _csv_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The lines that are not blank, with their numbers in the file."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream)
+            return [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except OSError as error:
+        raise ProblemError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ProblemError(f"{str(path)!r} is not UTF-8 text; save it as 'CSV UTF-8'") from None
+    except csv.Error as error:
+        raise ProblemError(f"{str(path)!r} is not a CSV file: {error}") from None
+
+
 def _read_plans(plans: Any) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
     """A float matrix and the arm and plan names that came with it."""
+    arms: Sequence[str] | None = None
+    names: Sequence[str] | None = None
     if isinstance(plans, str | Path):
-        return _read_csv(Path(plans))
-    if hasattr(plans, "tocsr"):
-        return _sparse_matrix(plans), None, None
-    if hasattr(plans, "columns") and hasattr(plans, "index"):
-        return _read_frame(plans)
-    try:
-        matrix = np.array(plans, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ProblemError(_where_text_is(plans) or f"plans must be a table of numbers: {error}") from None
+        table = read_table(plans)
+        matrix, arms, names = table.numbers, table.column_names, table.row_names
+    elif hasattr(plans, "tocsr"):
+        matrix = _sparse_matrix(plans)
+    elif hasattr(plans, "columns") and hasattr(plans, "index"):
+        arms = [str(c) for c in plans.columns]
+        names = [str(i) for i in plans.index]
+        matrix = _parse_cells(plans.to_numpy(dtype=object), arms, names)
+    else:
+        matrix = _dense_matrix(plans)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ProblemError(f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}")
-    return matrix, None, None
+    if isinstance(matrix, np.ndarray):
+        matrix = matrix + 0.0  # a copy in which -0.0 has become 0.0, so that equal rows have equal bytes
+    return matrix, arms, names
+
+
+def _dense_matrix(plans: Any) -> FloatArray:
+    if isinstance(plans, np.ma.MaskedArray):
+        plans = np.ma.filled(plans.astype(float), np.nan)  # a masked cell is a missing number
+    if isinstance(plans, np.ndarray) and plans.dtype.kind == "c":
+        raise ProblemError(f"plans must be real numbers, got {plans.dtype}; pass plans.real if that is meant")
+    try:
+        return np.array(plans, dtype=float, order="C")
+    except (TypeError, ValueError) as error:
+        raise ProblemError(_where_text_is(plans) or f"plans must be a table of numbers: {error}") from None
 
 
 def _sparse_matrix(plans: Any) -> Any:
     from scipy import sparse
 
     matrix = sparse.csr_array(plans, dtype=float, copy=True)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ProblemError(f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}")
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
 
 
-def _read_frame(frame: pd.DataFrame) -> tuple[FloatArray, list[str], list[str]]:
-    arms = [str(c) for c in frame.columns]
-    names = [str(i) for i in frame.index]
-    rows = frame.to_numpy(dtype=object)
-    return _parse_cells(rows, arms, names), arms, names
-
-
-def _read_csv(path: Path) -> tuple[FloatArray, list[str], list[str]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            lines = [row for row in csv.reader(stream) if any(cell.strip() for cell in row)]
-    except OSError as error:
-        raise ProblemError(f"cannot read the plans from {str(path)!r}: {error.strerror}") from None
-    if len(lines) < 2 or len(lines[0]) < 2:
-        raise ProblemError(
-            f"{str(path)!r} needs a header of arm names and a row per plan, first cell its name"
-        )
-    arms = [cell.strip() for cell in lines[0][1:]]
-    for number, row in enumerate(lines[1:], start=2):
-        if len(row) != len(arms) + 1:
-            raise ProblemError(
-                f"row {number} of {str(path)!r} has {len(row)} cells, the header has {len(arms) + 1}; "
-                "every plan needs one number per arm"
-            )
-    names = [row[0].strip() for row in lines[1:]]
-    return _parse_cells([row[1:] for row in lines[1:]], arms, names), arms, names
-
-
-def _parse_cells(rows: Iterable[Sequence[object]], arms: Sequence[str], names: Sequence[str]) -> FloatArray:
-    matrix = np.empty((len(names), len(arms)))
+def _parse_cells(
+    rows: Iterable[Sequence[object]], columns: Sequence[str], names: Sequence[str], *, within: str = ""
+) -> FloatArray:
+    matrix = np.empty((len(names), len(columns)))
     for k, row in enumerate(rows):
         for s, cell in enumerate(row):
             try:
                 matrix[k, s] = float(cell)  # type: ignore[arg-type]
             except (TypeError, ValueError):
                 raise ProblemError(
-                    f"row {names[k]!r}, column {arms[s]!r}: expected a number, got {cell!r}"
+                    f"row {names[k]!r}, column {columns[s]!r}{within}: expected a number, got {cell!r}"
                 ) from None
     return matrix
 
@@ -258,13 +302,15 @@ def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -
 def _names(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if given is None:
         return tuple(f"{kind} {i}" for i in range(count))
+    if isinstance(given, str):
+        raise ProblemError(f"{kind}_names must be a list of names, got the text {given!r}; put it in a list")
     names = tuple(str(name) for name in given)
     if len(names) != count:
         raise ProblemError(
             f"{kind}_names must have one name for each of the {count} {kind}s, got {len(names)}"
         )
     if len(set(names)) < count:
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = Counter(names).most_common(1)[0][0]
         raise ProblemError(f"{kind} names must differ, got {twice!r} more than once; rename one of them")
     if "" in names:
         raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one")
@@ -286,7 +332,6 @@ def _per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Seque
     if bad.size:
         s = int(bad[0])
         raise ProblemError(f"{what} of arm {s} ({arms[s]!r}) must be positive and finite, got {array[s]}")
-    array.flags.writeable = False
     return array
 
 
@@ -306,7 +351,6 @@ def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]
 
 def _row_keys(matrix: Any) -> Iterable[bytes]:
     if isinstance(matrix, np.ndarray):
-        matrix += 0.0  # -0.0 becomes 0.0, so that equal rows have equal bytes
         return (row.tobytes() for row in matrix)
     matrix.sort_indices()
     bounds = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
@@ -321,17 +365,17 @@ def _relevant_arms(matrix: Any) -> BoolArray:
     return np.asarray(high != low)
 
 
-def _read_only(matrix: Any) -> Any:
-    if isinstance(matrix, np.ndarray):
-        return _frozen(np.ascontiguousarray(matrix))
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.flags.writeable = False
-    return matrix
+def read_only(value: Any) -> Any:
+    """The same array, dense or sparse, with writing to it refused; anything else unchanged.
 
-
-def _frozen(array: Any) -> Any:
-    array.flags.writeable = False
-    return array
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    parts = (value.data, value.indices, value.indptr) if hasattr(value, "indptr") else (value,)
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return value
 
 
 def _index_of(kind: str, name: str, names: tuple[str, ...]) -> int:

@@ -1,0 +1,34 @@
+"""The compiled dynamic programme of the unbounded knapsack; importing it imports Numba."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from surepick.problem import FloatArray, IntArray
+
+
+@numba.njit(cache=True)
+def fill(weights: IntArray, values: FloatArray, capacity: int) -> IntArray:
+    """How many copies of each item to pack for the largest total value within the capacity.
+
+    best[c] = max(best[c - 1], max_s best[c - weights[s]] + values[s]). Ties go to leaving room unused, then
+    to the item with the lowest index.
+    """
+    best = np.zeros(capacity + 1)
+    last = np.full(capacity + 1, -1, dtype=np.int64)  # the item packed last; -1: one unit of room left unused
+    for c in range(1, capacity + 1):
+        best[c] = best[c - 1]
+        for s in range(weights.size):
+            if weights[s] <= c and best[c - weights[s]] + values[s] > best[c]:
+                best[c] = best[c - weights[s]] + values[s]
+                last[c] = s
+    copies = np.zeros(weights.size, dtype=np.int64)
+    c = capacity
+    while c > 0:
+        if last[c] < 0:
+            c -= 1
+        else:
+            copies[last[c]] += 1
+            c -= weights[last[c]]
+    return copies

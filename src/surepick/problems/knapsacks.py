@@ -1,0 +1,173 @@
+"""Knapsacks: how many copies of each item to pack when the items' values must be measured.
+
+The plans are numbers of copies, the arms are the items' values per copy. Weights and capacity are known whole
+numbers; an item may be packed any number of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.errors import ProblemError
+from surepick.problem import FloatArray, IntArray, Problem, read_only
+from surepick.problems.candidates import (
+    Candidates,
+    Instance,
+    Progress,
+    as_count,
+    as_numbers,
+    half_widths,
+    plans_from_oracle,
+    problem_from,
+    seeded,
+)
+
+# The settings of the paper's Table 1.
+PAPER_CAPACITY = 100
+PAPER_LIGHTEST, PAPER_HEAVIEST = 5, 50
+PAPER_SPREAD = 5.0
+PAPER_DRAWS = 100
+
+# The dynamic programme keeps 16 bytes per unit of capacity; beyond this it would not fit in ordinary memory.
+LARGEST_CAPACITY = 10**8
+
+
+def knapsack(
+    weights: Sequence[int] | npt.NDArray[np.integer],
+    guess: npt.ArrayLike,
+    capacity: int,
+    *,
+    spread: npt.ArrayLike = PAPER_SPREAD,
+    n_draws: int = PAPER_DRAWS,
+    seed: int = 0,
+    noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
+    costs: float | Sequence[float] | FloatArray | None = None,
+    item_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> Problem:
+    """The problem of packing a knapsack whose items have values near a guess.
+
+    Each value is thought to lie within `spread` of `guess`. The candidate plans are the best packings of
+    `n_draws` draws from that box, each solved exactly; equal packings are kept once, and ties between
+    packings go to room left unused, then to the item with the lowest index. `noise_scale` and `costs` are
+    those of `Problem`; `progress(done, total)` is called after each draw.
+
+    >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, item_names=["tea", "coffee"])
+    >>> problem.arm_names, sorted(problem.plans.tolist())
+    (('tea', 'coffee'), [[0.0, 2.0], [2.0, 0.0]])
+    """
+    candidates = _packings(
+        weights, guess, capacity, spread=spread, n_draws=n_draws, seed=seed, progress=progress
+    )
+    names = item_names if item_names is not None else [f"item {s}" for s in range(len(weights))]
+    return problem_from(candidates, noise_scale=noise_scale, costs=costs, arm_names=names)
+
+
+def best_packing(
+    weights: Sequence[int] | npt.NDArray[np.integer], values: npt.ArrayLike, capacity: int
+) -> IntArray:
+    """How many copies of each item to pack for the largest total value: exact, any number of copies.
+
+    Ties go to room left unused, then to the item with the lowest index.
+
+    >>> best_packing([3, 4], [4.0, 5.0], 10).tolist()
+    [2, 1]
+    """
+    loads, room = _loads(weights, capacity)
+    worth = as_numbers("values", values)
+    _refuse_other_length("values", worth, loads)
+    return _solve(loads, worth, room)
+
+
+def knapsack_instance(n_items: int, seed: int) -> Instance:
+    """One of the paper's random knapsacks, with the true values; the same for the same seed.
+
+    Weights are uniform on {5..50}, values are weight + U[-5, 5], the capacity is 100 and the plans are the
+    distinct best packings of 100 draws within 5 of the weights. Where all draws agree on one packing there is
+    nothing to choose, and the next instance of the same seed is taken.
+
+    >>> instance = knapsack_instance(5, seed=0)
+    >>> instance.problem.n_arms, instance.means.shape
+    (5, (5,))
+    """
+    n_items = as_count("n_items", n_items)
+    if n_items < 2:
+        raise ProblemError(f"a knapsack to choose for needs at least 2 items, got {n_items}")
+    seeded(seed)
+    for attempt in count():
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(attempt,)))
+        weights = rng.integers(PAPER_LIGHTEST, PAPER_HEAVIEST + 1, size=n_items)
+        values = weights + rng.uniform(-PAPER_SPREAD, PAPER_SPREAD, size=n_items)
+        draw_seed = int(rng.integers(2**63))
+        found = _packings(
+            weights, weights, PAPER_CAPACITY, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed
+        )
+        if found.n_plans > 1:
+            break
+    problem = problem_from(found, arm_names=[f"item {s}" for s in range(n_items)])
+    return Instance(problem, read_only(values), f"knapsack of {n_items} items, seed {seed}")
+
+
+def _packings(
+    weights: Sequence[int] | npt.NDArray[np.integer],
+    guess: npt.ArrayLike,
+    capacity: int,
+    *,
+    spread: npt.ArrayLike,
+    n_draws: int,
+    seed: int,
+    progress: Progress | None = None,
+) -> Candidates:
+    loads, room = _loads(weights, capacity)
+    centre = as_numbers("guess", guess)
+    _refuse_other_length("guess", centre, loads)
+    width = half_widths(spread, centre.shape)
+    return plans_from_oracle(
+        lambda values: _solve(loads, values, room),
+        centre - width,
+        centre + width,
+        n_draws=n_draws,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def _solve(loads: IntArray, values: FloatArray, room: int) -> IntArray:
+    from surepick.problems.knapsack_dp import fill  # here, so that Numba is loaded only when it is needed
+
+    packed: IntArray = fill(loads, values, room)
+    return packed
+
+
+def _loads(weights: Sequence[int] | npt.NDArray[np.integer], capacity: int) -> tuple[IntArray, int]:
+    """The weights and the capacity in the largest unit that divides all weights."""
+    given = as_numbers("weights", weights)
+    bad = np.flatnonzero((given < 1) | (given != np.floor(given)))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(
+            f"weights must be whole numbers of at least 1, got {given[s]:g} for item {s}; "
+            "choose a smaller unit, such as grams for kilograms"
+        )
+    room = as_count("capacity", capacity)
+    if room < given.min():
+        raise ProblemError(f"no item fits: the capacity is {room}, the lightest weight {given.min():g}")
+    loads = given.astype(np.int64)
+    unit = gcd(*loads.tolist())
+    if room // unit > LARGEST_CAPACITY:
+        raise ProblemError(
+            f"the capacity {room} is too fine to solve exactly; choose a larger unit of weight"
+        )
+    return loads // unit, room // unit
+
+
+def _refuse_other_length(what: str, numbers: FloatArray, loads: IntArray) -> None:
+    if numbers.size != loads.size:
+        raise ProblemError(
+            f"{what} must have one number for each of the {loads.size} items, got {numbers.size}"
+        )
