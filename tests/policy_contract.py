@@ -61,3 +61,8 @@ def decisions(policy, problem, environment, n_rounds, seed=0):
 
 def is_compiled(policy, problem):
     return isinstance(policy.start(problem), CompiledRun)
+
+
+def depends_on_the_order_of_arms(policy):
+    """Draws go to arms by position, and so do turns and ties between equal counts."""
+    return policy.randomized or policy.name == "Uniform" or getattr(policy, "arm_rule", "") == "naive"
