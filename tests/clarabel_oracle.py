@@ -10,7 +10,8 @@ def clarabel_allocation(squares, tolerance=1e-8):
 
     Stated as min sum n subject to squares u <= 1 and n_s u_s >= 1, the latter as second-order cones
     |(n_s - u_s, 2)| <= n_s + u_s. The optimum is read off the weights, since the solver's own objective
-    may be too good by as much as its constraints are violated (5e-4 was seen at 10^4 x 200). Arms are scaled so that all n_s and u_s are near 1.
+    may be too good by as much as its constraints are violated (5e-4 was seen at 10^4 x 200). Arms are
+    scaled so that all n_s and u_s are near 1.
     """
     roots = np.sqrt(np.asarray(sparse.csc_array(squares).mean(axis=0))).ravel()
     guess = roots * roots.sum()  # n_s if every row bound equally

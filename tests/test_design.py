@@ -143,6 +143,14 @@ def test_rows_of_zeros_are_ignored():
     assert found.value == pytest.approx(optimal_allocation(squares, tolerance=1e-9).value, rel=1e-8)
 
 
+def test_a_warm_start_on_rows_that_do_not_matter_is_overcome():
+    squares = np.vstack([np.zeros(6), random_squares(8, 40, 6)])
+    start = np.zeros(41)
+    start[0] = 1.0
+    found = optimal_allocation(squares, tolerance=1e-8, start=start)
+    assert found.value == pytest.approx(optimal_allocation(squares, tolerance=1e-8).value, rel=1e-7)
+
+
 def test_rows_of_very_different_size_are_no_trouble():
     squares = random_squares(4, 50, 10) * np.logspace(-12, 12, 50)[:, None]
     assert optimal_allocation(squares, tolerance=1e-8).converged

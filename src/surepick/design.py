@@ -365,7 +365,7 @@ def _multiplicative(pool: Squares, v: FloatArray, tolerance: float, n_steps: int
     transposed = pool.T if isinstance(pool, np.ndarray) else pool.T.tocsr()
     for _ in range(n_steps):
         r = np.sqrt(transposed @ v)
-        f = pool @ _inverse(r) / r.sum()  # v.f = sum v = 1
+        f = pool @ _inverse(r) / r.sum()  # v.f = 1
         if f.max() <= 1 + tolerance:
             break
         v = _normalised(v * f * f)
@@ -401,6 +401,7 @@ def _certified(rows: FloatArray, v: FloatArray, steps: int) -> _Inner:
     return _Inner(v, r, f, value, float(f.max() * total / value - 1), steps)
 
 
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what is not finite is never certified
 def _interior_point(rows: FloatArray, dual: FloatArray, tolerance: float, budget: int) -> _Inner:
     """Maximise 2 sum sqrt(v A) - sum v over v >= 0 for a working set A, to a relative gap.
 
@@ -427,11 +428,11 @@ def _interior_point(rows: FloatArray, dual: FloatArray, tolerance: float, budget
 def _barrier(rows: FloatArray, best: _Inner, tolerance: float, budget: int) -> _Inner:
     """The same by Newton with a line search on 2 sum sqrt(v A) - sum v + mu sum log v: slow and sure."""
     at = _certified(rows, np.maximum(best.dual, _LEAST_DUAL * best.dual.max()), _FAST_STEPS)
-    mu = 0.1 * at.dual.mean()
+    mu, step = 0.1 * at.dual.mean(), min(budget, _FAST_STEPS)
     for step in range(_FAST_STEPS + 1, budget + 1):
         v, slope = at.dual, at.loads - 1 + mu / at.dual
         dv = _newton_solver(rows * at.roots**-1.5, v * v / mu)(slope)
-        if slope @ dv <= 0.1 * mu:  # near enough to the central path: half a Newton decrement
+        if slope @ dv <= 0.1 * mu:  # the squared Newton decrement: near enough to the central path
             mu *= 0.2
             continue
         length = min(1.0, _TO_BOUNDARY * _distance(v, dv))
@@ -445,7 +446,9 @@ def _barrier(rows: FloatArray, best: _Inner, tolerance: float, budget: int) -> _
             best = at
         if at.gap <= tolerance:
             return at
-    return replace(best, steps=budget)
+        if not np.isfinite(at.gap):
+            break
+    return replace(best, steps=step)
 
 
 def _barrier_height(rows: FloatArray, v: FloatArray, mu: float) -> float:
