@@ -11,9 +11,10 @@ with n_s = sqrt(sum_k v_k a_ks) at the optimum. Whatever v is, it brackets the o
 root and w = r / sum(r), (sum r)^2 / sum(v) is below it and max_k sum_s a_ks / w_s is above it. Both ends are
 computed for every candidate, so a result is certified however it was found.
 
-Few rows bind, so a small working set of rows is solved by a primal-dual interior-point method (Newton's
-method on the dual, with Mehrotra's corrector), all rows are checked at once by one matrix product, and the
-worst are added until the bracket is as narrow as asked.
+Few rows bind. A few steps of the multiplicative iteration v_k <- v_k (f_k / v.f)^2 on a pool of rows spot
+those that may; this working set is solved by a primal-dual interior-point method (Newton's method on the
+dual, with Mehrotra's corrector); all rows are checked at once by one matrix product, and the worst are added
+until the bracket is as narrow as asked.
 """
 
 from __future__ import annotations
