@@ -11,15 +11,16 @@ with n_s = sqrt(sum_k v_k a_ks) at the optimum. Whatever v is, it brackets the o
 root and w = r / sum(r), (sum r)^2 / sum(v) is below it and max_k sum_s a_ks / w_s is above it. Both ends are
 computed for every candidate, so a result is certified however it was found.
 
-Few rows bind, so a small working set of rows is solved by a primal-dual interior-point method (Newton's
-method on the dual, with Mehrotra's corrector), all rows are checked at once by one matrix product, and the
-worst are added until the bracket is as narrow as asked.
+Few rows bind. A few steps of the multiplicative iteration v_k <- v_k (f_k / v.f)^2 on a pool of rows spot
+those that may; this working set is solved by a primal-dual interior-point method (Newton's method on the
+dual, with Mehrotra's corrector); all rows are checked at once by one matrix product, and the worst are added
+until the bracket is as narrow as asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -39,7 +40,9 @@ _SIFTING = 8  # multiplicative steps of that sifting
 _ROUND_GAIN = 0.01  # each working set is solved to this share of the gap that is left
 _LEAST_DUAL = 1e-4  # an interior start: no dual weight below this share of the largest,
 _LEAST_SLACK = 0.3  # and no slack below this
+_FAST_STEPS = 20  # Newton steps without a line search; they nearly always do, and may cycle
 _TO_BOUNDARY = 0.99  # share of the way to the nearest bound that a step may go
+_SMALLEST_SHARE = 1e-280  # below it a weight is 0, so that counts / weight cannot overflow
 _NOTHING = np.zeros(0, dtype=np.int64)
 _PARTS = 8  # parts of the plans that each offer a farthest plan
 _BLOCK = 1024  # plans per block of the pairwise distances: a block of 1024 x 1024 stays near 8 MB
@@ -160,7 +163,7 @@ def round_allocation(weights: npt.ArrayLike, n: int) -> IntArray:
     [3, 2, 2, 0]
     """
     shares = _normalised(np.asarray(weights, dtype=float))
-    support = np.flatnonzero(shares > 0)
+    support = np.flatnonzero(shares > _SMALLEST_SHARE)
     if n < len(support):
         raise ParameterError(
             f"n must be at least the {len(support)} arms of positive weight, got {n}; "
@@ -168,8 +171,8 @@ def round_allocation(weights: npt.ArrayLike, n: int) -> IntArray:
         )
     w = shares[support]
     counts = np.maximum(np.ceil((n - len(w) / 2) * w).astype(np.int64), 1)
-    while (excess := int(counts.sum()) - n) > 0:
-        counts[np.argmax(np.where(counts > 1, (counts - 1) / w, -np.inf))] -= min(excess, 1)
+    while int(counts.sum()) > n:
+        counts[np.argmax((counts - 1) / w)] -= 1
     while int(counts.sum()) < n:
         counts[np.argmin(counts / w)] += 1
     result = np.zeros(len(shares), dtype=np.int64)
@@ -363,7 +366,7 @@ def _multiplicative(pool: Squares, v: FloatArray, tolerance: float, n_steps: int
     transposed = pool.T if isinstance(pool, np.ndarray) else pool.T.tocsr()
     for _ in range(n_steps):
         r = np.sqrt(transposed @ v)
-        f = pool @ _inverse(r) / r.sum()  # v.f = sum v = 1
+        f = pool @ _inverse(r) / r.sum()  # v.f = 1
         if f.max() <= 1 + tolerance:
             break
         v = _normalised(v * f * f)
@@ -381,42 +384,76 @@ def _cover(rows: _Rows, used: IntArray, ids: IntArray, dual: FloatArray) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class _Inner:
-    """A solved working set: dual weights, the roots n_s they imply, the dual value, Newton steps taken."""
+    """Dual weights of a working set, and the bracket they certify for it."""
 
     dual: FloatArray  # (m,)
-    roots: FloatArray  # (d,)
-    value: float
-    steps: int
+    roots: FloatArray  # (d,) n_s = sqrt(v A)
+    loads: FloatArray  # (m,) f = A (1/n): at the optimum 1 where v_k > 0, at most 1 elsewhere
+    value: float  # (sum n)^2 / sum v: below the optimum
+    gap: float  # relative width of the bracket
+    steps: int  # Newton steps spent
 
 
+def _certified(rows: FloatArray, v: FloatArray, steps: int) -> _Inner:
+    r = np.sqrt(v @ rows)
+    f = rows @ (1 / r)
+    total = r.sum()
+    value = float(total * total / v.sum())
+    return _Inner(v, r, f, value, float(f.max() * total / value - 1), steps)
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what is not finite is never certified
 def _interior_point(rows: FloatArray, dual: FloatArray, tolerance: float, budget: int) -> _Inner:
     """Maximise 2 sum sqrt(v A) - sum v over v >= 0 for a working set A, to a relative gap.
 
     Newton on grad = z, v z = mu, with z_k = 1 - sum_s A_ks / r_s the slack of row k and r = sqrt(v A).
     """
-    v, z = dual * (_dual_value(rows, dual) / dual.sum()), None  # the best multiple of this dual
-    best = _Inner(v, np.sqrt(v @ rows), 0.0, 0)
-    for step in range(1, budget + 1):
-        r = np.sqrt(v @ rows)  # (d,)
-        f = rows @ (1 / r)  # (m,) at the optimum f_k = 1 where v_k > 0, f_k <= 1 elsewhere
-        total = r.sum()
-        value = float(total * total / v.sum())
-        if not value > 0:  # the end of floating point: keep the best that was certified
-            break
-        if value > best.value:
-            best = _Inner(v, r, value, step)
-        gap = f.max() * total / value - 1
-        if gap <= tolerance:
-            return _Inner(v, r, value, step)
-        if z is None:
-            z = 1 - f / f.max() + _LEAST_SLACK
-            v = np.maximum(v, _LEAST_DUAL * v.max())
-            r = np.sqrt(v @ rows)
-            f = rows @ (1 / r)
-        dv, dz = _mehrotra_step(rows, v, z, r, f)
+    v = dual * (_dual_value(rows, dual) / dual.sum())  # the best multiple of this dual
+    at = best = _certified(rows, v, 1)
+    if at.gap <= tolerance:
+        return at
+    z = 1 - at.loads / at.loads.max() + _LEAST_SLACK
+    at = _certified(rows, np.maximum(v, _LEAST_DUAL * v.max()), 1)
+    for step in range(2, min(budget, _FAST_STEPS) + 1):
+        v = at.dual
+        dv, dz = _mehrotra_step(rows, v, z, at.roots, at.loads)
         length = min(1.0, _TO_BOUNDARY * _distance(v, dv), _TO_BOUNDARY * _distance(z, dz))
-        v, z = v + length * dv, z + length * dz
-    return _Inner(best.dual, best.roots, best.value, step)
+        at, z = _certified(rows, v + length * dv, step), z + length * dz
+        if at.value > best.value:
+            best = at
+        if at.gap <= tolerance or not np.isfinite(at.gap):  # done, or the end of floating point
+            return replace(at if at.gap <= tolerance else best, steps=step)
+    return _barrier(rows, best, tolerance, budget)
+
+
+def _barrier(rows: FloatArray, best: _Inner, tolerance: float, budget: int) -> _Inner:
+    """The same by Newton with a line search on 2 sum sqrt(v A) - sum v + mu sum log v: slow and sure."""
+    at = _certified(rows, np.maximum(best.dual, _LEAST_DUAL * best.dual.max()), _FAST_STEPS)
+    mu, step = 0.1 * at.dual.mean(), min(budget, _FAST_STEPS)
+    for step in range(_FAST_STEPS + 1, budget + 1):
+        v, slope = at.dual, at.loads - 1 + mu / at.dual
+        dv = _newton_solver(rows * at.roots**-1.5, v * v / mu)(slope)
+        if slope @ dv <= 0.1 * mu:  # the squared Newton decrement: near enough to the central path
+            mu *= 0.2
+            continue
+        length = min(1.0, _TO_BOUNDARY * _distance(v, dv))
+        height = _barrier_height(rows, v, mu)
+        while _barrier_height(rows, v + length * dv, mu) < height + 0.1 * length * (slope @ dv):
+            length /= 2
+            if length < 1e-12:  # the end of floating point
+                return replace(best, steps=step)
+        at = _certified(rows, v + length * dv, step)
+        if at.value > best.value:
+            best = at
+        if at.gap <= tolerance:
+            return at
+        if not np.isfinite(at.gap):
+            break
+    return replace(best, steps=step)
+
+
+def _barrier_height(rows: FloatArray, v: FloatArray, mu: float) -> float:
+    return float(2 * np.sqrt(v @ rows).sum() - v.sum() + mu * np.log(v).sum())
 
 
 def _mehrotra_step(

@@ -1,0 +1,97 @@
+"""Our allocation solver against Clarabel on the same instances in the same run.
+
+    python benchmarks/design.py [--repeats 5]
+
+Prints a Markdown table: milliseconds, the time ratio, the certified relative gap, and whether Clarabel's
+optimum lies inside our bracket. "cold" starts from nothing; "warm" from the dual of the same instance with
+every row rescaled by about 10%, as between two rounds of a policy. Instances are those of the check values:
+normal means, integer plans in 0..4, rows y^2 / gap^2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import numpy as np  # noqa: E402
+
+from clarabel_oracle import clarabel_allocation  # noqa: E402
+from surepick.design import optimal_allocation, pair_allocation, width_allocation  # noqa: E402
+
+SIZES = [(100, 20), (1000, 50), (1000, 81), (10_000, 200)]
+TOLERANCES = [1e-2, 1e-3, 1e-8]
+AGREES = 1e-5  # how far above the optimum Clarabel's weights are at its tolerance of 1e-8
+
+
+def instance(n_plans, n_arms):
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=n_arms)
+    plans = rng.integers(0, 5, (n_plans, n_arms)).astype(float)
+    best = int(np.argmax(plans @ means))
+    y = np.delete(plans[best] - plans, best, axis=0)
+    return (y / (y @ means)[:, None]) ** 2
+
+
+def timed(function, repeats):
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        seconds.append(time.perf_counter() - start)
+    return 1e3 * float(np.median(seconds)), result
+
+
+def allocation_rows(repeats):
+    for n_plans, n_arms in SIZES:
+        squares = instance(n_plans, n_arms)
+        slow = 1 if n_plans > 1000 else min(repeats, 3)
+        reference, (optimum, _) = timed(lambda s=squares: clarabel_allocation(s), slow)
+        nearby = squares * np.random.default_rng(1).lognormal(0, 0.1, (len(squares), 1))
+        for tolerance in TOLERANCES:
+            start = optimal_allocation(nearby, tolerance=tolerance).dual
+            for kind, dual in (("cold", None), ("warm", start)):
+                ours, found = timed(
+                    lambda s=squares, t=tolerance, v=dual: optimal_allocation(s, tolerance=t, start=v),
+                    repeats,
+                )
+                inside = found.lower <= optimum <= found.value * (1 + AGREES)
+                yield (
+                    f"| {n_plans} | {n_arms} | {tolerance:g} | {kind} | {ours:.2f} | {reference:.0f} "
+                    f"| {reference / ours:.0f} | {found.gap:.1e} | {'yes' if inside else 'NO'} |"
+                )
+
+
+def pair_rows(repeats):
+    for n_plans, n_arms in [(100, 20), (1000, 81)]:
+        plans = np.random.default_rng(0).integers(0, 5, (n_plans, n_arms)).astype(float)
+        pairs, found = timed(lambda p=plans: pair_allocation(p), repeats)
+        width, tau = timed(
+            lambda p=plans: width_allocation(p, log_term=3.0, rng=np.random.default_rng(1)), repeats
+        )
+        error = tau.standard_error / tau.value
+        yield f"| {n_plans} | {n_arms} | {pairs:.1f} | {found.gap:.1e} | {width:.0f} | {error:.1e} |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    print("| plans | arms | tolerance | start | ours, ms | Clarabel, ms | ratio | gap | optimum inside |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for row in allocation_rows(repeats):
+        print(row, flush=True)
+    print("\n| plans | arms | all pairs (RAGE), ms | gap | width (Peace), ms | relative error |")
+    print("|---|---|---|---|---|---|")
+    for row in pair_rows(repeats):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
