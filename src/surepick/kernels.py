@@ -19,6 +19,7 @@ Ties go to the lowest index.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple, TypeAlias
 
@@ -159,6 +160,20 @@ def make_race(problem: Problem, *, code: int, rule: int, delta: float, epsilon: 
     )
 
 
+@functools.cache
+def warm_up() -> None:
+    """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
+    problem = Problem([[1.0, 0.0], [0.0, 1.0]])
+    ones, arms = np.ones(2), np.arange(2, dtype=np.int64)
+    field = make_field(problem, ones, arms, np.zeros(3))
+    race = make_race(problem, code=radius.PUBLISHED, rule=GAP, delta=0.5, epsilon=0.0)
+    race.counts[:] = 1
+    race.integers[MEASURED] = 2
+    settle(field, race, 2)
+    feed = Feed(AFFINE, ones, ones, np.zeros(0), np.zeros(1, dtype=np.int64))
+    advance(field, race, feed, np.zeros(1), 2)
+
+
 @compiled
 def settle(field: Field, race: Race, n_plans: int) -> None:
     """Compute everything from the counts and sums, and decide."""
@@ -296,7 +311,7 @@ def _choose_lam(field: Field, race: Race) -> None:
     race.floats[LAM_VALUE] = _lam_value(index)
     race.floats[LAM_WEIGHT] = _lam_log_weight(index)
     # round() in lam_index changes half-way between two powers of 4
-    race.integers[SWITCH] = int(8.0 * len(field.arms) * 4.0 ** (index + 0.5)) + 1
+    race.integers[SWITCH] = int(radius.COUNTS_PER_LAM * len(field.arms) * 4.0 ** (index + 0.5)) + 1
 
 
 @compiled

@@ -111,6 +111,15 @@ class Problem:
         """The plans with the sign that makes larger better, whatever `minimize` says."""
         return -self.plans if self.minimize else self.plans
 
+    def vector(self, plan: int) -> FloatArray:
+        """One plan as a dense vector, one number per arm.
+
+        >>> Problem([[1, 0], [0, 2]]).vector(1).tolist()
+        [0.0, 2.0]
+        """
+        plans = self.plans
+        return plans[plan] if isinstance(plans, np.ndarray) else np.asarray(plans[[plan]].todense()).ravel()
+
     def values(self, means: npt.ArrayLike) -> FloatArray:
         """The value of every plan, in the caller's sign, if the arms had these means.
 

@@ -270,8 +270,9 @@ def simulate(
         )
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
+    with _compile_notice():
+        run = policy.start(problem)
     loop = _Loop(problem, policy, environment, seed, budget, progress)
-    run = policy.start(problem)
     return loop.outcome(run, loop.run_to_end(run))
 
 
@@ -304,11 +305,10 @@ class _Loop:
             left = self.budget - self.evidence.n_measurements
             if int(decision.counts.sum()) > left:
                 return None
-            with _compile_notice(calls_before=self.n_rounds):
-                if self.n_rounds > 0 and isinstance(run, CompiledRun) and _is_compiled(self.environment):
-                    self._drive(run, self.environment, min(CHUNK, left))
-                else:
-                    self._step(run, decision)
+            if self.n_rounds > 0 and isinstance(run, CompiledRun) and _is_compiled(self.environment):
+                self._drive(run, self.environment, min(CHUNK, left))
+            else:
+                self._step(run, decision)
             self._show(run)
 
     def _step(self, run: Run, decision: Measure) -> None:
@@ -367,11 +367,8 @@ def _is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
 
 
 @contextmanager
-def _compile_notice(calls_before: int) -> Iterator[None]:
-    """Say on standard error that the loops are being compiled, if one of the first rounds takes long."""
-    if calls_before > 1:
-        yield
-        return
+def _compile_notice() -> Iterator[None]:
+    """Say on standard error that loops are being compiled, if starting a run takes more than a second."""
     notice = "surepick: compiling its loops for this machine (once; kept for next time) ..."
     timer = threading.Timer(1.0, print, [notice], {"file": sys.stderr, "flush": True})
     timer.daemon = True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.comb_gap_e import CombGapE
 from surepick.policies.uniform import Uniform
@@ -19,10 +22,57 @@ def policy_named(name: str) -> type[Policy]:
     >>> policy_named("combgape").name
     'CombGapE'
     """
-    found = {known.lower(): policy for known, policy in POLICIES.items()}.get(name.lower())
+    found = {known.lower(): policy for known, policy in POLICIES.items()}.get(name.strip().lower())
     if found is None:
         raise ParameterError(f"there is no policy named {name!r}; {suggestion(name, POLICIES)}")
     return found
 
 
-__all__ = ["POLICIES", "CombGapE", "Uniform", "policy_named"]
+def parse_policy(text: str, **defaults: Any) -> Policy:
+    """The policy that a text such as "CombGapE:radius=published:arm_rule=naive" stands for.
+
+    `defaults` are used where the text is silent and the policy has such a parameter; a default epsilon
+    above zero is refused by a policy that has none, since its answer would mean something else.
+
+    >>> parse_policy("CombGapE:radius=published", delta=0.1)
+    CombGapE(delta=0.1, epsilon=0.0, radius='published', arm_rule='gap')
+    """
+    name, *settings = text.split(":")
+    policy = policy_named(name)
+    known = {f.name: f for f in dataclasses.fields(policy)}  # type: ignore[arg-type]
+    if defaults.get("epsilon") and "epsilon" not in known:
+        raise ParameterError(f"{policy.name} has no epsilon; leave it out or choose another policy")
+    values = {key: value for key, value in defaults.items() if key in known and value is not None}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or key not in known:
+            hint = suggestion(key, known)
+            raise ParameterError(f"{policy.name} has no setting {setting!r}; write name=value, {hint}")
+        values[key] = _as_number(value)
+    return policy(**values)
+
+
+def describe(policy: Policy) -> str:
+    """The text from which `parse_policy` makes this policy, without delta and epsilon.
+
+    >>> describe(CombGapE(radius="published"))
+    'CombGapE:radius=published'
+    """
+    changed = [
+        f"{f.name}={getattr(policy, f.name)}"
+        for f in dataclasses.fields(policy)  # type: ignore[arg-type]
+        if f.name not in ("delta", "epsilon") and getattr(policy, f.name) != f.default
+    ]
+    return ":".join([policy.name, *changed])
+
+
+def _as_number(text: str) -> str | int | float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+__all__ = ["POLICIES", "CombGapE", "Uniform", "describe", "parse_policy", "policy_named"]

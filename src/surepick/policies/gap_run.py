@@ -40,6 +40,7 @@ class GapRun:
     def __init__(self, problem: Problem, rule: GapRule) -> None:
         from surepick import kernels
 
+        kernels.warm_up()
         self._kernels = kernels
         self._problem = problem
         self._rule = rule

@@ -1,0 +1,52 @@
+"""The command line: each command parses, makes one call and prints."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from surepick.cli.decisions import compare, demo, limit, simulate
+from surepick.errors import SurepickError
+
+app = typer.Typer(
+    name="surepick",
+    help="Find the best plan with the fewest measurements, and know that it is best.",
+    epilog="Exit codes: 0 done; 1 ended without certainty (budget spent); 2 bad input or usage.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+for _command in (demo, simulate, compare, limit):
+    app.command(no_args_is_help=_command is not demo)(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from surepick._version import __version__
+
+        typer.echo(f"surepick {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def surepick(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Show it."),
+) -> None:
+    """Find the best plan with the fewest measurements, and know that it is best.
+
+    New here? **surepick demo** decides a transport problem between eighteen cities while you watch.
+    """
+
+
+def main() -> None:
+    """Run the command line; a known error is one clear line, never a traceback."""
+    try:
+        app()
+    except SurepickError as error:
+        print(f"surepick: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("surepick: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None

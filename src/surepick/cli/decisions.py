@@ -1,0 +1,164 @@
+"""`demo`, `simulate`, `compare` and `limit`: everything that decides with simulated measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from surepick.cli import show
+
+if TYPE_CHECKING:
+    from surepick.policy import Policy
+    from surepick.problems.files import Loaded
+    from surepick.simulation import Gaussian, Outcome
+
+DEFAULT_POLICY = "CombGapE"
+COMPARED = "CombGapE,CombGapE:arm_rule=naive,CombGapE:radius=published,Uniform"
+UNIFORM_BUDGET = 3 * 10**6  # how far the demo follows uniform measuring
+
+File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="Fixes all randomness: the same seed gives the same run.")]
+Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
+Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
+Budget = Annotated[int, typer.Option(help="Give up after this many measurements.")]
+Distances = Literal["great-circle", "freeway"]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+PolicyText = Annotated[
+    str, typer.Option("--policy", help="Who decides: a name, with settings as in CombGapE:radius=published.")
+]
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="Draws the supplies and demands, and the noise.")] = 1,
+    delta: Delta = 0.05,
+    epsilon: Epsilon = 0.0,
+    policy: PolicyText = DEFAULT_POLICY,
+    distances: Annotated[
+        Distances, typer.Option(help="Travel hours. By freeway many plans tie: add --epsilon 0.05.")
+    ] = "great-circle",
+    budget: Budget = 10**7,
+    as_json: Json = False,
+) -> None:
+    """Decide the paper's transport case: which shipments between 18 cities take the fewest hours?
+
+    Nobody knows the 81 travel times exactly. Each can be measured by a trip, with an hour of noise. Watch
+    surepick choose which trips to make until it knows the best plan, wrong with probability at most delta.
+    """
+    from surepick.policies import Uniform, parse_policy
+
+    chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
+    loaded = _demo_case(seed, distances, as_json)
+    show.introduce(loaded, chosen, as_json)
+    outcome = _run(loaded, chosen, seed, budget, as_json)
+    floor = _run(loaded, Uniform(delta, epsilon), seed, min(budget, UNIFORM_BUDGET), as_json)
+    show.demo(loaded, outcome, floor, as_json)
+    raise typer.Exit(show.exit_code(outcome))
+
+
+def simulate(
+    file: File,
+    seed: Seed = 0,
+    delta: Delta = 0.05,
+    epsilon: Epsilon = 0.0,
+    policy: PolicyText = DEFAULT_POLICY,
+    budget: Budget = 10**7,
+    as_json: Json = False,
+) -> None:
+    """Rehearse a decision: measurements are drawn around the file's true means, with its noise scale.
+
+    The file needs a [truth] section. Try: surepick simulate examples/routes.toml
+    """
+    from surepick.policies import parse_policy
+
+    chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
+    loaded = _load(file, as_json)
+    outcome = _run(loaded, chosen, seed, budget, as_json)
+    show.outcome(loaded, outcome, as_json)
+    raise typer.Exit(show.exit_code(outcome))
+
+
+def compare(
+    file: File,
+    policies: Annotated[str, typer.Option(help="Policies with commas between them.")] = COMPARED,
+    runs: Annotated[int, typer.Option(help="Runs of each policy.")] = 20,
+    seed: Seed = 0,
+    delta: Delta = 0.05,
+    epsilon: Epsilon = 0.0,
+    budget: Budget = 10**6,
+    as_json: Json = False,
+) -> None:
+    """Compare policies on the same problem: measurements, spread, errors with their exact interval.
+
+    The file needs a [truth] section. Try: surepick compare examples/routes.toml --runs 50
+    """
+    from surepick.comparison import compare as run_comparison
+    from surepick.policies import parse_policy
+
+    chosen = [parse_policy(text, delta=delta, epsilon=epsilon) for text in policies.split(",")]
+    loaded = _load(file, as_json)
+    truth = _truth(loaded)
+    with show.bar("comparing", quiet=as_json) as progress:
+        rows = run_comparison(
+            loaded.problem, chosen, truth, runs=runs, seed=seed, budget=budget, progress=progress
+        )
+    show.comparison(loaded, rows, delta, as_json)
+
+
+def limit(
+    file: File,
+    delta: Delta = 0.05,
+    theory: Annotated[bool, typer.Option("--theory", help="Add the paper's quantities and bounds.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say how few measurements any method needs, and how to spread them over the arms.
+
+    The file needs a [truth] section. Try: surepick limit examples/routes.toml
+    """
+    from surepick.limits import limit as find_limit
+    from surepick.limits import theory as find_theory
+
+    loaded = _load(file, as_json)
+    means = _truth(loaded).means
+    found = find_limit(loaded.problem, means, delta=delta)
+    extra = find_theory(loaded.problem, means, delta) if theory else None
+    show.limit(loaded, found, extra, as_json)
+
+
+def _load(file: Path, quiet: bool) -> Loaded:
+    from surepick.problems import load
+
+    with show.bar("finding candidate plans", quiet=quiet) as progress:
+        return load(file, progress=progress)
+
+
+def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
+    from surepick.problems import city_hours, transport_instance
+    from surepick.problems.files import Loaded
+
+    hours = city_hours(distances)
+    with show.bar("finding candidate plans", quiet=quiet) as progress:
+        case = transport_instance(seed, distances=distances, progress=progress)
+    title = f"Transport between 18 cities, {distances} hours"
+    return Loaded(case.problem, case.means, "transport", title, (hours.row_names, hours.column_names))
+
+
+def _truth(loaded: Loaded) -> Gaussian:
+    from surepick.errors import FileError
+    from surepick.policy import known_noise_scale
+    from surepick.simulation import Gaussian
+
+    if loaded.means is None:
+        raise FileError(
+            "a simulation needs the true means of the arms; add to the problem file:\n"
+            "  [truth]\n  means = [...]   # one per arm, or a table of arm names"
+        )
+    return Gaussian(loaded.means, known_noise_scale(loaded.problem))
+
+
+def _run(loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool) -> Outcome:
+    from surepick.simulation import simulate as run
+
+    with show.live(loaded.problem, policy, quiet=quiet) as progress:
+        return run(loaded.problem, policy, _truth(loaded), seed=seed, budget=budget, progress=progress)
