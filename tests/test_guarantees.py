@@ -14,9 +14,9 @@ from surepick.comparison import is_error
 REFUTED = 1e-6
 # The smaller the gap, the more chances to err before it shows; on the larger one the sound radii do stop.
 INSTANCES = {
-    "two arms, gap .02": (np.eye(2), [0.02, 0.0], 15_000),
-    "two arms, gap .15": (np.eye(2), [0.15, 0.0], 60_000),
-    "three arms, gap .05": (np.eye(3), [0.05, 0.0, 0.0], 15_000),
+    "two arms, gap .02": (np.eye(2), [0.02, 0.0], 12_000),
+    "two arms, gap .2": (np.eye(2), [0.2, 0.0], 20_000),
+    "three arms, gap .05": (np.eye(3), [0.05, 0.0, 0.0], 6_000),
 }
 
 
@@ -35,22 +35,22 @@ def is_refuted(n_errors, runs, delta):
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_sound_radii_keep_their_promise(radius, instance):
     plans, means, budget = INSTANCES[instance]
-    wrong = errors(sp.CombGapE(delta=0.05, radius=radius), plans, means, runs=400, budget=budget)
-    assert not is_refuted(wrong, 400, 0.05)
+    wrong = errors(sp.CombGapE(delta=0.05, radius=radius), plans, means, runs=900, budget=budget)
+    assert not is_refuted(wrong, 900, 0.05)
 
 
 @pytest.mark.parametrize(("instance", "delta"), [("two arms, gap .02", 0.05), ("two arms, gap .02", 0.01)])
 def test_the_published_radius_fails_the_same_test(instance, delta):
     plans, means, budget = INSTANCES[instance]
-    wrong = errors(sp.CombGapE(delta=delta, radius="published"), plans, means, runs=400, budget=budget)
-    assert is_refuted(wrong, 400, delta)
+    wrong = errors(sp.CombGapE(delta=delta, radius="published"), plans, means, runs=900, budget=budget)
+    assert is_refuted(wrong, 900, delta)
 
 
 @pytest.mark.parametrize("radius", ["normal-mixture", "kaufmann-koolen"])
 def test_epsilon_keeps_its_promise_where_the_gap_is_just_beyond_it(radius):
     policy = sp.CombGapE(delta=0.05, epsilon=0.1, radius=radius)
-    wrong = errors(policy, np.eye(2), [0.11, 0.0], runs=400, budget=10_000)
-    assert not is_refuted(wrong, 400, 0.05)
+    wrong = errors(policy, np.eye(2), [0.11, 0.0], runs=900, budget=5_000)
+    assert not is_refuted(wrong, 900, 0.05)
 
 
 def test_epsilon_ends_exact_ties_with_confidence():
