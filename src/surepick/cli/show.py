@@ -210,7 +210,7 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
     with_costs = bool(np.ptp(loaded.problem.costs) > 0)
     title = f"{loaded.title}: {rows[0].runs} runs each, delta = {delta:g}"
     cost = ["mean cost"] if with_costs else []
-    numbers = ("mean ± sd", "median", *cost, "wrong", "95% interval", "cut off")
+    numbers = ("mean ± sd", "median", *cost, "wrong", "95% CI", "cut off")
     table = _table(title, "policy", *numbers)
     for row in rows:
         low, high = row.error_interval
