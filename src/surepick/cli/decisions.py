@@ -1,4 +1,7 @@
-"""`demo`, `simulate`, `compare` and `limit`: everything that decides with simulated measurements."""
+"""`demo`, `simulate`, `compare` and `limit`: everything that decides with simulated measurements.
+
+Heavy modules are imported by the command that needs them, so that `surepick --help` is quick.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-
-from surepick.cli import show
 
 if TYPE_CHECKING:
     from surepick.policy import Policy
@@ -46,6 +47,7 @@ def demo(
     Nobody knows the 81 travel times exactly. Each can be measured by a trip, with an hour of noise. Watch
     surepick choose which trips to make until it knows the best plan, wrong with probability at most delta.
     """
+    from surepick.cli import show
     from surepick.policies import Uniform, parse_policy
 
     chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
@@ -70,6 +72,7 @@ def simulate(
 
     The file needs a [truth] section. Try: surepick simulate examples/routes.toml
     """
+    from surepick.cli import show
     from surepick.policies import parse_policy
 
     chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
@@ -93,6 +96,7 @@ def compare(
 
     The file needs a [truth] section. Try: surepick compare examples/routes.toml --runs 50
     """
+    from surepick.cli import show
     from surepick.comparison import compare as run_comparison
     from surepick.policies import parse_policy
 
@@ -116,6 +120,7 @@ def limit(
 
     The file needs a [truth] section. Try: surepick limit examples/routes.toml
     """
+    from surepick.cli import show
     from surepick.limits import limit as find_limit
     from surepick.limits import theory as find_theory
 
@@ -127,6 +132,7 @@ def limit(
 
 
 def _load(file: Path, quiet: bool) -> Loaded:
+    from surepick.cli import show
     from surepick.problems import load
 
     with show.bar("finding candidate plans", quiet=quiet) as progress:
@@ -134,6 +140,7 @@ def _load(file: Path, quiet: bool) -> Loaded:
 
 
 def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
+    from surepick.cli import show
     from surepick.problems import city_hours, transport_instance
     from surepick.problems.files import Loaded
 
@@ -158,6 +165,7 @@ def _truth(loaded: Loaded) -> Gaussian:
 
 
 def _run(loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool) -> Outcome:
+    from surepick.cli import show
     from surepick.simulation import simulate as run
 
     with show.live(loaded.problem, policy, quiet=quiet) as progress:
