@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from surepick.errors import SurepickError as SurepickError
     from surepick.limits import Limit as Limit
     from surepick.limits import limit as limit
+    from surepick.oracle import OracleProblem as OracleProblem
     from surepick.policies import CombGapE as CombGapE
+    from surepick.policies import GenTSExplore as GenTSExplore
+    from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
     from surepick.policy import Measure as Measure
     from surepick.policy import Policy as Policy
@@ -34,8 +37,10 @@ _HOME = {
     "Bernoulli": "simulation",
     "CombGapE": "policies",
     "Gaussian": "simulation",
+    "GenTSExplore": "policies",
     "Limit": "limits",
     "Measure": "policy",
+    "OracleProblem": "oracle",
     "Outcome": "simulation",
     "Policy": "policy",
     "Problem": "problem",
@@ -45,6 +50,7 @@ _HOME = {
     "Status": "simulation",
     "Stop": "policy",
     "SurepickError": "errors",
+    "TSExplore": "policies",
     "Uniform": "policies",
     "UniformNoise": "simulation",
     "limit": "limits",

@@ -177,7 +177,7 @@ def warm_up() -> None:
 @compiled
 def settle(field: Field, race: Race, n_plans: int) -> None:
     """Compute everything from the counts and sums, and decide."""
-    _refresh(field, race, n_plans)
+    refresh(field, race, n_plans)
     _decide(field, race, n_plans)
 
 
@@ -188,7 +188,7 @@ def advance(field: Field, race: Race, feed: Feed, draws: FloatArray, n_plans: in
         if race.integers[STOPPED]:
             return used
         arm = race.integers[ARM]
-        _absorb(field, race, arm, measured(feed, arm, draws[used]))
+        absorb_one(field, race, arm, measured(feed, arm, draws[used]))
         _decide(field, race, n_plans)
     return len(draws)
 
@@ -214,7 +214,7 @@ def sum_measured(feed: Feed, arm: int, draws: FloatArray) -> float:
 
 
 @compiled
-def _absorb(field: Field, race: Race, arm: int, x: float) -> None:
+def absorb_one(field: Field, race: Race, arm: int, x: float) -> None:
     race.counts[arm] += 1
     race.sums[arm] += x
     race.integers[MEASURED] += 1
@@ -277,7 +277,7 @@ def _touch_sparse(field: Field, race: Race, arm: int, d_mean: float, d_weight: f
 
 
 @compiled
-def _refresh(field: Field, race: Race, n_plans: int) -> None:
+def refresh(field: Field, race: Race, n_plans: int) -> None:
     """Recompute values, lead, spreads and thresholds from the counts and sums."""
     _choose_lam(field, race)
     for arm in field.arms:
@@ -294,7 +294,7 @@ def _refresh(field: Field, race: Race, n_plans: int) -> None:
         for arm in field.arms:
             _add_scaled(field.columns[arm], race.value, race.means[arm], n_plans)
     race.integers[LEAD] = np.argmax(race.value[:n_plans])
-    _relead(field, race, n_plans)
+    relead(field, race, n_plans)
 
 
 @compiled_fast
@@ -315,7 +315,7 @@ def _choose_lam(field: Field, race: Race) -> None:
 
 
 @compiled
-def _relead(field: Field, race: Race, n_plans: int) -> None:
+def relead(field: Field, race: Race, n_plans: int) -> None:
     """Compute spreads and thresholds against the current lead, and fresh roots."""
     lead = race.integers[LEAD]
     race.floats[OFF_SPREAD] = 0.0
@@ -406,16 +406,16 @@ def _decide(field: Field, race: Race, n_plans: int) -> None:
     code = race.integers[CODE]
     mixture = code == 1 or code == 2
     if race.integers[FRESH] >= REFRESH or (mixture and race.integers[MEASURED] >= race.integers[SWITCH]):
-        _refresh(field, race, n_plans)
+        refresh(field, race, n_plans)
     _set_level(race)
     if _find_rival(race):
-        _relead(field, race, n_plans)
+        relead(field, race, n_plans)
         _find_rival(race)
     if _beaten(race):  # stop only on numbers computed from scratch
-        _refresh(field, race, n_plans)
+        refresh(field, race, n_plans)
         _find_rival(race)
         race.integers[STOPPED] = _beaten(race)
-    _choose_arm(field, race)
+    choose_arm(field, race)
 
 
 @compiled
@@ -495,7 +495,7 @@ def _score(race: Race, k: int) -> float:
 
 
 @compiled
-def _choose_arm(field: Field, race: Race) -> None:
+def choose_arm(field: Field, race: Race) -> None:
     rule = race.integers[RULE]
     if rule == CYCLE:
         race.integers[ARM] = field.arms[race.integers[MEASURED] % len(field.arms)]

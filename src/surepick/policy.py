@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from surepick.errors import ParameterError, ProblemError
+from surepick.oracle import OracleProblem
 from surepick.problem import FloatArray, IntArray, Problem
+
+# A plan by its index in the problem's list; where plans cannot be listed, by its vector.
+Answer: TypeAlias = int | tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +26,7 @@ class Measure:
 class Stop:
     """The policy has seen enough and answers with this plan."""
 
-    plan: int
+    plan: Answer
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,8 @@ class Standing:
     has one at every moment; otherwise None.
     """
 
-    lead: int | None = None
-    rival: int | None = None
+    lead: Answer | None = None
+    rival: Answer | None = None
     gap: float | None = None
     radius: float | None = None
     risk: float | None = None
@@ -90,6 +94,29 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class OraclePolicy(Policy, Protocol):
+    """A policy that can also do with an oracle in place of a list of plans; it says so by `takes_oracle`."""
+
+    takes_oracle: ClassVar[bool]
+
+    def start(self, problem: Problem | OracleProblem) -> Run:
+        """A fresh run on this problem."""
+        ...
+
+
+def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
+    """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
+    if not isinstance(problem, OracleProblem):
+        return policy.start(problem)
+    if isinstance(policy, OraclePolicy):
+        return policy.start(problem)
+    raise ParameterError(
+        f"{policy.name} needs a list of plans and the problem has an oracle; use a policy that takes one, "
+        "such as GenTSExplore, or list the plans in a Problem"
+    )
+
+
 def check_delta(delta: float) -> None:
     """Refuse a delta outside (0, 1).
 
@@ -110,7 +137,7 @@ def check_epsilon(epsilon: float) -> None:
         raise ParameterError(f"epsilon is how much worse than the best is fine, 0 or more, got {epsilon!r}")
 
 
-def known_noise_scale(problem: Problem) -> FloatArray:
+def known_noise_scale(problem: Problem | OracleProblem) -> FloatArray:
     """The noise scale per arm, or a clear error when the problem does not know it."""
     if problem.noise_scale is None:
         raise ProblemError(

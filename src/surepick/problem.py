@@ -67,8 +67,8 @@ class Problem:
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans)
         n_plans, n_arms = matrix.shape
-        arms = _names("arm", arm_names if arm_names is not None else found_arms, n_arms)
-        names = _names("plan", plan_names if plan_names is not None else found_plans, n_plans)
+        arms = names_for("arm", arm_names if arm_names is not None else found_arms, n_arms)
+        names = names_for("plan", plan_names if plan_names is not None else found_plans, n_plans)
         _refuse_non_finite(matrix, arms, names)
         matrix, keep, twin_of = _merge_duplicates(matrix)
         if len(keep) < 2:
@@ -80,8 +80,8 @@ class Problem:
         relevant = _relevant_arms(matrix)
         values: dict[str, object] = {
             "plans": matrix,
-            "noise_scale": None if noise_scale is None else _per_arm("noise_scale", noise_scale, arms),
-            "costs": _per_arm("costs", 1.0 if costs is None else costs, arms),
+            "noise_scale": None if noise_scale is None else per_arm("noise_scale", noise_scale, arms),
+            "costs": per_arm("costs", 1.0 if costs is None else costs, arms),
             "arm_names": arms,
             "plan_names": tuple(names[k] for k in keep),
             "minimize": bool(minimize),
@@ -308,7 +308,12 @@ def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -
     raise ProblemError(f"row {names[k]!r}, column {arms[s]!r}: plans must be finite, got {matrix[k, s]}")
 
 
-def _names(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
+def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """The names given, checked to be one for each arm or plan and all different; numbers where none are.
+
+    >>> names_for("arm", None, 2)
+    ('arm 0', 'arm 1')
+    """
     if given is None:
         return tuple(f"{kind} {i}" for i in range(count))
     if isinstance(given, str):
@@ -326,7 +331,12 @@ def _names(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...
     return names
 
 
-def _per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequence[str]) -> FloatArray:
+def per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequence[str]) -> FloatArray:
+    """One positive number for each arm, from one number or one per arm.
+
+    >>> per_arm("costs", 2.0, ["road", "rail"]).tolist()
+    [2.0, 2.0]
+    """
     try:
         array = np.array(given, dtype=float)
     except (TypeError, ValueError):

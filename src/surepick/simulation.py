@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from surepick.errors import ParameterError
 from surepick.evidence import Evidence
-from surepick.policy import Measure, Policy, Run, Standing, Stop
+from surepick.oracle import OracleProblem
+from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start
 from surepick.problem import FloatArray, IntArray, Problem
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ class Outcome:
     """How a run ended.
 
     `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at the
-    end, whatever the status. `guarantee` says what the answer promises and under which assumption.
+    end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they are vectors
+    and have no names. `guarantee` says what the answer promises and under which assumption.
     """
 
-    plan: int | None
+    plan: Answer | None
     plan_name: str | None
     status: Status
-    lead: int | None
+    lead: Answer | None
     lead_name: str | None
     n_measurements: int
     n_rounds: int
@@ -95,6 +97,20 @@ class CompiledRun(Run, Protocol):
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide, one draw a round, until the draws are used or the run stops."""
+        ...
+
+
+@runtime_checkable
+class SeededRun(Run, Protocol):
+    """A run that draws its decisions and can do so in compiled code, from the same random words."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        ...
+
+    def drive_seeded(self, feed: Feed, draws: FloatArray, *, entropy: IntArray, n_round: int) -> int:
+        """Measure and decide, one draw a round, after the decision of round `n_round`."""
         ...
 
 
@@ -246,7 +262,7 @@ class Replay:
 
 
 def simulate(
-    problem: Problem,
+    problem: Problem | OracleProblem,
     policy: Policy,
     environment: Environment,
     *,
@@ -271,7 +287,7 @@ def simulate(
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
     with _compile_notice():
-        run = policy.start(problem)
+        run = start(policy, problem)
     loop = _Loop(problem, policy, environment, seed, budget, progress)
     return loop.outcome(run, loop.run_to_end(run))
 
@@ -280,7 +296,7 @@ def simulate(
 class _Loop:
     """One simulation: what was measured so far; changed by `run_to_end` alone."""
 
-    problem: Problem
+    problem: Problem | OracleProblem
     policy: Policy
     environment: Environment
     seed: int
@@ -305,7 +321,7 @@ class _Loop:
             left = self.budget - self.evidence.n_measurements
             if int(decision.counts.sum()) > left:
                 return None
-            if self.n_rounds > 0 and isinstance(run, CompiledRun) and _is_compiled(self.environment):
+            if self.n_rounds > 0 and isinstance(run, CompiledRun | SeededRun) and _is_compiled(self.environment):
                 self._drive(run, self.environment, min(CHUNK, left))
             else:
                 self._step(run, decision)
@@ -317,8 +333,16 @@ class _Loop:
         self.evidence = self.evidence + Evidence(decision.counts, sums)
         self.n_rounds += 1
 
-    def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
-        self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))
+    def _drive(
+        self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int
+    ) -> None:
+        feed, draws = environment.feed(), environment.draw(n, self.rng)
+        if isinstance(run, SeededRun):
+            entropy = round_entropy(self.seed)
+            used = run.drive_seeded(feed, draws, entropy=entropy, n_round=self.n_rounds)
+        else:
+            used = run.drive(feed, draws)
+        self.n_rounds += used
         self.evidence = run.evidence
 
     def _show(self, run: Run) -> None:
@@ -333,13 +357,12 @@ class _Loop:
         """What to tell the caller."""
         standing = run.standing()
         lead = stop.plan if stop else standing.lead
-        names = self.problem.plan_names
         return Outcome(
             plan=stop.plan if stop else None,
-            plan_name=names[stop.plan] if stop else None,
+            plan_name=self._name(stop.plan) if stop else None,
             status=Status.CONFIDENT if stop else Status.BUDGET_SPENT,
             lead=lead,
-            lead_name=None if lead is None else names[lead],
+            lead_name=self._name(lead),
             n_measurements=self.evidence.n_measurements,
             n_rounds=self.n_rounds,
             cost=float(self.evidence.counts @ self.problem.costs),
@@ -352,6 +375,11 @@ class _Loop:
             seconds=time.perf_counter() - self.began,
         )
 
+    def _name(self, answer: Answer | None) -> str | None:
+        if isinstance(self.problem, OracleProblem) or not isinstance(answer, int):
+            return None
+        return self.problem.plan_names[answer]
+
 
 def round_rng(seed: int, n_round: int) -> np.random.Generator:
     """The generator of this round's decision: derived from (seed, round), so nothing has to be kept.
@@ -360,6 +388,13 @@ def round_rng(seed: int, n_round: int) -> np.random.Generator:
     True
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(POLICY_STREAM, n_round)))
+
+
+def round_entropy(seed: int) -> IntArray:
+    """What compiled code needs to draw as `round_rng` does: see `round_words.first_words`."""
+    from surepick.round_words import entropy_of
+
+    return entropy_of(seed, POLICY_STREAM)
 
 
 def _is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:

@@ -7,11 +7,15 @@ from typing import Any
 
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.comb_gap_e import CombGapE
+from surepick.policies.gen_ts_explore import GenTSExplore
+from surepick.policies.ts_explore import TSExplore
 from surepick.policies.uniform import Uniform
 from surepick.policy import Policy
 
 POLICIES: dict[str, type[Policy]] = {
     "CombGapE": CombGapE,
+    "GenTSExplore": GenTSExplore,
+    "TSExplore": TSExplore,
     "Uniform": Uniform,
 }
 
@@ -75,4 +79,13 @@ def _as_number(text: str) -> str | int | float:
     return text
 
 
-__all__ = ["POLICIES", "CombGapE", "Uniform", "describe", "parse_policy", "policy_named"]
+__all__ = [
+    "POLICIES",
+    "CombGapE",
+    "GenTSExplore",
+    "TSExplore",
+    "Uniform",
+    "describe",
+    "parse_policy",
+    "policy_named",
+]

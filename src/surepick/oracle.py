@@ -1,0 +1,86 @@
+"""Plans known only through an oracle: a function that finds the best plan for given weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.errors import ProblemError
+from surepick.problem import FloatArray, names_for, per_arm, read_only
+
+Best = Callable[[FloatArray], npt.ArrayLike]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class OracleProblem:
+    """A choice between plans that are too many to list, known by an oracle that maximises over them.
+
+    `best(weights)` takes one weight per arm and returns the plan vector pi with the largest weights.pi; it
+    must be exact. `n_plans`, a number that the plans do not exceed (such as 2**n_arms for 0/1 plans, a whole
+    number of any size), is needed by policies that protect against all plans at once. The rest is as in
+    `Problem`. An answer is a plan vector: a tuple of numbers.
+
+    >>> import numpy as np
+    >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, n_plans=3)
+    >>> problem.best_plan([0.1, 0.9, 0.3]).tolist()
+    [0.0, 1.0, 0.0]
+    """
+
+    best: Best
+    n_arms: int
+    noise_scale: FloatArray | None  # (n_arms,)
+    costs: FloatArray  # (n_arms,)
+    arm_names: tuple[str, ...]
+    n_plans: int | None
+
+    def __init__(
+        self,
+        best: Best,
+        n_arms: int,
+        noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
+        *,
+        costs: float | Sequence[float] | FloatArray | None = None,
+        arm_names: Sequence[str] | None = None,
+        n_plans: int | None = None,
+    ) -> None:
+        if not callable(best):
+            raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
+        if isinstance(n_arms, bool) or not isinstance(n_arms, int | np.integer) or n_arms < 1:
+            raise ProblemError(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
+        if n_plans is not None and n_plans < 2:
+            raise ProblemError(f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}")
+        names = names_for("arm", arm_names, int(n_arms))
+        values: dict[str, object] = {
+            "best": best,
+            "n_arms": int(n_arms),
+            "noise_scale": None if noise_scale is None else per_arm("noise_scale", noise_scale, names),
+            "costs": per_arm("costs", 1.0 if costs is None else costs, names),
+            "arm_names": names,
+            "n_plans": n_plans,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, read_only(value))
+
+    def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
+        """The oracle's plan for these weights, checked to be one finite number per arm."""
+        try:
+            plan = np.asarray(self.best(np.array(weights, dtype=float)), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ProblemError(f"the oracle must return one number per arm: {error}") from error
+        if plan.shape != (self.n_arms,):
+            raise ProblemError(
+                f"the oracle must return a vector of {self.n_arms} numbers, one per arm, got shape {plan.shape}"
+            )
+        if not np.isfinite(plan).all():
+            s = int(np.flatnonzero(~np.isfinite(plan))[0])
+            raise ProblemError(
+                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r})"
+            )
+        return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
+
+    def __repr__(self) -> str:
+        count = "unknown" if self.n_plans is None else f"at most {self.n_plans:.3g}"
+        return f"OracleProblem({self.n_arms} arms, number of plans {count})"
