@@ -45,45 +45,66 @@ from surepick.round_words import (
     N_WORDS,
     WordArray,
     first_words,
-    next_word,
-    normal_above,
-    normal_pair,
+    normal,
     uniform,
 )
 
-WANTED = 4.0  # the level is set where the likeliest plan has this many of the M draws above it
-FEWER = 0.25  # and moved up by so much where too many plans do
-LARGEST_SHARE = 0.5  # of the M draws that may make a proposal
-REACH = 2.5  # standard deviations beyond the level's own within which tails are summed plan by plan
+WANTED = 120.0  # proposals a round: one in some ten to twenty is accepted where plans are alike
+LARGEST_SHARE = 0.8  # of the draws that may make a proposal
+SLACK = 0.01  # a table is built with bounds this much below, so that it lasts for some rounds
+LEAST_RATE = 1.0  # of the exponential proposals where the bound is near 0
+N_KILLERS = 8
+FITTING = 40  # bisections for a level
 NO_PLAN = -1
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-class Scratch(NamedTuple):
-    """Room for one round; nothing in it outlives the round."""
+class Room(NamedTuple):
+    """Working room of the rounds of one run; only the table is kept from one round to the next.
 
-    sd: FloatArray  # (width,) standard deviation of theta.(plan - lead)
-    close: IntArray  # (width,) plans within reach of the level
-    share: FloatArray  # (width,) cumulative p_k of those
+    The table: `level`, and for every plan a lower bound of (gap + level) / sd with the mass of its proposals.
+    """
+
+    rows: FloatArray  # (n_plans, len(arms)) the plans on the arms that matter; empty for sparse plans
+    place: IntArray  # (n_arms,) where an arm is among those; len(arms) if it is not
+    bound: FloatArray  # (width,)
+    mass: FloatArray  # (width,) cumulative
+    trial_bound: FloatArray  # (width,) the same for a lower level, when the table's was too high
+    trial_mass: FloatArray  # (width,)
+    level: FloatArray  # (1,)
+    killers: IntArray  # plans that won lately: asked first, whether they win again
     plan: IntArray  # (n_draws,) proposals: who
     margin: FloatArray  # (n_draws,) and by how much
-    noise: FloatArray  # (n_arms,) theta - means
-    scale: FloatArray  # (n_arms,) D_s
+    noise: FloatArray  # (len(arms) + 1,) theta - means; 0 at the end
+    scale: FloatArray  # (len(arms),) D_s
     words: WordArray  # (4,) the generator
 
 
-def make_scratch(race: Race, n_draws: int) -> Scratch:
+def make_room(field: Field, race: Race, n_draws: int) -> Room:
     """Room for rounds of at most `n_draws` draws."""
-    width, n_arms = len(race.value), len(race.counts)
-    return Scratch(
-        sd=np.zeros(width),
-        close=np.zeros(width, dtype=np.int64),
-        share=np.zeros(width),
+    width, n_arms, n_used = len(race.value), len(race.counts), len(field.arms)
+    place = np.full(n_arms, n_used)
+    place[field.arms] = np.arange(n_used)
+    return Room(
+        rows=np.ascontiguousarray(field.rows[:, field.arms]) if field.rows.size else np.zeros((0, 0)),
+        place=place,
+        bound=np.zeros(width),
+        mass=np.zeros(width),
+        trial_bound=np.zeros(width),
+        trial_mass=np.zeros(width),
+        level=np.zeros(1),
+        killers=np.zeros(N_KILLERS, dtype=np.int64),
         plan=np.zeros(n_draws, dtype=np.int64),
         margin=np.zeros(n_draws),
-        noise=np.zeros(n_arms),
-        scale=np.zeros(n_arms),
+        noise=np.zeros(n_used + 1),
+        scale=np.zeros(n_used),
         words=np.zeros(N_WORDS, dtype=np.uint64),
     )
+
+
+def larger_room(room: Room, n_draws: int) -> Room:
+    """The same with room for more draws."""
+    return room._replace(plan=np.zeros(n_draws, dtype=np.int64), margin=np.zeros(n_draws))
 
 
 @compiled
@@ -96,7 +117,7 @@ def log_factor(n_measured: int, log_plans: float, log_delta: float) -> float:
 def advance(
     field: Field,
     race: Race,
-    scratch: Scratch,
+    room: Room,
     feed: Feed,
     draws: FloatArray,
     entropy: IntArray,
@@ -111,25 +132,49 @@ def advance(
     """
     for used in range(len(draws)):
         arm = race.integers[kernels.ARM]
-        absorb(field, race, arm, kernels.measured(feed, arm, draws[used]), n_plans)
-        first_words(entropy, first_round + used + 1, scratch.words)
-        decide(field, race, scratch, quantile, q, n_plans)
+        x = kernels.measured(feed, arm, draws[used])
+        absorb(field, race, room, arm, x, quantile, q, n_plans)
+        first_words(entropy, first_round + used + 1, room.words)
+        decide(field, race, room, quantile, q, n_plans)
         if race.integers[kernels.STOPPED]:
             return used + 1
     return len(draws)
 
 
 @compiled
-def absorb(field: Field, race: Race, arm: int, x: float, n_plans: int) -> None:
-    """Take in one measurement: values and spreads along one column, and the lead."""
+def absorb(
+    field: Field, race: Race, room: Room, arm: int, x: float, quantile: float, q: float, n_plans: int
+) -> None:
+    """Take in one measurement: values and spreads along one column, the lead, and the table if it is stale."""
     kernels.absorb_one(field, race, arm, x)
     if race.integers[kernels.FRESH] >= kernels.REFRESH:
-        kernels.refresh(field, race, n_plans)
+        settle(field, race, room, quantile, q, n_plans)
         return
     lead = _argmax(race.value, n_plans)
     if lead != race.integers[kernels.LEAD]:
         race.integers[kernels.LEAD] = lead
         kernels.relead(field, race, n_plans)
+        _build(race, room, quantile, q, n_plans)
+        return
+    kappa, _ = widening(race, quantile, q)
+    height, offset = race.value[lead] + room.level[0], race.floats[kernels.OFF_SPREAD]
+    if _n_stale(race.value, race.spread, room.bound, height, kappa, offset, n_plans) > 1:
+        _build(race, room, quantile, q, n_plans)
+
+
+@compiled
+def settle(field: Field, race: Race, room: Room, quantile: float, q: float, n_plans: int) -> None:
+    """Compute everything from the counts and sums."""
+    kernels.refresh(field, race, n_plans)
+    _build(race, room, quantile, q, n_plans)
+
+
+@compiled
+def widening(race: Race, quantile: float, q: float) -> tuple[float, int]:
+    """C / R^2 = 4 L / phi(q)^2 and the number of draws M = ceil(L / q)."""
+    floats = race.floats
+    factor = log_factor(race.integers[kernels.MEASURED], floats[kernels.LOG_PLANS], floats[kernels.LOG_DELTA])
+    return 4.0 * factor / (quantile * quantile), int(math.ceil(factor / q))
 
 
 @compiled_fast
@@ -149,16 +194,99 @@ def _argmax(value: FloatArray, n: int) -> int:
     return 0
 
 
+@compiled_fast
+def _n_stale(
+    value: FloatArray,
+    spread: FloatArray,
+    bound: FloatArray,
+    height: float,
+    kappa: float,
+    offset: float,
+    n: int,
+) -> int:
+    """How many plans have (height - value) / sd below their bound: beside the lead, whose bound is infinite."""
+    count = 0
+    for k in range(n):
+        gap = height - value[k]
+        count += gap * gap < bound[k] * bound[k] * kappa * (spread[k] + offset)
+    return count
+
+
 @compiled
-def decide(field: Field, race: Race, scratch: Scratch, quantile: float, q: float, n_plans: int) -> None:
-    """Draw the round from `scratch.words`: set the rival and the arm, or the stop."""
-    floats = race.floats
-    factor = log_factor(race.integers[kernels.MEASURED], floats[kernels.LOG_PLANS], floats[kernels.LOG_DELTA])
-    kappa = 4.0 * factor / (quantile * quantile)  # C / R^2
-    n_draws = int(math.ceil(factor / q))
-    _set_scales(race.weight, scratch.scale, kappa)
-    _set_sds(race.spread, scratch.sd, kappa, floats[kernels.OFF_SPREAD], n_plans)
-    rival, margin = _winner(field, race, scratch, n_draws, n_plans)
+def _build(race: Race, room: Room, quantile: float, q: float, n_plans: int) -> None:
+    """A table for the rounds to come, at a level that some `WANTED` proposals exceed."""
+    kappa, n_draws = widening(race, quantile, q)
+    share = min(WANTED / n_draws, LARGEST_SHARE)
+    room.level[0] = _fit_level(race, room.bound, room.mass, kappa, share, 1.0 - SLACK, n_plans)
+
+
+@compiled
+def _fit_level(
+    race: Race, bound: FloatArray, mass: FloatArray, kappa: float, share: float, slack: float, n_plans: int
+) -> float:
+    """A level, 0 if possible, at which the mass of all proposals is at most `share` and not far below."""
+    if _fill_table(race, bound, mass, kappa, 0.0, slack, n_plans) <= share:
+        return 0.0
+    low, high = 0.0, _highest(race.spread, kappa, race.floats[kernels.OFF_SPREAD], n_plans)
+    while _fill_table(race, bound, mass, kappa, high, slack, n_plans) > share:
+        low, high = high, 2.0 * high
+    for _ in range(FITTING):
+        middle = 0.5 * (low + high)
+        total = _fill_table(race, bound, mass, kappa, middle, slack, n_plans)
+        if total > share:
+            low = middle
+        else:
+            high = middle
+            if total > 0.7 * share:
+                return middle
+    _fill_table(race, bound, mass, kappa, high, slack, n_plans)
+    return high
+
+
+@compiled_fast
+def _highest(spread: FloatArray, kappa: float, offset: float, n: int) -> float:
+    """The largest standard deviation of a plan's margin."""
+    top = 0.0
+    for k in range(n):
+        top = max(top, spread[k])
+    return math.sqrt(kappa * (top + offset))
+
+
+@compiled
+def _fill_table(
+    race: Race, bound: FloatArray, mass: FloatArray, kappa: float, level: float, slack: float, n_plans: int
+) -> float:
+    """Bounds and cumulative masses at this level; the total mass."""
+    lead = race.integers[kernels.LEAD]
+    total = 0.0
+    for k in range(n_plans):
+        if k != lead:
+            variance = kappa * (race.spread[k] + race.floats[kernels.OFF_SPREAD])
+            bound[k] = slack * (race.value[lead] - race.value[k] + level) / math.sqrt(variance)
+            total += _mass(bound[k])
+        mass[k] = total
+    bound[lead] = 0.0
+    return total
+
+
+@compiled
+def _mass(bound: float) -> float:
+    """Of an exponential density above the normal one on x > bound; see `_fill`.
+
+    With rate r = max(bound, 1), exp(-x^2/2) <= exp(r^2/2 - r x), so the mass is
+    exp(r^2/2 - r bound) / (r sqrt(2 pi)): at most a fifth more than the normal tail where that matters.
+    """
+    rate = max(bound, LEAST_RATE)
+    return math.exp(rate * (0.5 * rate - bound) - _LOG_ROOT_TWO_PI) / rate
+
+
+@compiled
+def decide(field: Field, race: Race, room: Room, quantile: float, q: float, n_plans: int) -> None:
+    """Draw the round from `room.words`: set the rival and the arm, or the stop."""
+    kappa, n_draws = widening(race, quantile, q)
+    for i in range(len(field.arms)):
+        room.scale[i] = math.sqrt(kappa * race.weight[field.arms[i]])
+    rival, margin = _winner(field, race, room, kappa, n_draws, n_plans)
     race.integers[kernels.STOPPED] = rival == NO_PLAN
     if rival != NO_PLAN:
         race.integers[kernels.RIVAL] = rival
@@ -166,266 +294,214 @@ def decide(field: Field, race: Race, scratch: Scratch, quantile: float, q: float
         kernels.choose_arm(field, race)
 
 
-@compiled_fast
-def _set_scales(weight: FloatArray, scale: FloatArray, kappa: float) -> None:
-    for s in range(len(weight)):
-        scale[s] = math.sqrt(kappa * weight[s])
-
-
-@compiled_fast
-def _set_sds(spread: FloatArray, sd: FloatArray, kappa: float, offset: float, n: int) -> None:
-    for k in range(n):
-        sd[k] = math.sqrt(kappa * max(spread[k] + offset, 0.0))
-
-
 @compiled
-def _winner(field: Field, race: Race, scratch: Scratch, n_draws: int, n_plans: int) -> tuple[int, float]:
+def _winner(
+    field: Field, race: Race, room: Room, kappa: float, n_draws: int, n_plans: int
+) -> tuple[int, float]:
     """The plan with the largest margin in n_draws draws, and that margin; NO_PLAN if none is positive."""
-    ceiling, wanted = math.inf, WANTED
-    while True:
-        level, reach, n_close, total = _set_level(race, scratch, wanted / n_draws, n_plans)
-        if level >= ceiling:
-            return _one_by_one(field, race, scratch, ceiling, n_draws, n_plans)
-        n = _propose(race, scratch, level, reach, n_close, total, n_draws, n_plans)
-        for at in range(n):  # draws that break the condition are drawn again
-            while scratch.margin[at] > ceiling and _wins(field, race, scratch, at, n_close, n_plans):
-                scratch.margin[at] = -math.inf
-                if uniform(scratch.words) < total:
-                    _fill(race, scratch, at, level, reach, n_close, total, n_plans)
-            if scratch.margin[at] > ceiling:
-                scratch.margin[at] = -math.inf
-        while True:
-            at = _top(scratch.margin, n)
-            if at < 0:
-                break
-            if _wins(field, race, scratch, at, n_close, n_plans):
-                return scratch.plan[at], scratch.margin[at]
-            scratch.margin[at] = -math.inf
-        if level == 0.0:
-            return NO_PLAN, 0.0
-        ceiling, wanted = level, wanted / FEWER
-
-
-@compiled
-def _set_level(
-    race: Race, scratch: Scratch, tail: float, n_plans: int
-) -> tuple[float, float, int, float]:
-    """A level at which the likeliest plan has probability `tail` or less, and the tails of all plans there.
-
-    Returns the level, the reach, the number of close plans and the probability S of a proposal.
-    """
-    top = race.value[race.integers[kernels.LEAD]]
-    while True:
-        x = _upper_quantile(tail)
-        level = max(0.0, _best_score(race.value, scratch.sd, x, n_plans) - top)
-        reach = x + REACH
-        n_close = _find_close(race.value, scratch.sd, top + level, reach, scratch.close, n_plans)
-        total = 0.0
-        for i in range(n_close):
-            k = scratch.close[i]
-            total += _tail((top - race.value[k] + level) / scratch.sd[k])
-            scratch.share[i] = total
-        total += n_plans * _tail(reach)
-        if total <= LARGEST_SHARE:
-            return level, reach, n_close, total
-        tail *= FEWER
-
-
-@compiled
-def _upper_quantile(p: float) -> float:
-    """About the x with P(N(0,1) > x) = p (Abramowitz & Stegun 26.2.23, error 5e-4): it only sets the level."""
-    r = math.sqrt(-2.0 * math.log(min(p, 0.5)))
-    top = 2.515517 + r * (0.802853 + r * 0.010328)
-    return max(0.0, r - top / (1.0 + r * (1.432788 + r * (0.189269 + r * 0.001308))))
-
-
-@compiled
-def _tail(x: float) -> float:
-    """P(N(0,1) > x)."""
-    return 0.5 * math.erfc(x * math.sqrt(0.5))
-
-
-@compiled_fast
-def _best_score(value: FloatArray, sd: FloatArray, x: float, n: int) -> float:
-    best = value[0] + x * sd[0]
-    for k in range(n):
-        best = max(best, value[k] + x * sd[k])
-    return best
-
-
-@compiled
-def _find_close(
-    value: FloatArray, sd: FloatArray, height: float, reach: float, close: IntArray, n: int
-) -> int:
-    """List the plans with value + reach sd > height; the lead, with sd 0, is not one of them."""
-    count = 0
-    for k in range(n):
-        close[count] = k
-        count += value[k] + reach * sd[k] > height
-    return count
+    level = room.level[0]
+    n = _propose(race, room, room.bound, room.mass, kappa, level, n_draws, n_plans)
+    at = _first_accepted(field, race, room, kappa, n, n_plans)
+    if at >= 0:
+        return room.plan[at], room.margin[at]
+    if level == 0.0:
+        return NO_PLAN, 0.0
+    ceiling = level  # from here on no margin of any draw exceeds it
+    level = _fit_level(race, room.trial_bound, room.trial_mass, kappa, LARGEST_SHARE, 1.0, n_plans)
+    if level >= ceiling:
+        return _one_by_one(field, race, room, ceiling, n_draws, n_plans)
+    n = _propose(race, room, room.trial_bound, room.trial_mass, kappa, level, n_draws, n_plans)
+    for i in range(n):
+        _keep_below(field, race, room, i, kappa, level, ceiling, n_plans)
+    at = _first_accepted(field, race, room, kappa, n, n_plans)
+    if at >= 0:
+        return room.plan[at], room.margin[at]
+    if level == 0.0:
+        return NO_PLAN, 0.0
+    return _one_by_one(field, race, room, level, n_draws, n_plans)
 
 
 @compiled
 def _propose(
     race: Race,
-    scratch: Scratch,
+    room: Room,
+    bound: FloatArray,
+    mass: FloatArray,
+    kappa: float,
     level: float,
-    reach: float,
-    n_close: int,
-    total: float,
     n_draws: int,
     n_plans: int,
 ) -> int:
-    """The proposals of n_draws draws, each making one with probability `total`; how many."""
+    """The proposals of n_draws draws, each making one with probability equal to the total mass; how many."""
     n, at = 0, -1
-    log_miss = math.log1p(-total)
+    log_miss = math.log1p(-mass[n_plans - 1])
     while True:
-        skip = math.log(uniform(scratch.words)) / log_miss  # draws without a proposal before the next
+        skip = math.log(uniform(room.words)) / log_miss  # draws without a proposal before the next
         if skip >= n_draws - 1 - at:
             return n
         at += int(skip) + 1
-        _fill(race, scratch, n, level, reach, n_close, total, n_plans)
+        _fill(race, room, n, bound, mass, kappa, level, n_plans)
         n += 1
 
 
 @compiled
 def _fill(
     race: Race,
-    scratch: Scratch,
+    room: Room,
     at: int,
+    bound: FloatArray,
+    mass: FloatArray,
+    kappa: float,
     level: float,
-    reach: float,
-    n_close: int,
-    total: float,
     n_plans: int,
 ) -> None:
-    """Choose the plan and the margin of one proposal; -inf where the far plan chosen was thinned away."""
-    mark = uniform(scratch.words) * total
-    scratch.margin[at] = -math.inf
-    top = race.value[race.integers[kernels.LEAD]]
-    if n_close > 0 and mark < scratch.share[n_close - 1]:
-        i = np.searchsorted(scratch.share[:n_close], mark, side="right")
-        k = scratch.close[i]
-        x = (top - race.value[k] + level) / scratch.sd[k]
-    else:
-        k = int(uniform(scratch.words) * n_plans)
-        near = race.value[k] + reach * scratch.sd[k] > top + level
-        if near or k == race.integers[kernels.LEAD]:
-            return
-        x = (top - race.value[k] + level) / scratch.sd[k]
-        if uniform(scratch.words) * _tail(reach) >= _tail(x):
-            return
-    scratch.plan[at] = k
-    scratch.margin[at] = scratch.sd[k] * normal_above(x, scratch.words) - (top - race.value[k])
+    """Choose the plan and the margin of one proposal; -inf where it is thinned away.
+
+    x = (margin + gap) / sd comes from the exponential density above the normal one and is kept with the ratio
+    of the two, exp(-(x - r)^2 / 2), and if its margin exceeds the level.
+    """
+    room.margin[at] = -math.inf
+    k = _find(mass, uniform(room.words) * mass[n_plans - 1], n_plans)
+    rate = max(bound[k], LEAST_RATE)
+    x = bound[k] - math.log(uniform(room.words)) / rate
+    if uniform(room.words) >= math.exp(-0.5 * (x - rate) * (x - rate)):
+        return
+    gap = race.value[race.integers[kernels.LEAD]] - race.value[k]
+    margin = x * math.sqrt(kappa * (race.spread[k] + race.floats[kernels.OFF_SPREAD])) - gap
+    if margin > level:
+        room.plan[at] = k
+        room.margin[at] = margin
 
 
 @compiled
-def _top(margin: FloatArray, n: int) -> int:
-    best, at = -math.inf, -1
-    for i in range(n):
-        if margin[i] > best:
-            best, at = margin[i], i
-    return at
+def _find(mass: FloatArray, mark: float, n: int) -> int:
+    """The first place with mass > mark; the last if rounding leaves none."""
+    low, high = 0, n - 1
+    while low < high:
+        middle = (low + high) // 2
+        if mass[middle] > mark:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @compiled
-def _wins(field: Field, race: Race, scratch: Scratch, at: int, n_close: int, n_plans: int) -> bool:
+def _first_accepted(field: Field, race: Race, room: Room, kappa: float, n: int, n_plans: int) -> int:
+    """Which of the first n proposals has the largest margin among those accepted; -1 if none is."""
+    while True:
+        at, best = -1, -math.inf
+        for i in range(n):
+            if room.margin[i] > best:
+                best, at = room.margin[i], i
+        if at < 0 or _wins(field, race, room, at, kappa, n_plans):
+            return at
+        room.margin[at] = -math.inf
+
+
+@compiled
+def _keep_below(
+    field: Field, race: Race, room: Room, at: int, kappa: float, level: float, ceiling: float, n_plans: int
+) -> None:
+    """Draw proposal `at` of the trial table again until its draw has no margin above the ceiling."""
+    while room.margin[at] > ceiling and _wins(field, race, room, at, kappa, n_plans):
+        room.margin[at] = -math.inf
+        if uniform(room.words) < room.trial_mass[n_plans - 1]:
+            _fill(race, room, at, room.trial_bound, room.trial_mass, kappa, level, n_plans)
+    if room.margin[at] > ceiling:  # not accepted: the draw has no margin above the level
+        room.margin[at] = -math.inf
+
+
+@compiled
+def _wins(field: Field, race: Race, room: Room, at: int, kappa: float, n_plans: int) -> bool:
     """Complete proposal `at` to a whole draw and say whether its plan has the largest margin there."""
-    k, margin = scratch.plan[at], scratch.margin[at]
-    length = _draw_given(field, race, scratch, k, margin)
-    height = race.value[k] + _product(field, race, k, scratch.noise)
-    for i in range(n_close):
-        other = scratch.close[i]
-        if other != k and race.value[other] + _product(field, race, other, scratch.noise) > height:
+    k = room.plan[at]
+    _draw_given(field, race, room, k, room.margin[at], kappa)
+    height = race.value[k] + _product(field, race, room, k)
+    for i in range(N_KILLERS):
+        other = room.killers[i]
+        if other != k and race.value[other] + _product(field, race, room, other) > height:
             return False
-    goal = race.value[race.integers[kernels.LEAD]] + margin
     for other in range(n_plans):
-        if race.value[other] + scratch.sd[other] * length < goal or other == k:
-            continue  # Cauchy-Schwarz: its margin is smaller
-        if race.value[other] + _product(field, race, other, scratch.noise) > height:
+        if race.value[other] + _product(field, race, room, other) > height and other != k:
+            room.killers[other % N_KILLERS] = other
             return False
     return True
 
 
 @compiled
-def _draw_given(field: Field, race: Race, scratch: Scratch, k: int, margin: float) -> float:
-    """theta - means given that plan k has this margin, into `scratch.noise`; the length of z, rounded up.
+def _draw_given(field: Field, race: Race, room: Room, k: int, margin: float, kappa: float) -> None:
+    """theta - means given that plan k has this margin, into `room.noise`.
 
-    z = z0 + a (t - a.z0) with z0 ~ N(0, I), a the direction D y_k / sd_k and t = (margin + gap_k) / sd_k.
+    z = z0 + a (x - a.z0) with z0 ~ N(0, I), a the direction D y_k / sd_k and x = (margin + gap_k) / sd_k.
     """
-    _draw_all(field, scratch)
-    t = (margin + race.value[race.integers[kernels.LEAD]] - race.value[k]) / scratch.sd[k]
-    along = 0.0
-    for arm in field.arms:
-        along += (_entry(field, race, k, arm) - race.lead_row[arm]) * scratch.scale[arm] * scratch.noise[arm]
-    shift = (t - along / scratch.sd[k]) / scratch.sd[k]
-    square = 0.0
-    for arm in field.arms:
-        y = _entry(field, race, k, arm) - race.lead_row[arm]
-        z = scratch.noise[arm] + y * scratch.scale[arm] * shift
-        square += z * z
-        scratch.noise[arm] = z * scratch.scale[arm]
-    return math.sqrt(square) * (1.0 + 1e-9)
+    along, variance = 0.0, 0.0
+    for i in range(len(field.arms)):
+        y = (_entry(field, race, room, k, i) - race.lead_row[field.arms[i]]) * room.scale[i]
+        room.noise[i] = normal(room.words)
+        along += y * room.noise[i]
+        variance += y * y
+    goal = margin + race.value[race.integers[kernels.LEAD]] - race.value[k]
+    shift = (goal - along) / variance
+    for i in range(len(field.arms)):
+        y = (_entry(field, race, room, k, i) - race.lead_row[field.arms[i]]) * room.scale[i]
+        room.noise[i] = (room.noise[i] + y * shift) * room.scale[i]
 
 
 @compiled
-def _draw_all(field: Field, scratch: Scratch) -> None:
-    """Fresh standard normal numbers for the arms, into `scratch.noise`."""
-    n = len(field.arms)
-    for i in range(0, n - 1, 2):
-        scratch.noise[field.arms[i]], scratch.noise[field.arms[i + 1]] = normal_pair(scratch.words)
-    if n % 2:
-        scratch.noise[field.arms[n - 1]], _ = normal_pair(scratch.words)
-
-
-@compiled
-def _entry(field: Field, race: Race, k: int, arm: int) -> float:
+def _entry(field: Field, race: Race, room: Room, k: int, i: int) -> float:
+    """What plan k has on the i-th of the arms that matter."""
     if not race.integers[kernels.SPARSE]:
-        return field.rows[k, arm]
+        return room.rows[k, i]
     start, end = field.row_start[k], field.row_start[k + 1]
-    at = start + np.searchsorted(field.row_arm[start:end], arm)
-    return field.row_value[at] if at < end and field.row_arm[at] == arm else 0.0
+    at = start + np.searchsorted(field.row_arm[start:end], field.arms[i])
+    return field.row_value[at] if at < end and field.row_arm[at] == field.arms[i] else 0.0
 
 
 @compiled
-def _product(field: Field, race: Race, k: int, noise: FloatArray) -> float:
+def _product(field: Field, race: Race, room: Room, k: int) -> float:
     """plan_k . noise."""
     if not race.integers[kernels.SPARSE]:
-        return _dot(field.rows[k], noise)
+        return _dot(room.rows[k], room.noise)
     total = 0.0
     for at in range(field.row_start[k], field.row_start[k + 1]):
-        total += field.row_value[at] * noise[field.row_arm[at]]
+        total += field.row_value[at] * room.noise[room.place[field.row_arm[at]]]
     return total
 
 
 @compiled_fast
 def _dot(row: FloatArray, noise: FloatArray) -> float:
     total = 0.0
-    for s in range(len(noise)):
-        total += row[s] * noise[s]
+    for i in range(len(row)):
+        total += row[i] * noise[i]
     return total
 
 
 @compiled
 def _one_by_one(
-    field: Field, race: Race, scratch: Scratch, ceiling: float, n_draws: int, n_plans: int
+    field: Field, race: Race, room: Room, ceiling: float, n_draws: int, n_plans: int
 ) -> tuple[int, float]:
-    """The same winner from n_draws whole draws, each made again until its largest margin is below `ceiling`."""
+    """The same winner from n_draws whole draws, each made again until no margin exceeds the ceiling."""
     winner, largest = NO_PLAN, 0.0
-    lead = race.integers[kernels.LEAD]
     for _ in range(n_draws):
-        while True:
-            _draw_all(field, scratch)
-            for arm in field.arms:
-                scratch.noise[arm] *= scratch.scale[arm]
-            home = race.value[lead] + _product(field, race, lead, scratch.noise)
-            best, who = 0.0, NO_PLAN
-            for k in range(n_plans):
-                margin = race.value[k] + _product(field, race, k, scratch.noise) - home
-                if k != lead and margin > best:
-                    best, who = margin, k
-            if best <= ceiling:
-                break
+        best, who = _whole_draw(field, race, room, n_plans)
+        while best > ceiling:
+            best, who = _whole_draw(field, race, room, n_plans)
         if best > largest:
             largest, winner = best, who
     return winner, largest
+
+
+@compiled
+def _whole_draw(field: Field, race: Race, room: Room, n_plans: int) -> tuple[float, int]:
+    """The largest margin over the lead in one draw, and whose it is; 0 and NO_PLAN if the lead wins."""
+    for i in range(len(field.arms)):
+        room.noise[i] = normal(room.words) * room.scale[i]
+    lead = race.integers[kernels.LEAD]
+    home = race.value[lead] + _product(field, race, room, lead)
+    best, who = 0.0, NO_PLAN
+    for k in range(n_plans):
+        margin = race.value[k] + _product(field, race, room, k) - home
+        if k != lead and margin > best:
+            best, who = margin, k
+    return best, who

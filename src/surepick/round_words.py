@@ -211,22 +211,48 @@ def uniform(state: WordArray) -> float:
     return (float(next_word(state) >> _U11) + 0.5) * 2.0**-53
 
 
-@compiled
-def normal_pair(state: WordArray) -> tuple[float, float]:
-    """Two independent standard normal numbers, by Marsaglia's polar method."""
-    while True:
-        x, y = 2.0 * uniform(state) - 1.0, 2.0 * uniform(state) - 1.0
-        square = x * x + y * y
-        if 0.0 < square < 1.0:
-            factor = math.sqrt(-2.0 * math.log(square) / square)
-            return x * factor, y * factor
+# The ziggurat of Doornik (2005) for the normal law: 128 boxes of equal area, the tail beginning at _EDGE.
+_N_BOXES, _EDGE, _AREA = 128, 3.442619855899, 9.91256303526217e-3
+_BOX_MASK = np.uint64(_N_BOXES - 1)
+
+
+def _boxes() -> npt.NDArray[np.float64]:
+    """The right ends x_0 > x_1 > ... > x_128 = 0 of the boxes; x_0 stands for the box with the tail."""
+    x = np.zeros(_N_BOXES + 1)
+    height = math.exp(-0.5 * _EDGE * _EDGE)
+    x[0], x[1] = _AREA / height, _EDGE
+    for i in range(2, _N_BOXES):
+        x[i] = math.sqrt(-2.0 * math.log(_AREA / x[i - 1] + height))
+        height = math.exp(-0.5 * x[i] * x[i])
+    return x
+
+
+_X = _boxes()
+_RATIO = _X[1:] / _X[:-1]
 
 
 @compiled
-def normal_above(floor: float, state: WordArray) -> float:
-    """A standard normal number given that it exceeds `floor` >= 0 (Robert 1995: exponential proposals)."""
-    rate = 0.5 * (floor + math.sqrt(floor * floor + 4.0))
+def normal(state: WordArray) -> float:
+    """A standard normal number."""
     while True:
-        x = floor - math.log(uniform(state)) / rate
-        if math.log(uniform(state)) <= -0.5 * (x - rate) * (x - rate):
+        word = next_word(state)
+        u = (float(word >> _U11) + 0.5) * 2.0**-52 - 1.0
+        i = np.int64(word & _BOX_MASK)
+        if abs(u) < _RATIO[i]:
+            return u * _X[i]
+        if i == 0:
+            return math.copysign(_normal_tail(state), u)
+        x = u * _X[i]
+        outer = math.exp(-0.5 * (_X[i] * _X[i] - x * x))
+        inner = math.exp(-0.5 * (_X[i + 1] * _X[i + 1] - x * x))
+        if inner + uniform(state) * (outer - inner) < 1.0:
             return x
+
+
+@compiled
+def _normal_tail(state: WordArray) -> float:
+    """A normal number given that it exceeds _EDGE (Marsaglia 1964)."""
+    while True:
+        x = -math.log(uniform(state)) / _EDGE
+        if -2.0 * math.log(uniform(state)) >= x * x:
+            return _EDGE + x

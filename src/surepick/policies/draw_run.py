@@ -66,7 +66,7 @@ class WinnerRun:
         self._race = kernels.make_race(
             problem, code=radii.PUBLISHED, rule=ARM_RULES[rule.arm_rule], delta=rule.delta, epsilon=0.0
         )
-        self._scratch = draw_kernels.make_scratch(self._race, 0)
+        self._room = draw_kernels.make_room(self._field, self._race, 0)
 
     @property
     def started(self) -> bool:
@@ -88,8 +88,8 @@ class WinnerRun:
         from surepick.round_words import words_of
 
         self._make_room(rounds=0)
-        self._scratch.words[:] = words_of(rng)
-        self._draw_kernels.decide(self._field, self._race, self._scratch, *self._constants)
+        self._room.words[:] = words_of(rng)
+        self._draw_kernels.decide(self._field, self._race, self._room, *self._constants)
         if integers[kernels.STOPPED]:
             return Stop(int(integers[kernels.LEAD]))
         counts[integers[kernels.ARM]] = 1
@@ -99,23 +99,22 @@ class WinnerRun:
         """Take in measurements; one measurement costs one pass over the plans."""
         if self.started and counts.sum() == 1:
             arm = int(counts.argmax())
-            self._draw_kernels.absorb(
-                self._field, self._race, arm, float(sums[arm]), self._problem.n_plans
-            )
+            x = float(sums[arm])
+            self._draw_kernels.absorb(self._field, self._race, self._room, arm, x, *self._constants)
             return
         self._race.counts[:] += counts
         self._race.sums[:] += sums
         if not self._race.counts[self._field.arms].all():
             raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
         self._race.integers[self._kernels.MEASURED] += int(counts.sum())
-        self._kernels.refresh(self._field, self._race, self._problem.n_plans)
+        self._draw_kernels.settle(self._field, self._race, self._room, *self._constants)
 
     def drive_seeded(self, feed: Feed, draws: FloatArray, *, entropy: IntArray, n_round: int) -> int:
         """Measure and decide in compiled code after the decision of round `n_round`; rounds used."""
         self._make_room(rounds=len(draws))
         return int(
             self._draw_kernels.advance(
-                self._field, self._race, self._scratch, feed, draws, entropy, n_round, *self._constants
+                self._field, self._race, self._room, feed, draws, entropy, n_round, *self._constants
             )
         )
 
@@ -137,8 +136,8 @@ class WinnerRun:
         """See that the scratch holds the draws of this many more rounds."""
         n_measured = int(self._race.integers[self._kernels.MEASURED]) + rounds
         n_draws = self._rule.n_draws(n_measured, math.log(self._problem.n_plans)) + 1
-        if n_draws > len(self._scratch.plan):
-            self._scratch = self._draw_kernels.make_scratch(self._race, n_draws)
+        if n_draws > len(self._room.plan):
+            self._room = self._draw_kernels.larger_room(self._room, n_draws)
 
 
 class OracleRun:
