@@ -15,6 +15,12 @@ CASES: list[Policy] = [
     sp.CombGapE(delta=0.1, radius="published"),
     sp.CombGapE(delta=0.1, arm_rule="naive"),
     sp.Uniform(delta=0.1),
+    sp.GenTSExplore(delta=0.1),
+    sp.GenTSExplore(delta=0.1, draws="all"),
+    sp.RAGE(delta=0.1),
+    sp.RAGE(delta=0.1, variant="authors"),
+    sp.Peace(delta=0.1),
+    sp.Peace(delta=0.1, max_gap=5.0),
 ]
 
 

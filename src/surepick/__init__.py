@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from surepick.oracle import OracleProblem as OracleProblem
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
+    from surepick.policies import RAGE as RAGE
+    from surepick.policies import Peace as Peace
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
     from surepick.policy import Measure as Measure
@@ -42,8 +44,10 @@ _HOME = {
     "Measure": "policy",
     "OracleProblem": "oracle",
     "Outcome": "simulation",
+    "Peace": "policies",
     "Policy": "policy",
     "Problem": "problem",
+    "RAGE": "policies",
     "Replay": "simulation",
     "Run": "policy",
     "Standing": "policy",

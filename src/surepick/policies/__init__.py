@@ -8,6 +8,8 @@ from typing import Any
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.comb_gap_e import CombGapE
 from surepick.policies.gen_ts_explore import GenTSExplore
+from surepick.policies.peace import Peace
+from surepick.policies.rage import RAGE
 from surepick.policies.ts_explore import TSExplore
 from surepick.policies.uniform import Uniform
 from surepick.policy import Policy
@@ -15,6 +17,8 @@ from surepick.policy import Policy
 POLICIES: dict[str, type[Policy]] = {
     "CombGapE": CombGapE,
     "GenTSExplore": GenTSExplore,
+    "Peace": Peace,
+    "RAGE": RAGE,
     "TSExplore": TSExplore,
     "Uniform": Uniform,
 }
@@ -83,6 +87,8 @@ __all__ = [
     "POLICIES",
     "CombGapE",
     "GenTSExplore",
+    "Peace",
+    "RAGE",
     "TSExplore",
     "Uniform",
     "describe",
