@@ -6,7 +6,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.policy import Measure, Policy, Stop
-from surepick.simulation import CompiledRun, round_rng
+from surepick.simulation import CompiledRun, SeededRun, round_rng
 
 CASES: list[Policy] = [
     sp.CombGapE(delta=0.1),
@@ -16,9 +16,9 @@ CASES: list[Policy] = [
     sp.CombGapE(delta=0.1, arm_rule="naive"),
     sp.Uniform(delta=0.1),
     sp.GenTSExplore(delta=0.1),
-    sp.GenTSExplore(delta=0.1, draws="all"),
     sp.RAGE(delta=0.1),
     sp.RAGE(delta=0.1, variant="authors"),
+    sp.TSExplore(delta=0.1),
     sp.Peace(delta=0.1),
     sp.Peace(delta=0.1, max_gap=5.0),
 ]
@@ -66,9 +66,18 @@ def decisions(policy, problem, environment, n_rounds, seed=0):
 
 
 def is_compiled(policy, problem):
-    return isinstance(policy.start(problem), CompiledRun)
+    return isinstance(policy.start(problem), CompiledRun | SeededRun)
 
 
 def depends_on_the_order_of_arms(policy):
-    """Draws go to arms by position, and so do turns and ties between equal counts."""
-    return policy.randomized or policy.name == "Uniform" or getattr(policy, "arm_rule", "") == "naive"
+    """Draws go to arms by position, and so do turns, ties between equal counts and the last bits of a design."""
+    return policy.randomized or policy.name in ("Uniform", "RAGE") or getattr(policy, "arm_rule", "") == "naive"
+
+
+def depends_on_the_order_of_plans(policy):
+    """Draws go to plans by position where only the winner of many draws is drawn."""
+    return getattr(policy, "draws", "") == "winner"
+
+
+def needs_zeros_and_ones(policy):
+    return policy.name == "TSExplore"
