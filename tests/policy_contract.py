@@ -15,6 +15,9 @@ CASES: list[Policy] = [
     sp.CombGapE(delta=0.1, radius="published"),
     sp.CombGapE(delta=0.1, arm_rule="naive"),
     sp.Uniform(delta=0.1),
+    sp.CLUCB(delta=0.1),
+    sp.LinGapE(delta=0.1, norm_bound=3.0),
+    sp.LinGapE(delta=0.1, norm_bound=3.0, arm_rule="ratio"),
     sp.GenTSExplore(delta=0.1),
     sp.RAGE(delta=0.1),
     sp.RAGE(delta=0.1, variant="authors"),
@@ -70,8 +73,10 @@ def is_compiled(policy, problem):
 
 
 def depends_on_the_order_of_arms(policy):
-    """Draws go to arms by position, and so do turns, ties between equal counts and the last bits of a design."""
-    return policy.randomized or policy.name in ("Uniform", "RAGE") or getattr(policy, "arm_rule", "") == "naive"
+    """Draws go to arms by position, and so do turns, equal counts and the last bits of a design."""
+    return (
+        policy.randomized or policy.name in ("Uniform", "RAGE") or getattr(policy, "arm_rule", "") == "naive"
+    )
 
 
 def depends_on_the_order_of_plans(policy):

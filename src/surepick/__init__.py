@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from surepick.limits import Limit as Limit
     from surepick.limits import limit as limit
     from surepick.oracle import OracleProblem as OracleProblem
+    from surepick.policies import CLUCB as CLUCB
+    from surepick.policies import RAGE as RAGE
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
-    from surepick.policies import RAGE as RAGE
+    from surepick.policies import LinGapE as LinGapE
     from surepick.policies import Peace as Peace
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
@@ -37,10 +39,12 @@ if TYPE_CHECKING:
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _HOME = {
     "Bernoulli": "simulation",
+    "CLUCB": "policies",
     "CombGapE": "policies",
     "Gaussian": "simulation",
     "GenTSExplore": "policies",
     "Limit": "limits",
+    "LinGapE": "policies",
     "Measure": "policy",
     "OracleProblem": "oracle",
     "Outcome": "simulation",

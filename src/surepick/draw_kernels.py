@@ -15,12 +15,12 @@ accepted. So accepted proposals are exactly the draws whose largest margin excee
 a draw without one has no margin above u. Hence:
 
 - the number of proposals in M draws is Binomial(M, S); each is first only a pair (k, v);
-- taken in the order of falling v, the first one accepted is the winner of all M draws, so only a few vectors z
-  are ever made;
+- taken in the order of falling v, the first one accepted is the winner of all M draws, so only a few
+  vectors z are ever made;
 - none accepted and u = 0: no plan beats the lead in any draw;
-- none accepted and u > 0: every draw is now known to have its largest margin at most u, and a lower level is
-  tried under that condition (a draw that breaks it is drawn again); if S would exceed `LARGEST_SHARE`, the
-  M draws are made one by one under it.
+- none accepted and u > 0: every draw is now known to have its largest margin at most u, and a lower level
+  is tried under that condition (a draw that breaks it is drawn again); if S would exceed `LARGEST_SHARE`,
+  the M draws are made one by one under it.
 
 The level only steers the work. p_k is summed for the plans within `REACH` of the level; the others share one
 proposal of probability Q(REACH) each, thinned to their own p_k. A far plan is shown not to have the largest
@@ -145,7 +145,7 @@ def advance(
 def absorb(
     field: Field, race: Race, room: Room, arm: int, x: float, quantile: float, q: float, n_plans: int
 ) -> None:
-    """Take in one measurement: values and spreads along one column, the lead, and the table if it is stale."""
+    """Take in one measurement: values and spreads along one column, the lead, the table if it is stale."""
     kernels.absorb_one(field, race, arm, x)
     if race.integers[kernels.FRESH] >= kernels.REFRESH:
         settle(field, race, room, quantile, q, n_plans)
@@ -158,7 +158,7 @@ def absorb(
         return
     kappa, _ = widening(race, quantile, q)
     height, offset = race.value[lead] + room.level[0], race.floats[kernels.OFF_SPREAD]
-    if _n_stale(race.value, race.spread, room.bound, height, kappa, offset, n_plans) > 1:
+    if _n_stale(race.value, race.spread, room.bound, height, kappa, offset, n_plans) > 0:
         _build(race, room, quantile, q, n_plans)
 
 
@@ -174,7 +174,7 @@ def widening(race: Race, quantile: float, q: float) -> tuple[float, int]:
     """C / R^2 = 4 L / phi(q)^2 and the number of draws M = ceil(L / q)."""
     floats = race.floats
     factor = log_factor(race.integers[kernels.MEASURED], floats[kernels.LOG_PLANS], floats[kernels.LOG_DELTA])
-    return 4.0 * factor / (quantile * quantile), int(math.ceil(factor / q))
+    return 4.0 * factor / (quantile * quantile), math.ceil(factor / q)
 
 
 @compiled_fast
@@ -204,7 +204,7 @@ def _n_stale(
     offset: float,
     n: int,
 ) -> int:
-    """How many plans have (height - value) / sd below their bound: beside the lead, whose bound is infinite."""
+    """How many plans have (height - value) / sd below their bound; never the lead, whose bound is 0."""
     count = 0
     for k in range(n):
         gap = height - value[k]

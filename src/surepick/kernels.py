@@ -35,16 +35,20 @@ NOWHERE = -1e300  # the value of padding: never a lead, never a rival
 TINY = 1e-300  # keeps roots positive
 NO_ARM = 2**62  # beyond the last arm
 
-GAP, NAIVE, CYCLE = 0, 1, 2
+GAP, NAIVE, CYCLE, RATIO = 0, 1, 2, 3
 AFFINE, THRESHOLD, TABLE = 0, 1, 2
 
 # Places in `Race.integers` and `Race.floats`.
 LEAD, RIVAL, ARM, STOPPED, MEASURED, FRESH, LAM, CODE, RULE, SPARSE, SWITCH = range(11)
 OFF_SPREAD, OFF_PAIR, LEVEL, SCORE, EPSILON, LOG_DELTA, LOG_PLANS, JOINT, LAM_VALUE, LAM_WEIGHT = range(10)
+NORM_BOUND = 10
+
+RECTANGLE, RIDGE = radius.RECTANGLE, radius.RIDGE
 
 _inflation = compiled(radius.inflation)
 _term = compiled(radius.term)
 _level = compiled(radius.level)
+_ridge_level = compiled(radius.ridge_level)
 _lam_index = compiled(radius.lam_index)
 _lam_value = compiled(radius.lam_value)
 _lam_log_weight = compiled(radius.lam_log_weight)
@@ -126,7 +130,9 @@ def _compressed(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.astype(float)
 
 
-def make_race(problem: Problem, *, code: int, rule: int, delta: float, epsilon: float) -> Race:
+def make_race(
+    problem: Problem, *, code: int, rule: int, delta: float, epsilon: float, norm_bound: float = 0.0
+) -> Race:
     """A race in which nothing has been measured yet."""
     n_blocks = -(-problem.n_plans // BLOCK)
     width, n_arms = n_blocks * BLOCK, problem.n_arms
@@ -134,9 +140,9 @@ def make_race(problem: Problem, *, code: int, rule: int, delta: float, epsilon: 
     integers = np.zeros(11, dtype=np.int64)
     integers[[LEAD, RIVAL, ARM]] = -1
     integers[[CODE, RULE, SPARSE]] = code, rule, problem.is_sparse
-    floats = np.zeros(10)
-    log_plans = math.log(problem.n_plans if code == radius.PUBLISHED else problem.n_plans - 1)
-    floats[[EPSILON, LOG_DELTA, LOG_PLANS]] = epsilon, math.log(delta), log_plans
+    floats = np.zeros(11)
+    floats[[EPSILON, LOG_DELTA, NORM_BOUND]] = epsilon, math.log(delta), norm_bound
+    floats[LOG_PLANS] = math.log(_size(problem, code))
     whole = (np.zeros(n, dtype=np.int64) for n in (n_blocks, n_arms, width))
     hits, counts, support = whole
     per_arm = (np.zeros(n_arms) for _ in range(6))
@@ -172,6 +178,13 @@ def warm_up() -> None:
     settle(field, race, 2)
     feed = Feed(AFFINE, ones, ones, np.zeros(0), np.zeros(1, dtype=np.int64))
     advance(field, race, feed, np.zeros(1), 2)
+
+
+def _size(problem: Problem, code: int) -> int:
+    """What a radius unites over: all plans, the rivals of the best one, or the arms."""
+    if code == RECTANGLE:
+        return int(problem.relevant.sum())
+    return problem.n_plans if code in (radius.PUBLISHED, RIDGE) else problem.n_plans - 1
 
 
 @compiled
@@ -215,6 +228,7 @@ def sum_measured(feed: Feed, arm: int, draws: FloatArray) -> float:
 
 @compiled
 def absorb_one(field: Field, race: Race, arm: int, x: float) -> None:
+    """Take one measurement of this arm into the evidence and the standing of every plan."""
     race.counts[arm] += 1
     race.sums[arm] += x
     race.integers[MEASURED] += 1
@@ -227,7 +241,9 @@ def absorb_one(field: Field, race: Race, arm: int, x: float) -> None:
     race.floats[JOINT] += d_term
     if race.integers[SPARSE]:
         _touch_sparse(field, race, arm, d_mean, d_weight, d_term)
-    elif race.integers[CODE] == 0 or race.integers[CODE] == 2:
+    elif race.integers[CODE] == RECTANGLE:
+        _touch_sizes(field.columns[arm], race.value, race.spread, race.lead_row[arm], d_mean, d_weight)
+    elif race.integers[CODE] == 0 or race.integers[CODE] == 2 or race.integers[CODE] == RIDGE:
         _touch(field.columns[arm], race.value, race.spread, race.lead_row[arm], d_mean, d_weight)
     else:
         _touch(field.columns[arm], race.value, race.spread, race.lead_row[arm], d_mean, d_weight)
@@ -239,10 +255,14 @@ def _arm_changed(field: Field, race: Race, arm: int) -> None:
     """Bring what is kept per arm in line with its count and sum."""
     count = float(race.counts[arm])
     code, lam = race.integers[CODE], race.floats[LAM_VALUE]
-    race.means[arm] = race.sums[arm] / count
+    ridge = 1.0 if code == RIDGE else 0.0
+    race.means[arm] = race.sums[arm] / (count + ridge)
     race.weight[arm] = field.variance[arm] * _inflation(code, count, lam)
     race.term[arm] = _term(code, count, lam)
-    race.gain[arm] = field.variance[arm] / (count * (count + 1.0) * field.costs[arm])
+    race.gain[arm] = field.variance[arm] / ((count + ridge) * (count + ridge + 1.0) * field.costs[arm])
+    if code == RECTANGLE:
+        race.weight[arm] = math.sqrt(field.variance[arm] / count)
+        race.gain[arm] = field.variance[arm] / (count * field.costs[arm])  # y^2 gain orders as |y| rad
 
 
 @compiled_fast
@@ -256,6 +276,15 @@ def _touch(
 
 
 @compiled_fast
+def _touch_sizes(
+    column: Vector, value: Vector, spread: Vector, lead: float, d_mean: float, d_weight: float
+) -> None:
+    for k in range(len(column)):
+        value[k] += column[k] * d_mean
+        spread[k] += abs(column[k] - lead) * d_weight
+
+
+@compiled_fast
 def _touch_pair(column: Vector, pair: Vector, lead: float, d_term: float) -> None:
     for k in range(len(column)):
         pair[k] += d_term if column[k] != lead else 0.0
@@ -265,15 +294,22 @@ def _touch_pair(column: Vector, pair: Vector, lead: float, d_term: float) -> Non
 def _touch_sparse(field: Field, race: Race, arm: int, d_mean: float, d_weight: float, d_term: float) -> None:
     lead = race.lead_row[arm]
     paired = race.integers[CODE] == 1 or race.integers[CODE] == 3
-    race.floats[OFF_SPREAD] += lead * lead * d_weight
+    code = race.integers[CODE]
+    race.floats[OFF_SPREAD] += _size_of(code, lead) * d_weight
     if paired and lead != 0.0:
         race.floats[OFF_PAIR] += d_term
     for at in range(field.column_start[arm], field.column_start[arm + 1]):
         k, c = field.column_plan[at], field.column_value[at]
         race.value[k] += c * d_mean
-        race.spread[k] += ((c - lead) * (c - lead) - lead * lead) * d_weight
+        race.spread[k] += (_size_of(code, c - lead) - _size_of(code, lead)) * d_weight
         if paired:
             race.pair[k] += d_term * (int(c != lead) - int(lead != 0.0))
+
+
+@compiled
+def _size_of(code: int, y: float) -> float:
+    """What a difference of y in one arm adds to a spread, before the arm's weight."""
+    return abs(y) if code == RECTANGLE else y * y
 
 
 @compiled
@@ -330,7 +366,8 @@ def relead(field: Field, race: Race, n_plans: int) -> None:
             race.lead_row[arm] = field.rows[lead, arm]
         _relead_dense(field, race)
     _set_level(race)
-    _fresh_roots(race.spread, race.pair, race.floats[LEVEL], race.root, n_plans)
+    if race.integers[CODE] != RECTANGLE:
+        _fresh_roots(race.spread, race.pair, race.floats[LEVEL], race.root, n_plans)
 
 
 @compiled
@@ -340,7 +377,10 @@ def _relead_dense(field: Field, race: Race) -> None:
     race.pair[:] = 0.0
     race.support[:] = 0
     for arm in field.arms:
-        _add_squares(field.columns[arm], race.spread, race.lead_row[arm], race.weight[arm])
+        if race.integers[CODE] == RECTANGLE:
+            _add_sizes(field.columns[arm], race.spread, race.lead_row[arm], race.weight[arm])
+        else:
+            _add_squares(field.columns[arm], race.spread, race.lead_row[arm], race.weight[arm])
         if paired:
             _touch_pair(field.columns[arm], race.pair, race.lead_row[arm], race.term[arm])
             _count_support(field.columns[arm], race.support, race.lead_row[arm])
@@ -355,6 +395,12 @@ def _add_squares(column: Vector, spread: Vector, lead: float, weight: float) -> 
         spread[k] += (column[k] - lead) * (column[k] - lead) * weight
 
 
+@compiled_fast
+def _add_sizes(column: Vector, spread: Vector, lead: float, weight: float) -> None:
+    for k in range(len(column)):
+        spread[k] += abs(column[k] - lead) * weight
+
+
 @compiled
 def _count_support(column: Vector, support: IntArray, lead: float) -> None:
     for k in range(len(column)):
@@ -364,11 +410,11 @@ def _count_support(column: Vector, support: IntArray, lead: float) -> None:
 @compiled
 def _relead_sparse(field: Field, race: Race, n_plans: int) -> None:
     paired = race.integers[CODE] == 1 or race.integers[CODE] == 3
-    lead = race.integers[LEAD]
+    lead, code = race.integers[LEAD], race.integers[CODE]
     own_spread, own_pair, own_support = 0.0, 0.0, 0
     for at in range(field.row_start[lead], field.row_start[lead + 1]):
         arm, c = field.row_arm[at], field.row_value[at]
-        own_spread += c * c * race.weight[arm]
+        own_spread += _size_of(code, c) * race.weight[arm]
         own_pair += race.term[arm]
         own_support += 1
     for k in range(n_plans):
@@ -376,7 +422,7 @@ def _relead_sparse(field: Field, race: Race, n_plans: int) -> None:
         for at in range(field.row_start[k], field.row_start[k + 1]):
             arm, c = field.row_arm[at], field.row_value[at]
             mine = race.lead_row[arm]
-            spread += ((c - mine) * (c - mine) - mine * mine) * race.weight[arm]
+            spread += (_size_of(code, c - mine) - _size_of(code, mine)) * race.weight[arm]
             change = int(c != mine) - int(mine != 0.0)
             pair += change * race.term[arm]
             support += change
@@ -397,7 +443,11 @@ def _set_level(race: Race) -> None:
     value = _level(
         code, float(race.integers[MEASURED]), floats[LOG_DELTA], floats[LOG_PLANS], floats[LAM_WEIGHT]
     )
-    race.floats[LEVEL] = value + race.floats[JOINT] if code == 2 else value
+    if code == 2:
+        value += race.floats[JOINT]
+    elif code == RIDGE:
+        value = _ridge_level(value + race.floats[JOINT], floats[NORM_BOUND])
+    race.floats[LEVEL] = value
 
 
 @compiled
@@ -427,6 +477,8 @@ def _beaten(race: Race) -> bool:
 @compiled
 def _find_rival(race: Race) -> bool:
     """Find the plan other than the lead with the largest score; True if instead a new lead was found."""
+    if race.integers[CODE] == RECTANGLE:
+        return _find_rival_by_sizes(race)
     lead, rival = race.integers[LEAD], race.integers[RIVAL]
     if rival < 0 or rival == lead:
         rival = 1 if lead == 0 else 0
@@ -452,6 +504,25 @@ def _find_rival(race: Race) -> bool:
             score = _score(race, k)
             if score > best or (score == best and k < rival):
                 best, rival = score, k
+    race.integers[LEAD] = new_lead
+    race.integers[RIVAL] = rival
+    race.floats[SCORE] = best
+    return new_lead != lead
+
+
+@compiled
+def _find_rival_by_sizes(race: Race) -> bool:
+    """The same for the rectangle, whose scores need no root: value + sqrt(2 level) spread."""
+    lead = race.integers[LEAD]
+    factor, offset = math.sqrt(2.0 * race.floats[LEVEL]), race.floats[OFF_SPREAD]
+    top, new_lead, best, rival = race.value[lead], lead, -np.inf, -1
+    for k in range(len(race.value)):
+        v = race.value[k]
+        if v > top or (v == top and k < new_lead):
+            top, new_lead = v, k
+        score = v + factor * (race.spread[k] + offset)
+        if score > best and k != lead:
+            best, rival = score, k
     race.integers[LEAD] = new_lead
     race.integers[RIVAL] = rival
     race.floats[SCORE] = best
@@ -496,6 +567,7 @@ def _score(race: Race, k: int) -> float:
 
 @compiled
 def choose_arm(field: Field, race: Race) -> None:
+    """Set the arm to measure for the current lead and rival."""
     rule = race.integers[RULE]
     if rule == CYCLE:
         race.integers[ARM] = field.arms[race.integers[MEASURED] % len(field.arms)]
@@ -503,6 +575,8 @@ def choose_arm(field: Field, race: Race) -> None:
         race.integers[ARM] = _arm_sparse(field, race)
     elif rule == GAP:
         race.integers[ARM] = _arm_by_gap(race.lead_row, field.rows, race.integers[RIVAL], race.gain)
+    elif rule == RATIO:
+        race.integers[ARM] = _arm_by_ratio(field, race)
     else:
         race.integers[ARM] = _arm_naive(race.lead_row, field.rows, race.integers[RIVAL], race.counts)
 
@@ -530,12 +604,30 @@ def _arm_naive(lead: Vector, rows: FloatArray, rival: int, counts: IntArray) -> 
 
 
 @compiled
+def _arm_by_ratio(field: Field, race: Race) -> int:
+    """argmin T_s / (|y_s| R_s), the arm furthest behind the best allocation for this pair."""
+    best, arm, rival = -1.0, 0, race.integers[RIVAL]
+    for s in range(len(race.lead_row)):
+        merit = _ratio(field, race, s, race.lead_row[s] - field.rows[rival, s])
+        if merit > best:
+            best, arm = merit, s
+    return arm
+
+
+@compiled
+def _ratio(field: Field, race: Race, s: int, y: float) -> float:
+    """y_s^2 R_s^2 / T_s^2: orders as |y_s| R_s / T_s."""
+    count = max(race.counts[s], 1)
+    return y * y * field.variance[s] / (float(count) * float(count))
+
+
+@compiled
 def _arm_sparse(field: Field, race: Race) -> int:
-    """Either rule, over the arms that lead or rival use, in the order of arms."""
+    """Any of the rules, over the arms that lead or rival use, in the order of arms."""
     i, j = race.integers[LEAD], race.integers[RIVAL]
     a, a_end = field.row_start[i], field.row_start[i + 1]
     b, b_end = field.row_start[j], field.row_start[j + 1]
-    naive = race.integers[RULE] == NAIVE
+    rule = race.integers[RULE]
     best, arm = -np.inf, -1
     while a < a_end or b < b_end:
         left = field.row_arm[a] if a < a_end else NO_ARM
@@ -547,7 +639,10 @@ def _arm_sparse(field: Field, race: Race) -> int:
         if right == s:
             y -= field.row_value[b]
             b += 1
-        merit = -float(race.counts[s]) if naive else y * y * race.gain[s]
+        if rule == NAIVE:
+            merit = -float(race.counts[s])
+        else:
+            merit = _ratio(field, race, s, y) if rule == RATIO else y * y * race.gain[s]
         if y != 0.0 and merit > best:
             best, arm = merit, s
     return arm

@@ -51,7 +51,9 @@ class OracleProblem:
         if isinstance(n_arms, bool) or not isinstance(n_arms, int | np.integer) or n_arms < 1:
             raise ProblemError(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
         if n_plans is not None and n_plans < 2:
-            raise ProblemError(f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}")
+            raise ProblemError(
+                f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
+            )
         names = names_for("arm", arm_names, int(n_arms))
         values: dict[str, object] = {
             "best": best,
@@ -72,7 +74,7 @@ class OracleProblem:
             raise ProblemError(f"the oracle must return one number per arm: {error}") from error
         if plan.shape != (self.n_arms,):
             raise ProblemError(
-                f"the oracle must return a vector of {self.n_arms} numbers, one per arm, got shape {plan.shape}"
+                f"the oracle must return one number for each of {self.n_arms} arms, got shape {plan.shape}"
             )
         if not np.isfinite(plan).all():
             s = int(np.flatnonzero(~np.isfinite(plan))[0])

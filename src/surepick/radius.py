@@ -12,6 +12,12 @@ y and support supp(y), with T_s measurements of arm s of noise scale R_s,
 | normal-mixture       | (T + lam)/T^2 | 1/2 log(1 + T/lam) | 0        | log((K-1)/(p delta))                |
 | normal-mixture-joint | (T + lam)/T^2 | 0                  | 0        | log(1/(p delta)) + sum of the terms |
 | kaufmann-koolen      | 1/T           | 2 log(4 + log T)   | m C(x/m) | 0                                   |
+| ridge (LinGapE)      | 1/(T + 1)     | 1/2 log(1 + T)     | 0        | 1/2 (sqrt(2 l) + S)^2               |
+
+with l = log(K^2/delta) + sum of the terms.
+
+*rectangle* (CLUCB) has another form: radius(y) = sqrt(2 level) sum_s |y_s| R_s / sqrt(T_s), with
+level = log(4 d t^3 / delta).
 
 *published*: eq. (1) of Nakamura & Sugiyama. Its proof has three holes (docs/guarantees.md): it is for
 reproducing the paper and promises nothing.
@@ -26,6 +32,12 @@ sum to 1: all of the grid holds at once, so each round may use whichever lam it 
 *kaufmann-koolen*: Kaufmann & Koolen (2021), Mixture Martingales Revisited, for Gaussian noise, with
 x = log((K-1)/delta) for the same union over pairs.
 
+*ridge*: Abbasi-Yadkori, Pal & Szepesvari (2011) for means estimated with ridge lam = 1, in units of the noise
+scales; S bounds the Euclidean norm of the true means in those units. Its K^2 is not needed and kept as in the
+paper. *rectangle*: a fixed-count tail for every arm, every count up to t and every round t, which adds up to
+.83 delta; any pair is then within the sum of its arms' radii. These two belong to their policies and are not
+offered to others.
+
 The scalar functions here are plain Python; `kernels` compiles these very functions.
 """
 
@@ -39,7 +51,7 @@ import numpy as np
 from surepick.errors import ParameterError, suggestion
 from surepick.problem import FloatArray
 
-PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN = 0, 1, 2, 3
+PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE = range(6)
 
 # The mixture is tightest for a pair whose arms have about this many times lam measurements.
 COUNTS_PER_LAM = 8.0
@@ -70,6 +82,15 @@ RADII = {
     )
 }
 
+# With their own policies only.
+RECTANGLE_RADIUS = Radius("rectangle", RECTANGLE, True, "independent sub-Gaussian noise of the given scale")
+RIDGE_RADIUS = Radius(
+    "ridge",
+    RIDGE,
+    True,
+    "independent sub-Gaussian noise of the given scale and a norm of the means of at most norm_bound",
+)
+
 
 def radius_named(name: str) -> Radius:
     """The radius with this name.
@@ -83,9 +104,13 @@ def radius_named(name: str) -> Radius:
 
 
 def inflation(code: int, count: float, lam: float) -> float:
-    """The factor of y_s^2 R_s^2 in a pair's spread after `count` measurements of the arm."""
+    """The factor of y_s^2 R_s^2 (rectangle: of |y_s| R_s) in a pair's spread after `count` measurements."""
     if code == 1 or code == 2:
         return (count + lam) / (count * count)
+    if code == 4:
+        return 1.0 / math.sqrt(count)
+    if code == 5:
+        return 1.0 / (count + 1.0)
     return 1.0 / count
 
 
@@ -95,14 +120,17 @@ def term(code: int, count: float, lam: float) -> float:
         return 0.5 * math.log1p(count / lam)
     if code == 3:
         return 2.0 * math.log(4.0 + math.log(count))
+    if code == 5:
+        return 0.5 * math.log1p(count)
     return 0.0
 
 
 def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_weight: float) -> float:
-    """The part of the threshold that is the same for all pairs (for `joint`, without the arms' terms).
+    """The part of the threshold that is the same for all pairs (`joint`, `ridge`: without the arms' terms).
 
-    `log_plans` is log K for `published` and log(K-1) otherwise; `log_weight` is log p of the lam in use. The
-    paper's round number t is one more than the measurements so far.
+    `log_plans` is log K for `published` and `ridge`, log d for `rectangle` and log(K-1) otherwise;
+    `log_weight` is log p of the lam in use. The papers' round number t is one more than the measurements so
+    far.
     """
     if code == 0:
         return 0.25 * (math.log(2.0) + 2.0 * log_plans + 2.0 * math.log(n_measured + 1.0) - log_delta)
@@ -110,7 +138,20 @@ def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_
         return log_plans - log_weight - log_delta
     if code == 2:
         return -log_weight - log_delta
+    if code == 4:
+        return math.log(4.0) + log_plans + 3.0 * math.log(n_measured + 1.0) - log_delta
+    if code == 5:
+        return 2.0 * log_plans - log_delta
     return 0.0
+
+
+def ridge_level(log_term: float, norm_bound: float) -> float:
+    """1/2 (sqrt(2 log_term) + norm_bound)^2, log_term = log(K^2/delta) + sum of the arms' terms.
+
+    >>> ridge_level(2.0, 1.0)
+    4.5
+    """
+    return 0.5 * (math.sqrt(2.0 * log_term) + norm_bound) ** 2
 
 
 def lam_index(mean_count: float) -> int:
@@ -167,5 +208,10 @@ def guarantee(name: str, delta: float, epsilon: float) -> str:
     radius = radius_named(name)
     if not radius.sound:
         return "none: the published radius has been seen to err more often than delta"
+    return promise(radius, delta, epsilon)
+
+
+def promise(radius: Radius, delta: float, epsilon: float) -> str:
+    """What stopping by a sound radius promises, in one sentence."""
     goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
     return f"{goal}, wrong with probability at most {delta:g}, given {radius.assumption}"

@@ -1,10 +1,10 @@
 """The first random words of a round's generator, computed in compiled code.
 
-`simulation.round_rng(seed, r)` is NumPy's `default_rng(SeedSequence(seed, spawn_key=(stream, r)))`. Making that
-object takes about 20 microseconds, more than many a round. A policy that draws its decision from the first
-four 64-bit words of the generator (`words_of`) can have the same words from `first_words` in a fraction of
-one: SeedSequence's hash and PCG64's seeding and output, step by step as NumPy documents and fixes them. A
-test compares them with NumPy.
+`simulation.round_rng(seed, r)` is NumPy's `default_rng(SeedSequence(seed, spawn_key=(stream, r)))`.
+Making that object takes about 20 microseconds, more than many a round. A policy that draws its decision
+from the first four 64-bit words of the generator (`words_of`) can have the same words from `first_words`
+in a fraction of one: SeedSequence's hash and PCG64's seeding and output, step by step as NumPy documents
+and fixes them. A test compares them with NumPy.
 
 The four words are the state of xoshiro256++ (Blackman & Vigna), from which compiled code draws on.
 """

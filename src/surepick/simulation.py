@@ -39,9 +39,9 @@ class Status(enum.StrEnum):
 class Outcome:
     """How a run ended.
 
-    `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at the
-    end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they are vectors
-    and have no names. `guarantee` says what the answer promises and under which assumption.
+    `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
+    the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
+    are vectors and have no names. `guarantee` says what the answer promises and under which assumption.
     """
 
     plan: Answer | None
@@ -321,7 +321,11 @@ class _Loop:
             left = self.budget - self.evidence.n_measurements
             if int(decision.counts.sum()) > left:
                 return None
-            if self.n_rounds > 0 and isinstance(run, CompiledRun | SeededRun) and _is_compiled(self.environment):
+            if (
+                self.n_rounds > 0
+                and isinstance(run, CompiledRun | SeededRun)
+                and _is_compiled(self.environment)
+            ):
                 self._drive(run, self.environment, min(CHUNK, left))
             else:
                 self._step(run, decision)
@@ -333,9 +337,7 @@ class _Loop:
         self.evidence = self.evidence + Evidence(decision.counts, sums)
         self.n_rounds += 1
 
-    def _drive(
-        self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int
-    ) -> None:
+    def _drive(self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int) -> None:
         feed, draws = environment.feed(), environment.draw(n, self.rng)
         if isinstance(run, SeededRun):
             entropy = round_entropy(self.seed)

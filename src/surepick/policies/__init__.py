@@ -6,8 +6,10 @@ import dataclasses
 from typing import Any
 
 from surepick.errors import ParameterError, suggestion
+from surepick.policies.clucb import CLUCB
 from surepick.policies.comb_gap_e import CombGapE
 from surepick.policies.gen_ts_explore import GenTSExplore
+from surepick.policies.lin_gap_e import LinGapE
 from surepick.policies.peace import Peace
 from surepick.policies.rage import RAGE
 from surepick.policies.ts_explore import TSExplore
@@ -15,8 +17,10 @@ from surepick.policies.uniform import Uniform
 from surepick.policy import Policy
 
 POLICIES: dict[str, type[Policy]] = {
+    "CLUCB": CLUCB,
     "CombGapE": CombGapE,
     "GenTSExplore": GenTSExplore,
+    "LinGapE": LinGapE,
     "Peace": Peace,
     "RAGE": RAGE,
     "TSExplore": TSExplore,
@@ -85,8 +89,10 @@ def _as_number(text: str) -> str | int | float:
 
 __all__ = [
     "POLICIES",
+    "CLUCB",
     "CombGapE",
     "GenTSExplore",
+    "LinGapE",
     "Peace",
     "RAGE",
     "TSExplore",

@@ -79,7 +79,7 @@ class WinnerRun:
         return Evidence(self._race.counts.copy(), self._race.sums.copy())
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Every arm once at first; then the arm that the winner of this round's draws asks for, or the stop."""
+        """Every arm once at first; then the arm that the winner of the draws asks for, or the stop."""
         integers, kernels = self._race.integers, self._kernels
         counts = np.zeros(self._problem.n_arms, dtype=np.int64)
         if not self.started:

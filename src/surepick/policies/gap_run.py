@@ -16,7 +16,7 @@ from surepick.problem import FloatArray, IntArray, Problem
 if TYPE_CHECKING:
     from surepick.kernels import Feed
 
-ARM_RULES = {"gap": 0, "naive": 1, "cycle": 2}  # as in kernels: GAP, NAIVE, CYCLE
+ARM_RULES = {"gap": 0, "naive": 1, "cycle": 2, "ratio": 3}  # as in kernels: GAP, NAIVE, CYCLE, RATIO
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class GapRule:
     radius: radii.Radius
     arm_rule: str
     every_arm_first: bool  # also the arms on which all plans agree, as the paper does
+    norm_bound: float = 0.0  # on the true means in units of the noise scales, for the ridge radius
 
 
 class GapRun:
@@ -55,6 +56,7 @@ class GapRun:
             rule=ARM_RULES[rule.arm_rule],
             delta=rule.delta,
             epsilon=rule.epsilon,
+            norm_bound=rule.norm_bound,
         )
         zeros, ones, none = np.zeros(problem.n_arms), np.ones(problem.n_arms), np.zeros(0)
         self._as_is = kernels.Feed(kernels.AFFINE, zeros, ones, none, np.zeros(1, dtype=np.int64))

@@ -1,16 +1,17 @@
-"""GenTS-Explore: draw many plausible worlds; measure what the strangest of them disputes, stop when none does.
+"""GenTS-Explore: draw many plausible worlds, measure what the strangest disputes, stop when none does.
 
 Paper: Nakamura & Sugiyama (2023), Thompson Sampling for Real-Valued Combinatorial Pure Exploration of
-Multi-Armed Bandit. Each round, with t = measurements so far + 1 and L = log(12 K^2 t^2 / delta), makes
-M = ceil(L/q) draws theta_s ~ N(mean_s, C/T_s), C = 4 R^2 L / phi(q)^2, phi(q) the upper q-quantile of N(0, 1).
-It stops with the lead when the lead is best in every draw; otherwise the rival is the best plan of a draw that
-beats the lead there by most, and the arm is CombGapE's for that pair.
+Multi-Armed Bandit. Each round, with t = measurements so far + 1 and L = log(12 K^2 t^2 / delta), makes M
+= ceil(L/q) draws theta_s ~ N(mean_s, C/T_s), C = 4 R^2 L / phi(q)^2, phi(q) the upper q-quantile of N(0,
+1). It stops with the lead when the lead is best in every draw; otherwise the rival is the best plan of a
+draw that beats the lead there by most, and the arm is CombGapE's for that pair.
 
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
 
 Proof status: none that we vouch for. The published proof bounds each pair's estimate by a tail for fixed
-counts and sums over the rounds, while the counts T_s are chosen by the data: the gap that CombGapE's published
-radius has too. The draws are about ten times as wide as the estimates, and no excess of errors has been seen.
+counts and sums over the rounds, while the counts T_s are chosen by the data: the gap that CombGapE's
+published radius has too. The draws are about ten times as wide as the estimates, and no excess of errors
+has been seen.
 
 Deviations: arms on which all plans agree are not measured; noise scales and costs per arm enter the draws and
 the choice of the arm. The papers draw M whole vectors; by default (`draws="winner"`) what is drawn is the
@@ -33,7 +34,9 @@ from surepick.policies.plan_oracle import CallableOracle, ListedOracle
 from surepick.policy import Run, check_delta
 from surepick.problem import Problem
 
-NO_PROOF = "none: the published proof treats counts that the data chose as fixed; no excess of errors was seen"
+NO_PROOF = (
+    "none: the published proof treats counts that the data chose as fixed; no excess of errors was seen"
+)
 
 
 @dataclass(frozen=True)

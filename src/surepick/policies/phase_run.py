@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from surepick.evidence import Evidence
 from surepick.policy import Measure, Standing, Stop, known_noise_scale
 from surepick.problem import FloatArray, IntArray, Problem
 
@@ -35,7 +34,9 @@ class PhasedRun:
     in lexicographic order, so that no decision depends on the order in which they were listed.
     """
 
-    def __init__(self, problem: Problem, design: Design, survivors: Survivors, *, pilot: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, design: Design, survivors: Survivors, *, pilot: bool = False
+    ) -> None:
         self._problem, self._design, self._survivors = problem, design, survivors
         self._arms = np.flatnonzero(problem.relevant)
         self._scale = known_noise_scale(problem)[self._arms]

@@ -6,7 +6,7 @@ lambda of the max over pairs of Z of sum_s y_s^2/lambda_s (`design.pair_allocati
 
 | | paper | authors' code |
 |---|---|---|
-| measurements N | max(ceil(8 (2^(t+1))^2 (1+eps) rho R^2 log(K^2/delta_t)), r) | the same with 2^(t-1), log(2K^2/delta_t) |
+| measurements N, or r if larger | 8 (2^(t+1))^2 (1+eps) rho R^2 log(K^2/delta_t) | 2^(t-1), 2K^2 instead |
 | eps, floor r | 1/5, (d(d+1)/2 + 1)/eps | 1/10, 20 |support of lambda| |
 | drop z when some z' has | (z'-z).mean >= 2^-(t+2) | (z'-z).mean >= sqrt(2 R^2 sum y^2/n log(2K^2/delta_t)) |
 
@@ -14,14 +14,14 @@ lambda is rounded to N by Pukelsheim's rule, and means are those of the phase al
 
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
 
-Proof status: proved, both variants. A phase's counts are fixed before it, so fixed-count tails hold. Paper: the
-rounded design has sum y^2/n <= (1+eps) rho/N for every pair, so that z' beats the best plan by 2^-(t+2) with
-probability at most delta_t/K^2; over K plans and all phases 1.65 delta/K in all. Authors: the same with
-delta_t/(2K^2), whatever the design.
+Proof status: proved, both variants. A phase's counts are fixed before it, so fixed-count tails hold.
+Paper: the rounded design has sum y^2/n <= (1+eps) rho/N for every pair, so that z' beats the best plan by
+2^-(t+2) with probability at most delta_t/K^2; over K plans and all phases 1.65 delta/K in all. Authors:
+the same with delta_t/(2K^2), whatever the design.
 
-Deviations: noise scales per arm enter as scaled plans; d counts the arms on which plans differ, and the others
-are not measured; costs of measurements are not used. The design is optimal to 1 part in 1,000, and N uses its
-own value, not the optimum.
+Deviations: noise scales per arm enter as scaled plans; d counts the arms on which plans differ, and the
+others are not measured; costs of measurements are not used. The design is optimal to 1 part in 1,000, and
+N uses its own value, not the optimum.
 
 Cost of a phase: one design, some milliseconds to tenths of a second; dropping costs K values (authors: K^2
 pairs).
@@ -49,8 +49,8 @@ AUTHORS_FLOOR = 20  # measurements per arm of the design's support
 class RAGE:
     """Drop plans in phases of ever finer resolution, each phase optimally divided between the arms.
 
-    `variant="paper"` has the published constants, `"authors"` those of the authors' code, which needs far fewer
-    measurements.
+    `variant="paper"` has the published constants, `"authors"` those of the authors' code, which needs far
+    fewer measurements.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]])
@@ -74,8 +74,8 @@ class RAGE:
     def guarantee(self) -> str:
         """The promise and its assumption."""
         return (
-            f"the best plan, wrong with probability at most {self.delta:g}, given independent sub-Gaussian noise "
-            "of the given scale"
+            f"the best plan, wrong with probability at most {self.delta:g}, given independent sub-Gaussian "
+            "noise of the given scale"
         )
 
     def start(self, problem: Problem) -> PhasedRun:

@@ -1,8 +1,8 @@
 """TS-Explore: GenTS-Explore's elder, for plans that are sets of arms.
 
 Paper: Wang & Zhu (2022), Thompson Sampling for (Combinatorial) Pure Exploration. Draws and stop as in
-GenTS-Explore with C = L / phi(q)^2 for measurements in [0, 1], which is 4 R^2 L / phi(q)^2 at their scale R = 1/2;
-the arm is the least measured one that lead and rival do not share.
+GenTS-Explore with C = L / phi(q)^2 for measurements in [0, 1], which is 4 R^2 L / phi(q)^2 at their scale
+R = 1/2; the arm is the least measured one that lead and rival do not share.
 
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem; with noise_scale = 1/2,
 the paper's measurements in [0, 1].
@@ -72,6 +72,6 @@ def _refuse_other_numbers(problem: Problem) -> None:
     odd = entries[(entries != 0) & (entries != 1)]
     if odd.size:
         raise ProblemError(
-            f"TSExplore is for plans of zeros and ones, got an entry {odd.flat[0]:g}; use GenTSExplore, which "
+            f"TSExplore is for plans of zeros and ones, got {odd.flat[0]:g}; use GenTSExplore, which "
             "takes any numbers"
         )
