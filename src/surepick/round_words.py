@@ -28,8 +28,8 @@ _INIT_A, _MULT_A = 0x43B0D7E5, 0x931E8875
 _INIT_B, _MULT_B = 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = 0xCA01F9DD, 0x4973F715
 _PCG_HIGH, _PCG_LOW = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
-_U1, _U11, _U16, _U32, _U58, _U63 = (np.uint64(n) for n in (1, 11, 16, 32, 58, 63))
-_U64, _U6, _U17, _U23, _U41, _U19, _U45 = (np.uint64(n) for n in (64, 6, 17, 23, 41, 19, 45))
+_U1, _U11, _U12, _U32, _U58, _U63 = (np.uint64(n) for n in (1, 11, 12, 32, 58, 63))
+_U64, _U17, _U23, _U41, _U19, _U45 = (np.uint64(n) for n in (64, 17, 23, 41, 19, 45))
 _LOW32 = np.uint64(_MASK)
 _ZERO = np.uint64(0)
 
@@ -208,7 +208,7 @@ def next_word(state: WordArray) -> np.uint64:
 @compiled
 def uniform(state: WordArray) -> float:
     """A number in (0, 1), never an end."""
-    return (float(next_word(state) >> _U11) + 0.5) * 2.0**-53
+    return (float(next_word(state) >> _U12) + 0.5) * 2.0**-52
 
 
 # The ziggurat of Doornik (2005) for the normal law: 128 boxes of equal area, the tail beginning at _EDGE.
