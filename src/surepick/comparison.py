@@ -92,7 +92,7 @@ def is_error(problem: Problem, environment: Environment, outcome: Outcome) -> bo
     >>> is_error(problem, truth, sp.simulate(problem, sp.CombGapE(), truth))
     False
     """
-    if outcome.plan is None:
+    if not isinstance(outcome.plan, int):  # no answer: those of listed plans are indices
         return False
     values = problem.values(environment.means)
     loss = values[outcome.plan] - values.min() if problem.minimize else values.max() - values[outcome.plan]

@@ -32,15 +32,16 @@ leaves over.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from surepick import kernels
+from surepick import kernels, radius
 from surepick.compiled import compiled, compiled_fast
 from surepick.kernels import Feed, Field, Race
-from surepick.problem import FloatArray, IntArray
+from surepick.problem import FloatArray, IntArray, Problem
 from surepick.round_words import (
     N_WORDS,
     WordArray,
@@ -105,6 +106,23 @@ def make_room(field: Field, race: Race, n_draws: int) -> Room:
 def larger_room(room: Room, n_draws: int) -> Room:
     """The same with room for more draws."""
     return room._replace(plan=np.zeros(n_draws, dtype=np.int64), margin=np.zeros(n_draws))
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
+    problem = Problem([[1.0, 0.0], [0.0, 1.0]])
+    ones, none, start = np.ones(2), np.zeros(0), np.zeros(1, dtype=np.int64)
+    field = kernels.make_field(problem, ones, np.arange(2, dtype=np.int64), np.zeros(3))
+    race = kernels.make_race(problem, code=radius.PUBLISHED, rule=kernels.GAP, delta=0.5, epsilon=0.0)
+    room = make_room(field, race, 200)
+    race.counts[:] = 1
+    race.integers[kernels.MEASURED] = 2
+    room.words[:] = 1
+    settle(field, race, room, 1.0, 0.1, 2)
+    decide(field, race, room, 1.0, 0.1, 2)
+    feed = Feed(kernels.AFFINE, ones, ones, none, start)
+    advance(field, race, room, feed, np.zeros(1), np.zeros(5, dtype=np.int64), 0, 1.0, 0.1, 2)
 
 
 @compiled

@@ -59,7 +59,7 @@ def _standing_table(problem: Problem, policy: Policy, state: SimulationProgress)
     standing = state.standing
     table = Table.grid(padding=(0, 2))
     table.add_row("measurements", f"[bold]{state.n_measurements:,}[/] ({state.seconds:.1f} s, {policy.name})")
-    if standing.lead is not None and standing.rival is not None:
+    if isinstance(standing.lead, int) and isinstance(standing.rival, int):
         names = problem.plan_names
         table.add_row("lead", f"[bold]{names[standing.lead]}[/]")
         table.add_row("closest rival", names[standing.rival])
@@ -109,7 +109,7 @@ def demo(loaded: Loaded, result: Outcome, floor: Outcome, as_json: bool) -> None
 
 
 def _print_answer(loaded: Loaded, result: Outcome) -> None:
-    if result.plan is None:
+    if not isinstance(result.plan, int):
         text = (
             f"[bold yellow]Not sure yet[/]: the budget was spent. {result.lead_name!r} leads, "
             "but nothing is promised. Give a larger --budget, or accept near-ties with --epsilon."
@@ -126,7 +126,7 @@ def _print_answer(loaded: Loaded, result: Outcome) -> None:
 
 def _truth_sentence(loaded: Loaded, result: Outcome) -> str:
     """In a simulation the truth is known: say how the answer compares."""
-    if loaded.means is None or result.plan is None:
+    if loaded.means is None or not isinstance(result.plan, int):
         return ""
     values = loaded.problem.values(loaded.means)
     best = loaded.problem.best(loaded.means)

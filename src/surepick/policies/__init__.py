@@ -88,13 +88,13 @@ def _as_number(text: str) -> str | int | float:
 
 
 __all__ = [
-    "POLICIES",
     "CLUCB",
+    "POLICIES",
+    "RAGE",
     "CombGapE",
     "GenTSExplore",
     "LinGapE",
     "Peace",
-    "RAGE",
     "TSExplore",
     "Uniform",
     "describe",

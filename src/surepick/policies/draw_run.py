@@ -60,6 +60,8 @@ class WinnerRun:
 
         self._kernels, self._draw_kernels = kernels, draw_kernels
         self._problem, self._rule = problem, rule
+        kernels.warm_up()
+        draw_kernels.warm_up()
         variance = known_noise_scale(problem) ** 2
         arms = np.flatnonzero(problem.relevant).astype(np.int64)
         self._field = kernels.make_field(problem, variance, arms, np.zeros(problem.n_arms + 1))

@@ -117,6 +117,6 @@ def phase_size(phase: Phase, *, tau: float, max_gap: float) -> int:
     >>> phase_size(Phase(1, np.eye(2), n_plans=2), tau=30.0, max_gap=1.0)  # 2 * 1.1 * 30 * 4^2
     1056
     """
-    n_arms = phase.plans.shape[1]
+    n_arms = int(phase.plans.shape[1])
     n = float(2 * (1 + EPS) * tau / resolution(phase, max_gap) ** 2)
     return max(math.ceil(n - 1e-9 * n), math.ceil(n_arms / EPS**2 - 1e-9))  # less the rounding of 1.1 and .1
