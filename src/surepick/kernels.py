@@ -27,10 +27,11 @@ import numpy as np
 
 from surepick import radius
 from surepick.compiled import compiled, compiled_fast
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import FloatArray, IntArray, Plans, Problem
 
 BLOCK = 32  # plans a block; columns are padded to whole blocks
 REFRESH = 4096
+THIN = 0.1  # a share of non-zeros below which going through them beats streaming through all entries
 NOWHERE = -1e300  # the value of padding: never a lead, never a rival
 TINY = 1e-300  # keeps roots positive
 NO_ARM = 2**62  # beyond the last arm
@@ -109,7 +110,7 @@ class Feed(NamedTuple):
 
 def make_field(problem: Problem, variance: FloatArray, arms: IntArray, base: FloatArray) -> Field:
     """The plans in the layouts the loops read; always fresh arrays, so that one compilation serves all."""
-    plans = problem.oriented
+    plans = _stored(problem)
     if isinstance(plans, np.ndarray):
         width = -(-problem.n_plans // BLOCK) * BLOCK
         columns = np.zeros((problem.n_arms, width))
@@ -121,6 +122,16 @@ def make_field(problem: Problem, variance: FloatArray, arms: IntArray, base: Flo
         columns = rows = np.zeros((0, 0))
         by_arm, by_plan = _compressed(plans.tocsc()), _compressed(plans.tocsr())
     return Field(columns, rows, *by_arm, *by_plan, variance.copy(), problem.costs.copy(), arms, base)
+
+
+def _stored(problem: Problem) -> Plans:
+    """The plans as the loops keep them: their non-zeros alone where these are few."""
+    plans = problem.oriented
+    if isinstance(plans, np.ndarray) and np.count_nonzero(plans) < THIN * plans.size:
+        from scipy import sparse
+
+        return sparse.csr_array(plans)
+    return plans
 
 
 def _compressed(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:
@@ -139,7 +150,7 @@ def make_race(
     value = np.full(width, NOWHERE)
     integers = np.zeros(11, dtype=np.int64)
     integers[[LEAD, RIVAL, ARM]] = -1
-    integers[[CODE, RULE, SPARSE]] = code, rule, problem.is_sparse
+    integers[[CODE, RULE, SPARSE]] = code, rule, not isinstance(_stored(problem), np.ndarray)
     floats = np.zeros(11)
     floats[[EPSILON, LOG_DELTA, NORM_BOUND]] = epsilon, math.log(delta), norm_bound
     floats[LOG_PLANS] = math.log(_size(problem, code))
