@@ -11,22 +11,23 @@ draw: with probability S make a proposal: plan k with probability p_k / S, its m
 above u, and z from its law given that margin. Accept when k has the largest margin of all plans. For every z
 whose largest margin, that of k, exceeds u, the density of "proposed and accepted" is
 S (p_k / S) density(z) / p_k = density(z), because z can be accepted only when its own winner proposes it. So
-accepted proposals are exactly the draws whose largest margin exceeds u, with their winners, and a draw without
-one has no margin above u. Hence:
+accepted proposals are exactly the draws whose largest margin exceeds u, with their winners, and a draw
+without one has no margin above u. Hence:
 
 - the number of proposals in M draws is Binomial(M, S), and each is first only a pair (k, v);
 - taken in the order of falling v, the first one accepted is the winner of all M draws, so only a few vectors
   z are ever made;
 - none accepted and u = 0: no plan beats the lead in any draw;
-- none accepted and u > 0: every draw is now known to have no margin above u, and a lower level is tried under
-  that condition (a draw that breaks it is drawn again); if that fails too, the M draws are made one by one
-  under the condition reached.
+- none accepted and u > 0: every draw is now known to have no margin above u, and a lower level is tried
+  under that condition (a draw that breaks it is drawn again); if that fails too, the M draws are made one
+  by one under the condition reached.
 
-**Tables.** In place of p_k any larger mass serves, if a proposal is thinned by the ratio: here the mass of an
-exponential density above the normal one (`_mass`), at bounds slightly below the current (gap + u) / sd. So one
-table of masses lasts for as many rounds as the bounds hold, which `absorb` checks for every plan after every
-measurement, and no error function is needed. Level and table only steer the work, never the law. They are
-set by `absorb`, not by `decide`: a decision depends on what was absorbed and on the random words alone.
+**Tables.** In place of p_k any larger mass serves, if a proposal is thinned by the ratio: here the mass of
+an exponential density above the normal one (`_mass`), at bounds slightly below the current (gap + u) / sd.
+So one table of masses lasts for as many rounds as the bounds hold, which `absorb` checks for every plan
+after every measurement, and no error function is needed. Level and table only steer the work, never the
+law. They are set by `absorb`, not by `decide`: a decision depends on what was absorbed and on the random
+words alone.
 
 Cost of a round: four passes over the plans; about a hundred proposals of some tens of nanoseconds; for each
 vector z, of which there are some 2 to 20, one normal number per arm and the products with the plans until one
