@@ -6,28 +6,32 @@ theta_s, the margin of plan k in a draw is v_k = sum_s y_ks D_s z_s - gap_k with
 deviation is sd_k. Wanted: the largest margin of all plans in all M independent draws, and its plan; if no
 margin is positive, the policy stops.
 
-**Exact in law, by thinning.** Fix a level u >= 0 and let p_k = P(v_k > u), a normal tail, with
-S = sum_k p_k <= 1. For one draw: with probability S make a proposal: plan k with probability p_k / S, its
-margin v from the normal tail above u, and z from its law given that margin. Accept when k has the largest
-margin of all plans. For every z whose largest margin, that of k, exceeds u, the density of "proposed and
-accepted" is S (p_k/S) density(z) / p_k = density(z), because only its own winner can propose it and be
-accepted. So accepted proposals are exactly the draws whose largest margin exceeds u, with their winners, and
-a draw without one has no margin above u. Hence:
+**Exact in law, by thinning.** Fix a level u >= 0 and let p_k = P(v_k > u), with S = sum_k p_k < 1. For one
+draw: with probability S make a proposal: plan k with probability p_k / S, its margin v from the normal tail
+above u, and z from its law given that margin. Accept when k has the largest margin of all plans. For every z
+whose largest margin, that of k, exceeds u, the density of "proposed and accepted" is
+S (p_k / S) density(z) / p_k = density(z), because z can be accepted only when its own winner proposes it. So
+accepted proposals are exactly the draws whose largest margin exceeds u, with their winners, and a draw
+without one has no margin above u. Hence:
 
-- the number of proposals in M draws is Binomial(M, S); each is first only a pair (k, v);
-- taken in the order of falling v, the first one accepted is the winner of all M draws, so only a few
-  vectors z are ever made;
+- the number of proposals in M draws is Binomial(M, S), and each is first only a pair (k, v);
+- taken in the order of falling v, the first one accepted is the winner of all M draws, so only a few vectors
+  z are ever made;
 - none accepted and u = 0: no plan beats the lead in any draw;
-- none accepted and u > 0: every draw is now known to have its largest margin at most u, and a lower level
-  is tried under that condition (a draw that breaks it is drawn again); if S would exceed `LARGEST_SHARE`,
-  the M draws are made one by one under it.
+- none accepted and u > 0: every draw is now known to have no margin above u, and a lower level is tried
+  under that condition (a draw that breaks it is drawn again); if that fails too, the M draws are made one
+  by one under the condition reached.
 
-The level only steers the work. p_k is summed for the plans within `REACH` of the level; the others share one
-proposal of probability Q(REACH) each, thinned to their own p_k. A far plan is shown not to have the largest
-margin by Cauchy-Schwarz, |v_k + gap_k| <= sd_k |z|, or else computed. Nothing is left out.
+**Tables.** In place of p_k any larger mass serves, if a proposal is thinned by the ratio: here the mass of
+an exponential density above the normal one (`_mass`), at bounds slightly below the current (gap + u) / sd.
+So one table of masses lasts for as many rounds as the bounds hold, which `absorb` checks for every plan
+after every measurement, and no error function is needed. Level and table only steer the work, never the
+law. They are set by `absorb`, not by `decide`: a decision depends on what was absorbed and on the random
+words alone.
 
-Cost of a round: four passes over the plans, and for each vector z one product with the plans that the bound
-leaves over.
+Cost of a round: four passes over the plans; about a hundred proposals of some tens of nanoseconds; for each
+vector z, of which there are some 2 to 20, one normal number per arm and the products with the plans until one
+beats the proposer, all plans for the accepted one.
 """
 
 from __future__ import annotations

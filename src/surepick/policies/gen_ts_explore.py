@@ -18,8 +18,9 @@ the choice of the arm. The papers draw M whole vectors; by default (`draws="winn
 winner of the M draws, with exactly the law it has in the paper (`draw_kernels` has the proof), at a hundredth
 of the work. `draws="all"` makes every draw.
 
-Cost of a round: `winner`: four passes over the plans and one matrix-vector product for each of a few vectors;
-`all`: M n_arms normal numbers and M oracle calls, in one matrix product where the plans are listed.
+Cost of a round: `winner`: a few passes over the plans, a hundred cheap proposals, and products of the plans
+with a few vectors (12 to 70 microseconds for 990 plans of 51 arms that matter, less as
+the run goes on); `all`: M n_arms normal numbers and M oracle calls, in one matrix product for listed plans.
 """
 
 from __future__ import annotations
