@@ -98,7 +98,7 @@ def wrong_answers(errors: Errors) -> str:
 
     >>> from surepick.experiments.summary import error_rate
     >>> wrong_answers(error_rate(1, 30))
-    '1 of 30 (0.08-17%)'
+    '1 of 30 (0.084-17%)'
     """
     if not errors.answers:
         return "no answers"
@@ -197,13 +197,13 @@ def terminal(result: Reproduction) -> RenderableType:
     notes = Table.grid(padding=(0, 1))
     for note in result.footnotes:
         notes.add_row("·", Text(note, style="dim"))
-    return Group(_paper_table(result), *_detail_tables(result), notes)
+    title = Text(f"{result.experiment.title}, measurements relative to CombGapE", style="bold")
+    return Group(title, _paper_table(result), *_detail_tables(result), notes)
 
 
 def _paper_table(result: Reproduction) -> RenderableType:
     """As in the paper; below each of our values, dimmed, what it printed."""
-    title = f"{result.experiment.title}, measurements relative to CombGapE"
-    table = _table(title, "method", *(found.column.label for found in result.columns))
+    table = _table(None, "method", *(found.column.label for found in result.columns))
     for method in result.methods:
         cells = []
         for found in result.columns:
@@ -237,7 +237,7 @@ def _detail_tables(result: Reproduction) -> list[RenderableType]:
     return tables
 
 
-def _table(title: str, first: str, *others: str) -> Table:
+def _table(title: str | None, first: str, *others: str) -> Table:
     from rich import box
     from rich.table import Table
 
