@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
-from dataclasses import replace
+import re
+import subprocess
+import sys
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +15,10 @@ from rich.console import Console
 from typer import Typer
 from typer.testing import CliRunner
 
+import surepick
 from surepick.cli.reproduce import reproduce as command
 from surepick.errors import ParameterError
-from surepick.experiments import Settings, read_rows, run_case, theory_report
+from surepick.experiments import Row, Settings, instance_from_spec, read_rows, run_case, theory_report
 from surepick.experiments.figures import write_figures
 from surepick.experiments.outputs import theory_reports
 from surepick.experiments.paper import (
@@ -101,6 +106,42 @@ def test_caveats_are_in_the_footnotes(result: Reproduction) -> None:
     assert "surepick" in text
     assert "stand-in" in " ".join(TRANSPORT.footnotes)
     assert "freeway" in " ".join(with_distances(TRANSPORT, "freeway").footnotes)
+
+
+def test_hours_may_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "hours.csv"
+    path.write_text("from,Erie,Utica\nBuffalo,1.5,1.6\nAlbany,1.7,1.4\n")
+    experiment = with_distances(TRANSPORT, str(path))
+    assert "hours.csv" in experiment.footnotes[0]
+    case = running_order(cases_of(experiment, Settings(runs=1, policies=("CombGapE",), budget=100)))[0]
+    assert instance_from_spec({**case.problem, "n_draws": 50, "seed": 2}).means.tolist() == [
+        1.5,
+        1.6,
+        1.7,
+        1.4,
+    ]
+    path.write_text("from,Erie,Utica\nBuffalo,1.5,1.6\nAlbany,1.7,1.5\n")
+    changed = with_distances(TRANSPORT, str(path))
+    assert running_order(cases_of(changed, Settings(runs=1, budget=100)))[0] != case
+    with pytest.raises(ParameterError, match="no distances named 'motorway', and no such file"):
+        with_distances(TRANSPORT, "motorway")
+
+
+def test_the_page_about_experiments_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.S)
+    (tmp_path / "mine.py").write_text(code)
+    monkeypatch.setenv("PYTHONPATH", str(Path(surepick.__file__).parents[1]))
+    found = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) == 8
+
+
+def test_every_option_and_field_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+    options = [name.replace("as_json", "json") for name in inspect.signature(command).parameters]
+    assert [name for name in options[1:] if f"--{name}" not in page] == []
+    assert [field.name for field in fields(Row) if f"`{field.name}`" not in page] == []
 
 
 def test_cut_off_runs_are_counted_and_told() -> None:

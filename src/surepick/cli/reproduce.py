@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from surepick.experiments.paper import Experiment, Settings
     from surepick.experiments.reproduction import Reproduction
     from surepick.experiments.running import Report, RunProgress
-
-Distances = Literal["great-circle", "freeway"]
 
 
 def reproduce(
@@ -27,7 +25,9 @@ def reproduce(
     ] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
     seed: Annotated[int, typer.Option(help="The first instance; the others follow.")] = 0,
-    distances: Annotated[Distances, typer.Option(help="Travel hours between the cities.")] = "great-circle",
+    distances: Annotated[
+        str, typer.Option(help="Travel hours: great-circle, freeway, or a CSV file.")
+    ] = "great-circle",
     workers: Annotated[int | None, typer.Option(help="Local processes; one per core.")] = None,
     cluster: Annotated[
         str | None, typer.Option(help="Run on a Dask cluster: tcp://host:8786, or local:N.")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
+from surepick.comparison import is_error
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
@@ -25,15 +26,9 @@ from surepick.experiments.specs import (
     policy_spec,
 )
 from surepick.limits import Limit, limit
-from surepick.policy import Policy
-from surepick.problem import Problem
+from surepick.policy import known_noise_scale
 from surepick.problems import Instance
 from surepick.simulation import Gaussian, Outcome, Status, simulate
-
-# What two runs of the same case may differ in.
-TIMING = ("seconds",)
-# Values of plans closer than this share of the largest are ties: rounding alone tells them apart.
-SAME_VALUE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +134,9 @@ def run_case(case: Case) -> Row:
     began = time.perf_counter()
     built = _build(canonical(dict(case.problem)))
     policy = policy_from_spec(case.policy, built.instance)
-    environment = Gaussian(built.instance.means, _scale(built.instance.problem))
+    environment = Gaussian(built.instance.means, known_noise_scale(built.instance.problem))
     outcome = simulate(built.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
-    return _row(case, built, policy, outcome, time.perf_counter() - began)
+    return _row(case, built, environment, outcome, time.perf_counter() - began)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,19 +159,15 @@ def _fingerprint(instance: Instance) -> str:
     return digest(dense.tobytes() + np.asarray(instance.means, dtype=float).tobytes())
 
 
-def _scale(problem: Problem) -> Any:
-    return 1.0 if problem.noise_scale is None else problem.noise_scale
-
-
-def _row(case: Case, built: _Built, policy: Policy, outcome: Outcome, seconds: float) -> Row:
-    problem, found = built.instance.problem, built.limit
+def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, seconds: float) -> Row:
+    problem, found, policy = built.instance.problem, built.limit, outcome.policy
     return Row(
         case=case,
         status=str(outcome.status),
         plan=outcome.plan,
         lead=outcome.lead,
         best=found.best,
-        correct=None if outcome.plan is None else _is_good(built.instance, policy, outcome.plan),
+        correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
         n_measurements=outcome.n_measurements,
         n_rounds=outcome.n_rounds,
         counts=tuple(outcome.counts.tolist()),
@@ -192,13 +183,6 @@ def _row(case: Case, built: _Built, policy: Policy, outcome: Outcome, seconds: f
         versions=_versions(),
         seconds=round(seconds, 6),
     )
-
-
-def _is_good(instance: Instance, policy: Policy, plan: int) -> bool:
-    """Whether the plan is best, tied with the best, or within the epsilon that the policy was allowed."""
-    values = instance.problem.values(instance.means)
-    short = abs(float(values[plan] - values[instance.problem.best(instance.means)]))
-    return short <= float(getattr(policy, "epsilon", 0.0)) + SAME_VALUE * float(np.abs(values).max())
 
 
 @lru_cache(maxsize=1)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from surepick.errors import ParameterError, suggestion
 from surepick.experiments.cases import Case
-from surepick.experiments.specs import LARGEST_GAP, Spec
+from surepick.experiments.specs import LARGEST_GAP, Spec, hours_spec
 from surepick.policies import POLICIES
 from surepick.policy import check_delta
+from surepick.problems.cities import KNOWN
 
 Pace: TypeAlias = Literal["steps", "draws", "phases"]
 
@@ -231,15 +233,30 @@ def methods_named(names: Sequence[str] | None) -> tuple[Method, ...]:
 def with_distances(experiment: Experiment, distances: str) -> Experiment:
     """The transport experiment with other travel hours; other experiments are left as they are.
 
+    `distances` is "great-circle", "freeway", or a CSV file: the header names the demanders, the first column
+    the suppliers.
+
     >>> with_distances(TRANSPORT, "freeway").columns[0].problem["distances"]
     'freeway'
     """
     if experiment.name != "transport" or distances == "great-circle":
         return experiment
+    freeway = distances == "freeway"
+    hours: str | dict[str, Any] = distances if freeway else hours_spec(_hours_file(distances))
+    note = FREEWAY_NOTE if freeway else f"Travel hours: those of {Path(distances).name}."
     columns = tuple(
-        replace(column, problem={**column.problem, "distances": distances}) for column in experiment.columns
+        replace(column, problem={**column.problem, "distances": hours}) for column in experiment.columns
     )
-    return replace(experiment, columns=columns, footnotes=(FREEWAY_NOTE,))
+    return replace(experiment, columns=columns, footnotes=(note,))
+
+
+def _hours_file(distances: str) -> str:
+    if not Path(distances).exists():
+        raise ParameterError(
+            f"there are no distances named {distances!r}, and no such file; {suggestion(distances, KNOWN)} "
+            f"(known: {', '.join(KNOWN)}, or a CSV file of hours)"
+        )
+    return distances
 
 
 def seeds_of(experiment: Experiment, settings: Settings) -> range:

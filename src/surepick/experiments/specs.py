@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
 from surepick.policy import Policy
-from surepick.problem import Problem
+from surepick.problem import Problem, Table, read_table
 from surepick.problems import Instance, knapsack_instance, transport_instance
 
 Spec: TypeAlias = Mapping[str, Any]
@@ -114,6 +115,25 @@ def instance_from_spec(spec: Spec) -> Instance:
         ) from None
 
 
+def hours_spec(path: str | Path) -> dict[str, Any]:
+    """The travel hours of a CSV file (header: demanders; first column: suppliers), for a problem spec."""
+    table = read_table(path)
+    return {
+        "suppliers": list(table.row_names),
+        "demanders": list(table.column_names),
+        "numbers": table.numbers.tolist(),
+    }
+
+
+def _transport(*, distances: str | Spec = "great-circle", **parameters: Any) -> Instance:
+    """The paper's transport; `distances` is the name of a table of hours, or the hours themselves."""
+    if isinstance(distances, str):
+        return transport_instance(distances=distances, **parameters)  # type: ignore[arg-type]
+    numbers = np.array(distances["numbers"], dtype=float)
+    table = Table(numbers, tuple(distances["suppliers"]), tuple(distances["demanders"]))
+    return transport_instance(distances=table, **parameters)
+
+
 def _given(*, plans: Any, means: Any, **parameters: Any) -> Instance:
     problem = Problem(plans, **parameters)
     return Instance(problem, problem.as_means(means), f"given, {problem.n_plans} plans")
@@ -121,7 +141,7 @@ def _given(*, plans: Any, means: Any, **parameters: Any) -> Instance:
 
 _KINDS: dict[str, Callable[..., Instance]] = {
     "knapsack": knapsack_instance,
-    "transport": transport_instance,
+    "transport": _transport,
     "given": _given,
 }
 

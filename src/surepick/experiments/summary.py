@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.comparison import binomial_interval
 from surepick.errors import ParameterError
 from surepick.experiments.cases import Row
 from surepick.experiments.specs import canonical
@@ -129,12 +130,7 @@ def error_rate(wrong: int, answers: int) -> Errors:
     """
     if not 0 <= wrong <= answers:
         raise ParameterError(f"wrong answers are between 0 and all {answers} of them, got {wrong}")
-    from scipy.special import betaincinv  # the quantile of the beta distribution
-
-    tail = (1 - CONFIDENCE) / 2
-    low = float(betaincinv(wrong, answers - wrong + 1, tail)) if wrong else 0.0
-    high = float(betaincinv(wrong + 1, answers - wrong, 1 - tail)) if wrong < answers else 1.0
-    return Errors(wrong, answers, low, high)
+    return Errors(wrong, answers, *binomial_interval(wrong, answers, confidence=CONFIDENCE))
 
 
 def brief(number: float) -> str:
