@@ -175,7 +175,7 @@ def test_the_terminal_table_fits_80_columns(result: Reproduction) -> None:
     console.print(terminal(result))
     text = console.export_text()
     assert "…" not in text
-    assert "paper 2.6 ± 4.1" in text
+    assert "(2.6 ± 4.1)" in text
 
 
 def test_figures_are_written(result: Reproduction, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_worker_that_dies_costs_a_retry_and_nothing_else(tmp_path: Path) -> No
 def test_a_case_that_kills_its_workers_is_given_up_and_the_others_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "run_case", tiny_cases.die_at_seed_3)
+    monkeypatch.setattr(running, "run_in_worker", tiny_cases.die_at_seed_3)
     cases = quick_cases(6)
     with pytest.raises(CasesFailedError, match=r"1 case\(s\) failed.*\"seed\":3.*died 3 times") as caught:
         run_cases(cases, tmp_path / "rows.jsonl", workers=1)
@@ -96,14 +96,14 @@ def test_a_case_that_kills_its_workers_is_given_up_and_the_others_finish(
 def test_a_case_that_raises_is_reported_and_the_others_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "run_case", tiny_cases.raise_at_seed_3)
+    monkeypatch.setattr(running, "run_in_worker", tiny_cases.raise_at_seed_3)
     with pytest.raises(CasesFailedError, match="ValueError: seed 3 is not for me"):
         run_cases(quick_cases(6), tmp_path / "rows.jsonl", workers=1)
     assert len(read_rows(tmp_path / "rows.jsonl").rows) == 5
 
 
 def test_when_no_worker_can_live_the_run_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "run_case", tiny_cases.always_die)
+    monkeypatch.setattr(running, "run_in_worker", tiny_cases.always_die)
     with pytest.raises(CasesFailedError, match="__main__"):
         run_cases(quick_cases(500), tmp_path / "rows.jsonl", workers=1)
 

@@ -153,6 +153,8 @@ def describe_progress(state: RunProgress) -> str:
         hours, minutes = divmod(minutes, 60)
         clock = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
         parts.append(f"{clock} left")
+    elif state.done < state.total:
+        parts.append("starting; the very first run compiles its loops, half a minute")
     if state.skipped:
         parts.append(f"{state.skipped} from an earlier run")
     if state.failed:

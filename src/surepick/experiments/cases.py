@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import platform
 import time
@@ -137,6 +139,12 @@ def run_case(case: Case) -> Row:
     environment = Gaussian(built.instance.means, known_noise_scale(built.instance.problem))
     outcome = simulate(built.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
     return _row(case, built, environment, outcome, time.perf_counter() - began)
+
+
+def run_in_worker(case: Case) -> Row:
+    """Run the case without a word: messages of a hundred workers would drown the progress of the run."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        return run_case(case)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from surepick.errors import missing_extra
 from surepick.experiments.cases import Row
 from surepick.experiments.paper import METHODS, REFERENCE
 from surepick.experiments.reproduction import ColumnResult, Reproduction
-from surepick.experiments.summary import relative_measurements
+from surepick.experiments.summary import relative_measurements, spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ _STYLE = {
     "axes.titleweight": "bold",
     "svg.hashsalt": "surepick",  # the same figure gives the same file
 }
-_CUT_OFF = "cut off by its budget: at least this many"
+_CUT_OFF = "; hollow or dotted: at least this, cut off by a budget"
 
 Numbers = Callable[[ColumnResult, str], tuple[Sequence[float], Sequence[bool]]]
 
@@ -84,13 +84,20 @@ def distribution_figure(result: Reproduction) -> Figure:
                     axes, *_relative(found, method.name), colour=_COLOURS[method.name], label=method.label
                 )
         axes.axvline(1.0, color="0.3", linewidth=1, linestyle="--", zorder=0)
-        axes.set(xscale="log", ylim=(0, 1.03), title=found.column.label)
+        axes.set(xscale="log", ylim=(0, 1.03), title=_title(result, found))
         axes.grid(axis="x", color="0.9")
     _plain_ticks(panels)
     panels[0].set_ylabel("share of runs that have answered")
-    figure.supxlabel("measurements relative to CombGapE (dashed: as many)", fontsize=9)
+    note = "; triangle: its other runs were cut off" if any(row.cut_off for row in result.rows) else ""
+    figure.supxlabel(f"measurements relative to CombGapE (dashed: as many{note})", fontsize=9)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4), frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper center",
+        ncols=len(labels) if len(panels) > 1 else 3,
+        frameon=False,
+    )
     return figure
 
 
@@ -103,13 +110,17 @@ def _strips(result: Reproduction, numbers: Numbers, label: str) -> Figure:
             values, bounds = numbers(found, method.name)
             _strip(axes, line, values, bounds, _COLOURS[method.name])
             cut_off = cut_off or any(bounds)
-        axes.set(xscale="log", title=found.column.label, ylim=(len(result.methods) - 0.5, -0.5))
+        axes.set(xscale="log", title=_title(result, found), ylim=(len(result.methods) - 0.5, -0.5))
         axes.set_yticks(range(len(result.methods)), [method.label for method in result.methods])
         axes.grid(axis="x", color="0.9")
         axes.tick_params(axis="y", length=0)
     _plain_ticks(panels)
-    figure.supxlabel(f"{label} (bar: median{'; hollow: ' + _CUT_OFF if cut_off else ''})", fontsize=9)
+    figure.supxlabel(f"{label} (bar: median{_CUT_OFF if cut_off else ''})", fontsize=9)
     return figure
+
+
+def _title(result: Reproduction, found: ColumnResult) -> str:
+    return f"{result.experiment.name}, {found.column.label}"
 
 
 def _plain_ticks(panels: Sequence[Axes]) -> None:
@@ -132,10 +143,10 @@ def _strip(axes: Axes, line: int, values: Sequence[float], bounds: Sequence[bool
     y = line + np.linspace(-0.22, 0.22, len(x)) if len(x) > 1 else np.array([float(line)])
     axes.plot(x[~hollow], y[~hollow], "o", color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0)
     axes.plot(x[hollow], y[hollow], ">", color=colour, markersize=4.5, fillstyle="none", markeredgewidth=0.9)
-    median = float(np.median(x))
-    axes.plot(
-        [median, median], [line - 0.33, line + 0.33], color=colour, linewidth=2.2, solid_capstyle="butt"
-    )
+    middle = spread(values, bounds)
+    if middle is not None:
+        ends, style = [line - 0.33, line + 0.33], (0, (1.2, 0.8)) if middle.median.at_least else "solid"
+        axes.plot([middle.median.number] * 2, ends, color=colour, linewidth=2.2, linestyle=style, zorder=3)
 
 
 def _answered(

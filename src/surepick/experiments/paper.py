@@ -138,7 +138,7 @@ KNAPSACK = Experiment(
     runs=30,
     budgets={"steps": 10**8, "draws": 10**7, "phases": 10**15},
     quick_runs=10,
-    quick_budgets={"steps": 10**6, "draws": 10**4, "phases": 10**15},
+    quick_budgets={"steps": 10**6, "draws": 10**5, "phases": 10**15},
 )
 
 GREAT_CIRCLE_NOTE = (
@@ -162,8 +162,8 @@ TRANSPORT = Experiment(
     ),
     runs=100,
     budgets={"steps": 3 * 10**7, "draws": 10**6, "phases": 10**15},
-    quick_runs=4,
-    quick_budgets={"steps": 10**6, "draws": 10**4, "phases": 10**15},
+    quick_runs=6,
+    quick_budgets={"steps": 3 * 10**6, "draws": 2 * 10**4, "phases": 10**15},
     footnotes=(GREAT_CIRCLE_NOTE,),
 )
 

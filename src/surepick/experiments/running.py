@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 from surepick.errors import SurepickError
-from surepick.experiments.cases import Case, Row, run_case
+from surepick.experiments.cases import Case, Row, run_in_worker
 from surepick.experiments.executors import Workers, open_workers
 from surepick.experiments.rows import RowWriter, appending, checked_rows
 from surepick.experiments.specs import canonical
@@ -190,7 +190,7 @@ class _Dispatch:
         """Fill the window; False when the executor is broken."""
         while case := self._next():
             try:
-                self._out[executor.submit(run_case, case)] = case
+                self._out[executor.submit(run_in_worker, case)] = case
             except BrokenExecutor:
                 self._suspects.append(case)
                 return False

@@ -85,8 +85,14 @@ def _details(summary: MethodSummary) -> list[str]:
         f"{summary.n_cut_off}" if summary.n_cut_off else NOTHING,
         NOTHING if summary.multiple is None else str(summary.multiple.mean),
         _median(summary.multiple),
-        "< 0.01" if summary.seconds < 0.01 else brief(summary.seconds),
+        _seconds(summary.seconds),
     ]
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 0.01:
+        return "<.01"
+    return f"{seconds:.2f}" if seconds < 10 else brief(seconds)
 
 
 def _median(spread: Spread | None) -> str:
@@ -197,18 +203,21 @@ def terminal(result: Reproduction) -> RenderableType:
     notes = Table.grid(padding=(0, 1))
     for note in result.footnotes:
         notes.add_row("·", Text(note, style="dim"))
-    title = Text(f"{result.experiment.title}, measurements relative to CombGapE", style="bold")
+    title = Text(
+        f"{result.experiment.title}, measurements relative to CombGapE (in brackets: the paper's)",
+        style="bold",
+    )
     return Group(title, _paper_table(result), *_detail_tables(result), notes)
 
 
 def _paper_table(result: Reproduction) -> RenderableType:
-    """As in the paper; below each of our values, dimmed, what it printed."""
+    """As in the paper; below each of our values, in brackets, what it printed."""
     table = _table(None, "method", *(found.column.label for found in result.columns))
     for method in result.methods:
         cells = []
         for found in result.columns:
             printed = _printed(found, method.name)
-            paper = "" if printed == NOTHING else f"\n[dim]paper {printed}[/]"
+            paper = "" if printed == NOTHING else f"\n[dim]({printed})[/]"
             cells.append(_relative(found.summaries[method.name].relative) + paper)
         table.add_row(_label(result, method.name, method.label), *cells)
     return table
