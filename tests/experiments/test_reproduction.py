@@ -23,14 +23,16 @@ from surepick.experiments.figures import write_figures
 from surepick.experiments.outputs import theory_reports
 from surepick.experiments.paper import (
     KNAPSACK,
+    METHODS,
     TRANSPORT,
     cases_of,
     experiments_named,
     methods_named,
     running_order,
+    seeds_of,
     with_distances,
 )
-from surepick.experiments.reproduction import Reproduction, summarize_experiment
+from surepick.experiments.reproduction import Reproduction, _fewer_runs_notes, summarize_experiment
 from surepick.experiments.tables import as_json, csv_text, markdown, terminal
 from surepick.experiments.theory_report import theory_markdown
 
@@ -55,7 +57,18 @@ def test_the_paper_s_runs_are_the_default() -> None:
     for experiment, columns, runs in ((KNAPSACK, 3, 30), (TRANSPORT, 1, 100)):
         cells = cases_of(experiment, Settings())
         assert len(cells) == columns * len(methods_named(None))
-        assert {len(cases) for cases in cells.values()} == {runs}
+        assert len(cells[experiment.columns[0].label, "CombGapE"]) == runs
+
+
+def test_a_method_may_meet_the_first_instances_only_and_the_table_says_so() -> None:
+    fewer = replace(KNAPSACK, runs=3, most_runs={"steps": 3, "draws": 1, "phases": 1})
+    short = replace(METHODS[1], pace="draws")
+    assert list(seeds_of(fewer, Settings(seed=5), short)) == [5]
+    assert list(seeds_of(fewer, Settings(seed=5, runs=2), short)) == [5, 6]
+    notes = _fewer_runs_notes(fewer, Settings(), [METHODS[0], short])
+    assert notes == [
+        "CombGapE (naive) met the first 1 instances only, for the time it takes; --runs lifts this."
+    ]
 
 
 def test_a_given_budget_is_that_of_every_method() -> None:
