@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, missing_extra
-from surepick.problem import FloatArray, Problem, read_only
+from surepick.problem import FloatArray, Problem, Table, read_only
 from surepick.problems.candidates import (
     Instance,
     Progress,
@@ -91,11 +91,13 @@ def transport(
 def transport_instance(
     seed: int,
     *,
-    distances: Distances = "great-circle",
+    distances: Distances | Table = "great-circle",
     n_draws: int = 1000,
     progress: Progress | None = None,
 ) -> Instance:
     """The paper's transport between eighteen cities, with supply and demand drawn from the seed.
+
+    `distances` may also be a table of hours, with a row per supplier and a column per demander.
 
     Supplies and demands are U[0, 1] and normalised; the true means are the travel hours between the cities,
     and the plans are the distinct cheapest transports of `n_draws` draws within one hour of them.
@@ -104,7 +106,9 @@ def transport_instance(
     >>> instance.problem.n_arms, instance.problem.arm_names[0]
     (81, 'New York -> Charlotte')
     """
-    hours = city_hours(distances)
+    hours, source = (
+        (distances, "given") if isinstance(distances, Table) else (city_hours(distances), distances)
+    )
     rng = seeded(seed)
     supply, demand = rng.random(len(hours.row_names)), rng.random(len(hours.column_names))
     problem = transport(
@@ -118,7 +122,7 @@ def transport_instance(
         progress=progress,
     )
     return Instance(
-        problem, read_only(hours.numbers.ravel()), f"transport between cities, {distances} hours, seed {seed}"
+        problem, read_only(hours.numbers.ravel()), f"transport between cities, {source} hours, seed {seed}"
     )
 
 

@@ -1,0 +1,169 @@
+"""`reproduce`: the paper's tables, run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from surepick.experiments.paper import Experiment, Settings
+    from surepick.experiments.reproduction import Reproduction
+    from surepick.experiments.running import Report, RunProgress
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="knapsack (Table 1), transport (Table 2) or all.")],
+    runs: Annotated[int | None, typer.Option(help="Instances; as in the paper: 30 and 100.")] = None,
+    policies: Annotated[str | None, typer.Option(help="Methods with commas between them.")] = None,
+    budget: Annotated[
+        int | None, typer.Option(help="Cut every run off after this many measurements.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="The first instance; the others follow.")] = 0,
+    distances: Annotated[
+        str, typer.Option(help="Travel hours: great-circle, freeway, or a CSV file.")
+    ] = "great-circle",
+    workers: Annotated[int | None, typer.Option(help="Local processes; one per core.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Run on a Dask cluster: tcp://host:8786, or local:N.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Output folder; by default results/NAME.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs, smaller budgets: minutes.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Set damaged rows aside and run them again.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Run the paper's experiments again, and print its tables beside what it printed.
+
+    Finished runs are kept in the output folder: a killed or repeated command goes on where it was. The folder
+    gets the table (Markdown, CSV, JSON), the rows (JSON lines, Parquet), figures and a report of theory.
+    """
+    from surepick.experiments.paper import Settings, experiments_named, methods_named, with_distances
+
+    names = None if policies is None else tuple(part.strip() for part in policies.split(",") if part.strip())
+    settings = Settings(runs, names, budget, seed, delta, quick)
+    chosen = [with_distances(experiment, distances) for experiment in experiments_named(name)]
+    methods_named(names)
+    several = len(chosen) > 1
+    folders = {e.name: _folder(out, e.name, quick=quick, several=several) for e in chosen}
+    results = []
+    for experiment in chosen:
+        folder = folders[experiment.name]
+        _repair(folder, wanted=repair)
+        result = _run(experiment, settings, folder, workers=workers, cluster=cluster, quiet=as_json)
+        _write(result, folder, quiet=as_json)
+        results.append(result)
+    if as_json:
+        _print_json(results, folders)
+    if any(result.failures for result in results):
+        raise typer.Exit(1)
+
+
+def _folder(out: Path | None, name: str, *, quick: bool, several: bool) -> Path:
+    if out is None:
+        return Path("results") / (f"{name}-quick" if quick else name)
+    return out / name if several else out
+
+
+def _repair(folder: Path, *, wanted: bool) -> None:
+    from surepick.experiments.outputs import ROWS_NAME
+    from surepick.experiments.rows import read_rows, repair
+
+    path = folder / ROWS_NAME
+    if read_rows(path).torn:
+        typer.echo(f"{path}: the last row was torn by a kill; its case runs again", err=True)
+    if wanted and (lines := repair(path)):
+        typer.echo(f"{path}: set aside line {', '.join(map(str, lines))} in {path.name}.bad", err=True)
+
+
+def _run(
+    experiment: Experiment,
+    settings: Settings,
+    folder: Path,
+    *,
+    workers: int | None,
+    cluster: str | None,
+    quiet: bool,
+) -> Reproduction:
+    from surepick.experiments.outputs import ROWS_NAME
+    from surepick.experiments.reproduction import reproduce as run
+
+    with _progress_bar(experiment.name, quiet=quiet) as progress:
+        path = folder / ROWS_NAME
+        return run(experiment, settings, path, workers=workers, cluster=cluster, progress=progress)
+
+
+def _write(result: Reproduction, folder: Path, *, quiet: bool) -> None:
+    from rich.console import Console
+
+    from surepick.experiments.outputs import write_outputs
+    from surepick.experiments.tables import terminal
+
+    written = write_outputs(result, folder)
+    if quiet:
+        return
+    console = Console(highlight=False)
+    console.print(terminal(result))
+    console.print(
+        f"\nWritten to {folder}: rows.jsonl, {', '.join(path.name for path in written)}\n", soft_wrap=True
+    )
+
+
+@contextmanager
+def _progress_bar(name: str, *, quiet: bool) -> Iterator[Report | None]:
+    """A bar with the cases done and the time left, on standard error."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", style="dim"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None, left="")
+
+        def show(state: RunProgress) -> None:
+            bar.update(task, completed=state.done, total=state.total, left=describe_progress(state))
+
+        yield show
+
+
+def describe_progress(state: RunProgress) -> str:
+    """What a bar cannot show: the time left, what an earlier run had done, what failed.
+
+    >>> from surepick.experiments.running import RunProgress
+    >>> describe_progress(RunProgress(5, 9, 2, 1, 10.0, 130.0, None))
+    '2:10 left, 2 from an earlier run, 1 failed'
+    """
+    parts = []
+    if state.seconds_left is not None:
+        minutes, seconds = divmod(round(state.seconds_left), 60)
+        hours, minutes = divmod(minutes, 60)
+        clock = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+        parts.append(f"{clock} left")
+    elif state.done < state.total:
+        parts.append("starting; the very first run compiles its loops, half a minute")
+    if state.skipped:
+        parts.append(f"{state.skipped} from an earlier run")
+    if state.failed:
+        parts.append(f"{state.failed} failed")
+    return ", ".join(parts)
+
+
+def _print_json(results: list[Reproduction], folders: dict[str, Path]) -> None:
+    from surepick.experiments.tables import as_json
+
+    found = [{**as_json(result), "folder": str(folders[result.experiment.name])} for result in results]
+    typer.echo(json.dumps({"experiments": found}, indent=2, ensure_ascii=False))

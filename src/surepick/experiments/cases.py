@@ -1,0 +1,204 @@
+"""A case: one problem, one policy, one seed of the noise and a budget, as data with a stable key."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from surepick._version import __version__
+from surepick.comparison import is_error
+from surepick.errors import ParameterError
+from surepick.experiments.specs import (
+    Spec,
+    canonical,
+    check_specs,
+    digest,
+    instance_from_spec,
+    policy_from_spec,
+    policy_spec,
+)
+from surepick.limits import Limit, limit
+from surepick.policy import known_noise_scale
+from surepick.problems import Instance
+from surepick.simulation import Gaussian, Outcome, Status, simulate
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A run to be made: everything that decides its outcome, and nothing else.
+
+    `problem` and `policy` are specs (see `specs`); `seed` is that of the noise and of the policy's own draws.
+
+    >>> case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, {"policy": "CombGapE"}, seed=1)
+    >>> case == Case(case.problem, case.policy, seed=1), case == Case(case.problem, case.policy, seed=2)
+    (True, False)
+    """
+
+    problem: Spec
+    policy: Spec
+    seed: int = 0
+    budget: int = 10**7
+
+    def check(self) -> None:
+        """Refuse a case that cannot be run: an unknown name, a negative seed, no budget."""
+        check_specs(self.problem, self.policy)
+        if self.seed < 0 or self.budget < 1:
+            raise ParameterError(
+                f"a case needs a seed of 0 or more and a budget of 1 or more, got {self.seed} and "
+                f"{self.budget}"
+            )
+
+    @cached_property
+    def key(self) -> str:
+        """Sixteen hexadecimal digits; equal for equal cases, on every machine."""
+        return digest(canonical(self.to_json()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The case as JSON values."""
+        return {
+            "problem": dict(self.problem),
+            "policy": dict(self.policy),
+            "seed": self.seed,
+            "budget": self.budget,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Case) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Case:
+        """The case that these JSON values describe."""
+        return cls(data["problem"], data["policy"], data["seed"], data["budget"])
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a case; `correct` is None when the budget was spent before an answer.
+
+    `limit` is the unit of "multiples of the limit", infinite when rivals tie with the best plan. `instance`
+    is a fingerprint of plans and means, so that rows of different builds are never compared unnoticed.
+    """
+
+    case: Case
+    status: str
+    plan: int | None
+    lead: int | None
+    best: int
+    correct: bool | None
+    n_measurements: int
+    n_rounds: int
+    counts: tuple[int, ...] = field(repr=False)
+    n_plans: int
+    n_arms: int
+    n_relevant: int
+    limit: float
+    characteristic_time: tuple[float, float]  # certified bracket
+    instance: str
+    description: str
+    parameters: Spec  # the policy as it ran, with instance-dependent values filled in
+    guarantee: str
+    versions: Spec
+    seconds: float
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the budget ended the run, so that its measurements are a lower bound."""
+        return self.status != Status.CONFIDENT
+
+    @property
+    def multiple(self) -> float:
+        """Measurements as a multiple of the limit."""
+        return self.n_measurements / self.limit
+
+
+def run_case(case: Case) -> Row:
+    """Run the case here and now; the same case gives the same row, but for its seconds.
+
+    >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
+    >>> row = run_case(Case(spec, {"policy": "CombGapE", "radius": "published"}))
+    >>> row.status, row.correct, row.best
+    ('confident', True, 0)
+    """
+    case.check()
+    began = time.perf_counter()
+    built = _build(canonical(dict(case.problem)))
+    policy = policy_from_spec(case.policy, built.instance)
+    environment = Gaussian(built.instance.means, known_noise_scale(built.instance.problem))
+    outcome = simulate(built.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
+    return _row(case, built, environment, outcome, time.perf_counter() - began)
+
+
+def run_in_worker(case: Case) -> Row:
+    """Run the case without a word: messages of a hundred workers would drown the progress of the run."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        return run_case(case)
+
+
+@dataclass(frozen=True, eq=False)
+class _Built:
+    instance: Instance
+    limit: Limit
+    fingerprint: str
+
+
+@lru_cache(maxsize=8)
+def _build(problem: str) -> _Built:
+    """The instance of a canonical spec; kept, since all policies of a comparison see the same one."""
+    instance = instance_from_spec(json.loads(problem))
+    return _Built(instance, limit(instance.problem, instance.means), _fingerprint(instance))
+
+
+def _fingerprint(instance: Instance) -> str:
+    plans = instance.problem.plans
+    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+    return digest(dense.tobytes() + np.asarray(instance.means, dtype=float).tobytes())
+
+
+def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, seconds: float) -> Row:
+    problem, found, policy = built.instance.problem, built.limit, outcome.policy
+    return Row(
+        case=case,
+        status=str(outcome.status),
+        plan=outcome.plan,
+        lead=outcome.lead,
+        best=found.best,
+        correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
+        n_measurements=outcome.n_measurements,
+        n_rounds=outcome.n_rounds,
+        counts=tuple(outcome.counts.tolist()),
+        n_plans=problem.n_plans,
+        n_arms=problem.n_arms,
+        n_relevant=found.n_relevant,
+        limit=found.measurements(policy.delta),
+        characteristic_time=(found.lower, found.upper),
+        instance=built.fingerprint,
+        description=built.instance.description,
+        parameters=policy_spec(policy),
+        guarantee=policy.guarantee,
+        versions=_versions(),
+        seconds=round(seconds, 6),
+    )
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    found = {"surepick": __version__, "python": platform.python_version(), "machine": platform.machine()}
+    for package in ("numpy", "scipy", "numba", "POT"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

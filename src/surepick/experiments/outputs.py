@@ -1,0 +1,44 @@
+"""The folder of a reproduction: rows, tables, figures and the theory report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from surepick.experiments import figures, tables
+from surepick.experiments.reproduction import ColumnResult, Reproduction
+from surepick.experiments.rows import write_parquet
+from surepick.experiments.theory_report import TheoryReport, theory_markdown, theory_report
+
+ROWS_NAME = "rows.jsonl"
+
+
+def write_outputs(result: Reproduction, folder: str | Path) -> list[Path]:
+    """Write table.md, table.csv, summary.json, rows.parquet, theory.md and the figures; their paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "table.md": tables.markdown(result),
+        "table.csv": tables.csv_text(result),
+        "summary.json": json.dumps(tables.as_json(result), indent=2, ensure_ascii=False) + "\n",
+        "theory.md": theory_markdown(theory_reports(result)),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    write_parquet(result.rows, folder / "rows.parquet")
+    drawn = figures.write_figures(result, folder)
+    return [*(folder / name for name in texts), folder / "rows.parquet", *drawn]
+
+
+def theory_reports(result: Reproduction) -> list[TheoryReport]:
+    """For the first instance of each column, theory beside what every method took on it."""
+    return [_first_instance(result, found) for found in result.columns if any(found.rows.values())]
+
+
+def _first_instance(result: Reproduction, found: ColumnResult) -> TheoryReport:
+    firsts = [
+        (method.label, found.rows[method.name][0]) for method in result.methods if found.rows[method.name]
+    ]
+    problem = firsts[0][1].case.problem
+    same = [(label, row) for label, row in firsts if row.case.problem == problem]
+    return theory_report(problem, same, delta=result.settings.delta)

@@ -1,0 +1,159 @@
+"""Problems and policies as small JSON values: what a case is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from surepick.errors import ParameterError, suggestion
+from surepick.policies import policy_named
+from surepick.policy import Policy
+from surepick.problem import Problem, Table, read_table
+from surepick.problems import Instance, knapsack_instance, transport_instance
+
+Spec: TypeAlias = Mapping[str, Any]
+
+# The value of a policy parameter that stands for the true largest gap of the instance: what Peace is told.
+LARGEST_GAP = "largest gap"
+
+
+def canonical(value: object) -> str:
+    """Compact JSON text, the same for equal values whatever the order of their keys.
+
+    >>> canonical({"b": 1, "a": [0.1, None]})
+    '{"a":[0.1,null],"b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(text: str | bytes) -> str:
+    """Sixteen hexadecimal digits of SHA-256: enough to tell any two texts apart.
+
+    >>> len(digest("a")), digest("a") == digest("b")
+    (16, False)
+    """
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()[:16]
+
+
+def policy_spec(policy: Policy) -> dict[str, Any]:
+    """The policy as JSON values: its name, its version and its parameters.
+
+    >>> from surepick.policies import CombGapE
+    >>> policy_spec(CombGapE(delta=0.1))["policy"], policy_spec(CombGapE(delta=0.1))["delta"]
+    ('CombGapE', 0.1)
+    """
+    fields: tuple[str, ...] = tuple(getattr(policy, "__dataclass_fields__", ()))
+    parameters = {
+        name: getattr(policy, name) for name in fields if name not in ("name", "version", "randomized")
+    }
+    return {"policy": policy.name, "version": policy.version, **parameters}
+
+
+def policy_from_spec(spec: Spec, instance: Instance | None = None) -> Policy:
+    """The policy that the spec describes; `LARGEST_GAP` is filled in from the instance.
+
+    >>> policy_from_spec({"policy": "CombGapE", "delta": 0.1}).delta
+    0.1
+    """
+    kind = _policy_kind(spec)
+    parameters = {name: value for name, value in spec.items() if name not in ("policy", "version")}
+    for name, value in parameters.items():
+        if value == LARGEST_GAP:
+            parameters[name] = _largest_gap(instance, f"{name} of {kind.name}")
+    try:
+        return kind(**parameters)
+    except TypeError:
+        known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+        raise ParameterError(
+            f"policy {kind.name} takes the parameters {', '.join(known)}; got {', '.join(parameters)}"
+        ) from None
+
+
+def _policy_kind(spec: Spec) -> type[Policy]:
+    if "policy" not in spec:
+        raise ParameterError(f"a policy spec names its policy, as in {{'policy': 'CombGapE'}}; got {spec!r}")
+    kind = policy_named(str(spec["policy"]))
+    asked = spec.get("version", kind.version)
+    if asked != kind.version:
+        raise ParameterError(
+            f"the spec asks for version {asked} of {kind.name} and this surepick has version {kind.version}, "
+            "which decides differently; drop the version from the spec, or install the surepick that had it"
+        )
+    return kind
+
+
+def _largest_gap(instance: Instance | None, what: str) -> float:
+    if instance is None:
+        raise ParameterError(f"{what} is the {LARGEST_GAP!r} of an instance, and no instance was given")
+    return float(np.ptp(instance.problem.values(instance.means)))
+
+
+def instance_from_spec(spec: Spec) -> Instance:
+    """The problem that the spec describes, with its true means; the same for the same spec.
+
+    Kinds: `knapsack` (n_items, seed) and `transport` (seed, distances, n_draws) are the paper's; `given` has
+    its plans and means in the spec, and whatever else `Problem` takes.
+
+    >>> instance_from_spec({"kind": "knapsack", "n_items": 5, "seed": 3}).problem.n_arms
+    5
+    >>> instance_from_spec({"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}).problem.n_plans
+    2
+    """
+    builder = _builder(spec)
+    parameters = {name: value for name, value in spec.items() if name != "kind"}
+    try:
+        return builder(**parameters)
+    except TypeError as error:
+        raise ParameterError(
+            f"the {spec['kind']} spec {canonical(dict(spec))} is not right: {error}"
+        ) from None
+
+
+def hours_spec(path: str | Path) -> dict[str, Any]:
+    """The travel hours of a CSV file (header: demanders; first column: suppliers), for a problem spec."""
+    table = read_table(path)
+    return {
+        "suppliers": list(table.row_names),
+        "demanders": list(table.column_names),
+        "numbers": table.numbers.tolist(),
+    }
+
+
+def _transport(*, distances: str | Spec = "great-circle", **parameters: Any) -> Instance:
+    """The paper's transport; `distances` is the name of a table of hours, or the hours themselves."""
+    if isinstance(distances, str):
+        return transport_instance(distances=distances, **parameters)  # type: ignore[arg-type]
+    numbers = np.array(distances["numbers"], dtype=float)
+    table = Table(numbers, tuple(distances["suppliers"]), tuple(distances["demanders"]))
+    return transport_instance(distances=table, **parameters)
+
+
+def _given(*, plans: Any, means: Any, **parameters: Any) -> Instance:
+    problem = Problem(plans, **parameters)
+    return Instance(problem, problem.as_means(means), f"given, {problem.n_plans} plans")
+
+
+_KINDS: dict[str, Callable[..., Instance]] = {
+    "knapsack": knapsack_instance,
+    "transport": _transport,
+    "given": _given,
+}
+
+
+def _builder(spec: Spec) -> Callable[..., Instance]:
+    kind = str(spec.get("kind"))
+    if kind not in _KINDS:
+        raise ParameterError(f"there is no kind of problem named {kind!r}; {suggestion(kind, _KINDS)}")
+    return _KINDS[kind]
+
+
+def check_specs(problem: Spec, policy: Spec) -> None:
+    """Refuse names that do not exist before anything is built or run."""
+    _builder(problem)
+    _policy_kind(policy)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiny_cases import NAIVE, PUBLISHED, problem, untimed
+
+from surepick.errors import ParameterError
+from surepick.experiments import Case, instance_from_spec, policy_from_spec, policy_spec, run_case
+from surepick.experiments.specs import LARGEST_GAP
+from surepick.policies import POLICIES, CombGapE
+
+
+def test_the_key_of_a_case_is_the_same_on_every_machine_and_in_every_version() -> None:
+    case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, {"policy": "CombGapE", "delta": 0.05}, 7, 1000)
+    assert case.key == "a38b43075b8463a9"
+
+
+def test_the_order_of_keys_in_a_spec_does_not_matter() -> None:
+    forwards = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, PUBLISHED)
+    backwards = Case({"seed": 3, "n_items": 5, "kind": "knapsack"}, dict(reversed(PUBLISHED.items())))
+    assert forwards == backwards
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"budget": 5}, {"policy": NAIVE}, {"problem": problem(2.0)}])
+def test_whatever_decides_the_outcome_is_part_of_the_key(change: dict[str, object]) -> None:
+    case = Case(problem(), PUBLISHED)
+    assert replace(case, **change).key != case.key
+
+
+def test_a_case_survives_json() -> None:
+    case = Case(problem(), PUBLISHED, 3, 100)
+    assert Case.from_json(case.to_json()) == case
+
+
+def test_the_same_case_gives_the_same_row() -> None:
+    case = Case({"kind": "knapsack", "n_items": 5, "seed": 2}, PUBLISHED, 1)
+    assert untimed([run_case(case)]) == untimed([run_case(case)])
+
+
+def test_all_policies_see_the_same_instance() -> None:
+    spec = {"kind": "knapsack", "n_items": 5, "seed": 2}
+    first, second = run_case(Case(spec, PUBLISHED)), run_case(Case(spec, NAIVE))
+    assert first.instance == second.instance
+    assert first.instance != run_case(Case({**spec, "seed": 3}, PUBLISHED)).instance
+
+
+def test_a_run_cut_off_by_its_budget_is_neither_right_nor_wrong() -> None:
+    row = run_case(Case(problem(gap=0.01), {**PUBLISHED, "delta": 1e-9}, budget=50))
+    assert (row.cut_off, row.correct, row.plan) == (True, None, None)
+    assert row.n_measurements == 50 == sum(row.counts)
+
+
+def test_a_wrong_answer_is_seen() -> None:
+    rows = [run_case(Case(problem(gap=0.05), {**PUBLISHED, "delta": 0.9}, seed)) for seed in range(30)]
+    wrong = [row for row in rows if row.plan != row.best]
+    assert wrong
+    assert all(row.correct is False for row in wrong)
+
+
+def test_a_plan_that_ties_with_the_best_is_right() -> None:
+    spec = {"kind": "given", "plans": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "means": [1.0, 1.0, -9.0]}
+    rows = [run_case(Case(spec, {**PUBLISHED, "epsilon": 0.5}, seed)) for seed in range(8)]
+    assert {row.plan for row in rows} == {0, 1}
+    assert all(row.correct for row in rows)
+    assert rows[0].limit == float("inf")
+
+
+def test_the_limit_follows_the_convention() -> None:
+    row = run_case(Case(problem(gap=0.1), {**PUBLISHED, "delta": 0.05}))
+    assert row.limit == pytest.approx(2 * 2**2 / 0.1**2 * np.log(1 / (2.4 * 0.05)))
+    assert row.multiple == row.n_measurements / row.limit
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(ParameterError, match="no policy named 'CombGape2'; did you mean 'CombGapE'"):
+        Case(problem(), {"policy": "CombGape2"}).check()
+    with pytest.raises(ParameterError, match="no kind of problem named 'parcels'; known: 'knapsack'"):
+        Case({"kind": "parcels"}, PUBLISHED).check()
+    with pytest.raises(ParameterError, match=r"takes the parameters delta, .*got radios"):
+        run_case(Case(problem(), {"policy": "CombGapE", "radios": 1}))
+    with pytest.raises(ParameterError, match=r"knapsack spec .* is not right"):
+        run_case(Case({"kind": "knapsack", "items": 5}, PUBLISHED))
+
+
+def test_another_version_of_a_policy_is_refused() -> None:
+    with pytest.raises(ParameterError, match="asks for version 99 of CombGapE"):
+        policy_from_spec({"policy": "CombGapE", "version": 99})
+
+
+def test_policy_specs_round_trip() -> None:
+    policy = CombGapE(delta=0.2, radius="published", arm_rule="naive")
+    assert policy_from_spec(policy_spec(policy)) == policy
+
+
+def test_a_parameter_may_be_the_largest_gap_of_the_instance() -> None:
+    instance = instance_from_spec({"kind": "knapsack", "n_items": 5, "seed": 1})
+    values = instance.problem.values(instance.means)
+    policy = policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP}, instance)
+    assert getattr(policy, "epsilon") == pytest.approx(values.max() - values.min())  # noqa: B009
+    with pytest.raises(ParameterError, match="no instance was given"):
+        policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP})
+
+
+@pytest.mark.skipif("Peace" not in POLICIES, reason="no Peace")
+def test_peace_is_told_the_largest_gap() -> None:
+    row = run_case(
+        Case({"kind": "knapsack", "n_items": 5, "seed": 1}, {"policy": "Peace", "max_gap": LARGEST_GAP})
+    )
+    assert row.parameters["max_gap"] > 0
