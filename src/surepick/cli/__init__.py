@@ -7,6 +7,7 @@ import sys
 import typer
 
 from surepick.cli.decisions import compare, demo, limit, simulate
+from surepick.cli.reproduce import reproduce
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -18,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for _command in (demo, simulate, compare, limit):
+for _command in (demo, simulate, compare, limit, reproduce):
     app.command(no_args_is_help=_command is not demo)(_command)
 
 

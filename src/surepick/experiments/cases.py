@@ -172,8 +172,8 @@ def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, sec
     return Row(
         case=case,
         status=str(outcome.status),
-        plan=outcome.plan,
-        lead=outcome.lead,
+        plan=outcome.plan if isinstance(outcome.plan, int) else None,  # plans are listed here
+        lead=outcome.lead if isinstance(outcome.lead, int) else None,
         best=found.best,
         correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
         n_measurements=outcome.n_measurements,
