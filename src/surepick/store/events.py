@@ -1,0 +1,90 @@
+"""Events and their chain: every event carries a checksum of itself and of all events before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from surepick.errors import DamageError
+
+
+class Head(NamedTuple):
+    """Where a log ends: how many events it has, and the fingerprint of all of them."""
+
+    position: int
+    checksum: str
+
+
+START = Head(0, "0" * 32)
+
+
+class Draft(NamedTuple):
+    """An event that is not in a log yet; `body` is JSON text and `key` is unique within its log."""
+
+    kind: str
+    body: str
+    time: float  # seconds since 1970, UTC
+    key: str | None = None
+
+
+class Event(NamedTuple):
+    """An event as the log keeps it, never to be changed; the first one has position 1."""
+
+    position: int
+    kind: str
+    key: str | None
+    time: float
+    body: str
+    checksum: str
+
+    @property
+    def head(self) -> Head:
+        """The head of the log when this event was its last."""
+        return Head(self.position, self.checksum)
+
+
+def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
+    """The drafts as the next events of a log that ends at `head`.
+
+    >>> first, second = seal([Draft("noted", "{}", 0.0), Draft("noted", "{}", 0.0)], START)
+    >>> second.position, first.checksum != second.checksum
+    (2, True)
+    """
+    events = []
+    position, checksum = head
+    for draft in drafts:
+        position += 1
+        checksum = _checksum(checksum, position, draft.kind, draft.key, draft.time, draft.body)
+        events.append(Event(position, draft.kind, draft.key, draft.time, draft.body, checksum))
+    return events
+
+
+def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator[Event]:
+    """The rows as events, each of them proved to be the one that was written after the one before."""
+    position, checksum = after
+    for row in rows:
+        event = Event(*row)  # type: ignore[arg-type]
+        position += 1
+        if event.position != position:
+            raise DamageError(_missing(log, position, event.position))
+        checksum = _checksum(checksum, position, event.kind, event.key, event.time, event.body)
+        if event.checksum != checksum:
+            raise DamageError(
+                f"event {position} of session {log!r} does not match its checksum, so it or an earlier one "
+                "was changed after it was written; run `surepick doctor` to see what can be read"
+            )
+        yield event
+
+
+def _checksum(before: str, position: int, kind: str, key: str | None, time: float, body: str) -> str:
+    line = json.dumps([before, position, kind, key, time, body], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(line.encode()).hexdigest()[:32]
+
+
+def _missing(log: str, expected: int, found: int) -> str:
+    return (
+        f"session {log!r} lacks event {expected}: the log continues with event {found}; "
+        "run `surepick doctor` to see what can be read"
+    )

@@ -1,0 +1,56 @@
+"""What a store promises; memory, SQLite and PostgreSQL all pass the same contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from surepick.store.events import START, Draft, Event, Head
+
+
+class Store(Protocol):
+    """Append-only logs, one per session, safe to use from many threads and processes at once.
+
+    What `append` has acknowledged survives the death of the process and of the machine.
+    """
+
+    @property
+    def place(self) -> str:
+        """Where the store is, for people; without password."""
+        ...
+
+    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
+        """Begin a log with these events; refused when the name is taken."""
+        ...
+
+    def names(self) -> list[str]:
+        """The names of all logs, oldest first."""
+        ...
+
+    def head(self, name: str) -> Head:
+        """Where this log ends now."""
+        ...
+
+    def read(self, name: str, *, after: Head = START) -> Iterator[Event]:
+        """The events after this head in their order, each checked against its checksum."""
+        ...
+
+    def find(self, name: str, key: str) -> Event | None:
+        """The event with this key, at the same cost however long the log is."""
+        ...
+
+    def append(self, name: str, drafts: Sequence[Draft], *, expected: Head) -> Head:
+        """All of the drafts or none become the next events, if the log still ends at `expected`.
+
+        Otherwise, and when a key is already in the log, a ConflictError says so and nothing is written.
+        """
+        ...
+
+    def exclusive(self, name: str) -> AbstractContextManager[None]:
+        """Within it nobody else appends to this log, and what this thread appends is one transaction."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections; what was acknowledged stays."""
+        ...
