@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from surepick.errors import ConflictError, StoreError
-from surepick.store import START, Draft, Head, Store
+from surepick.store import START, Draft, Head, Lease, Snapshot, Store
 
 
 def note(text: str = "hello", key: str | None = None) -> Draft:
@@ -138,6 +139,59 @@ class StoreContract:
         assert store.head("trips") == head
         assert store.find("trips", "k") is None
         store.append("trips", [note("a", "k")], expected=head)
+
+    def test_a_claimed_token_is_its_workers_until_the_lease_ends(self, store: Store) -> None:
+        store.create("trips", [note()])
+        claim = partial(store.claim, "trips")
+        assert claim(["a", "b"], worker="one", now=0.0, until=10.0) == ["a", "b"]
+        assert claim(["b", "c"], worker="two", now=5.0, until=15.0) == ["c"]
+        assert claim(["b"], worker="one", now=5.0, until=15.0) == ["b"]
+        assert claim(["a", "b"], worker="two", now=10.0, until=20.0) == ["a"]
+        assert store.leases("trips") == [
+            Lease("a", "two", 20.0),
+            Lease("b", "one", 15.0),
+            Lease("c", "two", 15.0),
+        ]
+
+    def test_a_released_token_is_free(self, store: Store) -> None:
+        store.create("trips", [note()])
+        store.claim("trips", ["a", "b"], worker="one", now=0.0, until=10.0)
+        store.release("trips", ["a", "never held"])
+        assert [lease.token for lease in store.leases("trips")] == ["b"]
+
+    def test_leases_end_with_the_append_that_answers_them_or_not_at_all(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        store.claim("trips", ["a", "b", "c"], worker="one", now=0.0, until=10.0)
+        with pytest.raises(ConflictError):
+            store.append("trips", [note()], expected=Head(7, "f" * 32), release=["a"])
+        assert len(store.leases("trips")) == 3
+        store.append("trips", [note()], expected=head, release=["a", "c"])
+        assert [lease.token for lease in store.leases("trips")] == ["b"]
+
+    def test_leases_of_two_logs_are_apart(self, store: Store) -> None:
+        store.create("trips", [note()])
+        store.create("mines", [note()])
+        assert store.claim("trips", ["a"], worker="one", now=0.0, until=10.0) == ["a"]
+        assert store.claim("mines", ["a"], worker="two", now=0.0, until=10.0) == ["a"]
+
+    def test_of_many_threads_one_gets_the_token(self, store: Store) -> None:
+        store.create("trips", [note()])
+        winners: list[str] = []
+
+        def work(i: int) -> None:
+            for j in range(20):
+                won = store.claim("trips", [f"t{j}"], worker=str(i), now=0.0, until=10.0)
+                winners.extend(won)
+
+        in_threads(4, work)
+        assert sorted(winners) == sorted(f"t{j}" for j in range(20))
+
+    def test_the_last_snapshot_is_kept(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        assert store.snapshot("trips") is None
+        store.save_snapshot("trips", Snapshot(head, b"old"))
+        store.save_snapshot("trips", Snapshot(head, bytes(range(256)) * 100))
+        assert store.snapshot("trips") == Snapshot(head, bytes(range(256)) * 100)
 
     def test_threads_lose_no_update(self, store: Store) -> None:
         store.create("trips", [note()])

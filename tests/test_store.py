@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-from store_contract import LastingStoreContract, StoreContract
 
+from store_contract import LastingStoreContract, StoreContract
 from surepick.store import Store, open_store
 
 

@@ -29,8 +29,8 @@ class Driver(Protocol):
         """What its connections raise."""
         ...
 
-    def connect(self) -> Any:
-        """A new DB-API connection in autocommit mode."""
+    def connect(self, *, durable: bool) -> Any:
+        """A new DB-API connection in autocommit mode; without `durable` commits need not reach the disk."""
         ...
 
     def exists(self) -> bool:
@@ -77,7 +77,7 @@ class _Sqlite:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self, *, durable: bool) -> sqlite3.Connection:
         mode = "ro" if self.read_only else "rwc"
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode={mode}",
@@ -90,7 +90,7 @@ class _Sqlite:
         try:
             if not self.read_only:
                 connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         except BaseException:
             connection.close()
             raise
@@ -151,7 +151,7 @@ class _Postgres:
     def exists(self) -> bool:
         return True  # a server that cannot be reached says so when connecting
 
-    def connect(self) -> Any:
+    def connect(self, *, durable: bool) -> Any:
         try:
             import psycopg
         except ModuleNotFoundError:
@@ -159,6 +159,8 @@ class _Postgres:
         _, arguments = self.sql.create_connect_args(self.url)
         connection = psycopg.connect(**arguments, autocommit=True)
         connection.prepare_threshold = 2  # the same dozen statements for hours
+        if not durable:
+            connection.execute("SET synchronous_commit = off")
         if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
         return connection

@@ -45,6 +45,21 @@ class Event(NamedTuple):
         return Head(self.position, self.checksum)
 
 
+class Lease(NamedTuple):
+    """A token that a worker is measuring until the lease ends; losing it costs time, never a measurement."""
+
+    token: str
+    worker: str
+    expires: float  # seconds since 1970, UTC
+
+
+class Snapshot(NamedTuple):
+    """What a session had made of its log up to `head`: a cache, and losing it loses nothing."""
+
+    head: Head
+    body: bytes
+
+
 def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
     """The drafts as the next events of a log that ends at `head`.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from surepick.errors import ConflictError, StoreError, suggestion
-from surepick.store.events import START, Draft, Event, Head, checked, seal
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, checked, seal
 
 
 class MemoryStore:
@@ -47,7 +47,9 @@ class MemoryStore:
         """The event with this key, at the same cost however long the log is."""
         return self._log(name).keyed.get(key)
 
-    def append(self, name: str, drafts: Sequence[Draft], *, expected: Head) -> Head:
+    def append(
+        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
+    ) -> Head:
         """All of the drafts or none become the next events, if the log still ends at `expected`."""
         with self._lock:
             log = self._log(name)
@@ -55,7 +57,9 @@ class MemoryStore:
                 raise ConflictError(
                     f"session {name!r} no longer ends at event {expected.position}; read on and try again"
                 )
-            return log.append(drafts)
+            head = log.append(drafts)
+            self.release(name, release)
+            return head
 
     @contextmanager
     def exclusive(self, name: str) -> Iterator[None]:
@@ -69,6 +73,37 @@ class MemoryStore:
                 log.cut(before)
                 raise
 
+    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+        """The tokens of these that the worker holds from now on: free, expired, or its own already."""
+        with self._lock:
+            leases = self._log(name).leases
+            held = []
+            for token in tokens:
+                lease = leases.get(token)
+                if lease is None or lease.expires <= now or lease.worker == worker:
+                    leases[token] = Lease(token, worker, until)
+                    held.append(token)
+            return held
+
+    def release(self, name: str, tokens: Sequence[str]) -> None:
+        """End the leases on these tokens, if there are any."""
+        with self._lock:
+            for token in tokens:
+                self._log(name).leases.pop(token, None)
+
+    def leases(self, name: str) -> list[Lease]:
+        """All leases, expired ones included, ordered by token."""
+        with self._lock:
+            return sorted(self._log(name).leases.values())
+
+    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        """Keep this snapshot instead of an earlier one."""
+        self._log(name).snapshot = snapshot
+
+    def snapshot(self, name: str) -> Snapshot | None:
+        """The snapshot that was kept, or None."""
+        return self._log(name).snapshot
+
     def close(self) -> None:
         """Nothing to let go of."""
 
@@ -79,11 +114,13 @@ class MemoryStore:
 
 
 class _Log:
-    """One log: its events in order, and those that have a key."""
+    """One log: its events in order, those that have a key, its leases and its snapshot."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.keyed: dict[str, Event] = {}
+        self.leases: dict[str, Lease] = {}
+        self.snapshot: Snapshot | None = None
 
     @property
     def head(self) -> Head:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# {identity}, {real} and {clustered} are the few words in which SQLite and PostgreSQL differ.
+# {identity}, {real}, {bytes} and {clustered} are the few words in which SQLite and PostgreSQL differ.
 _STEP_1 = (
     """CREATE TABLE surepick_sessions (
         id {identity},
@@ -23,14 +23,38 @@ _STEP_1 = (
     "CREATE UNIQUE INDEX surepick_events_key ON surepick_events (session_id, key) WHERE key IS NOT NULL",
 )
 
-STEPS: tuple[tuple[str, ...], ...] = (_STEP_1,)
+# Coordination and cache: neither is part of the truth, so they live beside the log.
+_STEP_2 = (
+    """CREATE TABLE surepick_leases (
+        session_id BIGINT NOT NULL,
+        token TEXT NOT NULL,
+        worker TEXT NOT NULL,
+        expires {real} NOT NULL,
+        PRIMARY KEY (session_id, token)
+    ) {clustered}""",
+    """CREATE TABLE surepick_snapshots (
+        session_id BIGINT PRIMARY KEY,
+        position BIGINT NOT NULL,
+        checksum TEXT NOT NULL,
+        body {bytes} NOT NULL,
+        body_checksum TEXT NOT NULL
+    )""",
+)
+
+STEPS: tuple[tuple[str, ...], ...] = (_STEP_1, _STEP_2)
 VERSION = len(STEPS)
 
 WORDS = {
-    "sqlite": {"identity": "INTEGER PRIMARY KEY", "real": "REAL", "clustered": "WITHOUT ROWID"},
+    "sqlite": {
+        "identity": "INTEGER PRIMARY KEY",
+        "real": "REAL",
+        "bytes": "BLOB",
+        "clustered": "WITHOUT ROWID",
+    },
     "postgresql": {
         "identity": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "real": "DOUBLE PRECISION",
+        "bytes": "BYTEA",
         "clustered": "",
     },
 }

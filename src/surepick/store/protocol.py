@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from surepick.store.events import START, Draft, Event, Head
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot
 
 
 class Store(Protocol):
@@ -40,15 +40,41 @@ class Store(Protocol):
         """The event with this key, at the same cost however long the log is."""
         ...
 
-    def append(self, name: str, drafts: Sequence[Draft], *, expected: Head) -> Head:
+    def append(
+        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
+    ) -> Head:
         """All of the drafts or none become the next events, if the log still ends at `expected`.
 
         Otherwise, and when a key is already in the log, a ConflictError says so and nothing is written.
+        Leases on the tokens in `release` end together with it.
         """
         ...
 
     def exclusive(self, name: str) -> AbstractContextManager[None]:
         """Within it nobody else appends to this log, and what this thread appends is one transaction."""
+        ...
+
+    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+        """The tokens of these that the worker holds from now on: free, expired, or its own already.
+
+        Leases are shared by all processes at once but need not survive a crash of the machine.
+        """
+        ...
+
+    def release(self, name: str, tokens: Sequence[str]) -> None:
+        """End the leases on these tokens, if there are any."""
+        ...
+
+    def leases(self, name: str) -> list[Lease]:
+        """All leases, expired ones included, ordered by token."""
+        ...
+
+    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        """Keep this snapshot instead of an earlier one."""
+        ...
+
+    def snapshot(self, name: str) -> Snapshot | None:
+        """The snapshot that was kept, or None: there is none, or it is not as it was written."""
         ...
 
     def close(self) -> None:

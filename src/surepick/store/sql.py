@@ -7,12 +7,13 @@ much as the database does.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -22,7 +23,7 @@ import sqlalchemy as sa
 from surepick.errors import ConflictError, StoreError, suggestion
 from surepick.store import migrations
 from surepick.store.drivers import Driver
-from surepick.store.events import START, Draft, Event, Head, checked, seal
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, checked, seal
 
 T = TypeVar("T")
 Parameters = Mapping[str, object]
@@ -54,6 +55,23 @@ _FIND = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
     "WHERE session_id = :session_id AND key = :key"
 )
+_CLAIM = (
+    "INSERT INTO surepick_leases (session_id, token, worker, expires) "
+    "VALUES (:session_id, :token, :worker, :expires) "
+    "ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires "
+    "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker"
+)
+_RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
+_LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
+_SAVE_SNAPSHOT = (
+    "INSERT INTO surepick_snapshots (session_id, position, checksum, body, body_checksum) "
+    "VALUES (:session_id, :position, :checksum, :body, :body_checksum) "
+    "ON CONFLICT (session_id) DO UPDATE SET position = excluded.position, checksum = excluded.checksum, "
+    "body = excluded.body, body_checksum = excluded.body_checksum"
+)
+_SNAPSHOT = (
+    "SELECT position, checksum, body, body_checksum FROM surepick_snapshots WHERE session_id = :session_id"
+)
 
 
 class SqlStore:
@@ -75,14 +93,18 @@ class SqlStore:
 
     def create(self, name: str, drafts: Sequence[Draft]) -> Head:
         """Begin a log with these events; refused when the name is taken."""
-        with self._transaction() as link:
-            row = {"name": name, "position": START.position, "checksum": START.checksum}
-            if self._execute(link, _MAKE_SESSION, row).rowcount != 1:
-                raise StoreError(
-                    f"there is already a session named {name!r} in {self.place}; "
-                    "load it, or choose another name"
-                )
-            return self.append(name, drafts, expected=START)
+        try:
+            with self._transaction() as link:
+                row = {"name": name, "position": START.position, "checksum": START.checksum}
+                if self._execute(link, _MAKE_SESSION, row).rowcount != 1:
+                    raise StoreError(
+                        f"there is already a session named {name!r} in {self.place}; "
+                        "load it, or choose another name"
+                    )
+                return self.append(name, drafts, expected=START)
+        except BaseException:
+            self._ids.pop(name, None)  # it may be the number of a session that was rolled back
+            raise
 
     def names(self) -> list[str]:
         """The names of all logs, oldest first."""
@@ -108,7 +130,9 @@ class SqlStore:
         rows = self._query(_FIND, {"session_id": self._id(name), "key": key})
         return Event(*rows[0]) if rows else None
 
-    def append(self, name: str, drafts: Sequence[Draft], *, expected: Head) -> Head:
+    def append(
+        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
+    ) -> Head:
         """All of the drafts or none become the next events, if the log still ends at `expected`."""
         events = seal(drafts, expected)
         head = events[-1].head if events else expected
@@ -128,6 +152,7 @@ class SqlStore:
             self._execute_many(
                 link, _APPEND, [{"session_id": session_id, **event._asdict()} for event in events]
             )
+            self._execute_many(link, _RELEASE, [{"session_id": session_id, "token": t} for t in release])
         return head
 
     @contextmanager
@@ -137,6 +162,38 @@ class SqlStore:
             if self._driver.lock_session:
                 self._execute(link, self._driver.lock_session, {"name": name})
             yield
+
+    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+        """The tokens of these that the worker holds from now on: free, expired, or its own already."""
+        lease = {"session_id": self._id(name), "worker": worker, "expires": until, "now": now}
+        return [token for token in tokens if self._note(_CLAIM, {**lease, "token": token}) == 1]
+
+    def release(self, name: str, tokens: Sequence[str]) -> None:
+        """End the leases on these tokens, if there are any."""
+        for token in tokens:
+            self._note(_RELEASE, {"session_id": self._id(name), "token": token})
+
+    def leases(self, name: str) -> list[Lease]:
+        """All leases, expired ones included, ordered by token."""
+        return [Lease(*row) for row in self._query(_LEASES, {"session_id": self._id(name)})]
+
+    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        """Keep this snapshot instead of an earlier one."""
+        row = {
+            "session_id": self._id(name),
+            "position": snapshot.head.position,
+            "checksum": snapshot.head.checksum,
+            "body": snapshot.body,
+            "body_checksum": _body_checksum(snapshot.body),
+        }
+        self._note(_SAVE_SNAPSHOT, row)
+
+    def snapshot(self, name: str) -> Snapshot | None:
+        """The snapshot that was kept, or None: there is none, or it is not as it was written."""
+        for position, checksum, body, body_checksum in self._query(_SNAPSHOT, {"session_id": self._id(name)}):
+            if _body_checksum(body) == body_checksum:
+                return Snapshot(Head(position, checksum), body)
+        return None
 
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""
@@ -196,7 +253,7 @@ class SqlStore:
     @contextmanager
     def _transaction(self) -> Iterator[_Link]:
         """A connection inside a writing transaction: the one that is open in this thread, or a new one."""
-        link = self._open_link()
+        link = self._open_link(durable=True)
         if link is not None and link.inside:
             yield link
             return
@@ -226,7 +283,7 @@ class SqlStore:
         try:
             if len(rows) == 1:
                 link.execute(self._sql(text), rows[0])
-            else:
+            elif rows:
                 link.cursor().executemany(self._sql(text), rows)
         except self._driver.errors as error:
             raise self._driver.explain(error) from error
@@ -236,22 +293,28 @@ class SqlStore:
         sql = self._sql(text)
         return self._retry(lambda link: link.execute(sql, parameters).fetchall())
 
-    def _retry(self, attempt: Callable[[_Link], T]) -> T:
+    def _note(self, text: str, parameters: Parameters) -> int:
+        """Run one writing statement that a crash of the machine may undo; how many rows it changed."""
+        sql = self._sql(text)
+        changed: int = self._retry(lambda link: link.execute(sql, parameters).rowcount, durable=False)
+        return changed
+
+    def _retry(self, attempt: Callable[[_Link], T], *, durable: bool = True) -> T:
         """What the attempt returns, once nobody is in its way; a lost connection is opened again once."""
         deadline = time.monotonic() + self._patience
         pause, reconnected = FIRST_PAUSE, False
         while True:
             try:
-                return attempt(self._open_link() or self._new_link())
+                return attempt(self._link(durable=durable))
             except self._driver.errors as error:
-                if self._driver.is_gone(error) and not reconnected and not self._inside():
+                if self._inside():
+                    raise self._driver.explain(error) from error
+                if self._driver.is_gone(error) and not reconnected:
                     reconnected = True
-                    self._drop_link()
+                    self._drop_link(durable=durable)
                 elif not self._driver.is_busy(error) or time.monotonic() > deadline:
                     raise self._final(error) from error
-            time.sleep(
-                pause * random.uniform(0.5, 1.0)
-            )  # jitter, so that waiting processes do not march in step
+            time.sleep(pause * random.uniform(0.5, 1.0))  # jitter, or all who wait would come back together
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _final(self, error: Exception) -> StoreError:
@@ -262,28 +325,36 @@ class SqlStore:
             "nothing was written, look for a process that is stopped in the middle and repeat this step"
         )
 
-    def _open_link(self) -> _Link | None:
-        """This thread's connection, unless it belongs to a parent process: those must not be shared."""
-        link: _Link | None = getattr(self._local, "link", None)
+    def _link(self, *, durable: bool) -> _Link:
+        """This thread's connection of that kind; inside a transaction there is only the one that is in it."""
+        link = self._open_link(durable=True)
+        if link is None or not (durable or link.inside):
+            link = self._open_link(durable=durable) or self._new_link(durable=durable)
+        return link
+
+    def _open_link(self, *, durable: bool) -> _Link | None:
+        """This thread's connection if it has one; one of a parent process must not be shared."""
+        link: _Link | None = getattr(self._local, _ROLE[durable], None)
         if link is None or link.usable():
             return link
-        _INHERITED.append(link)  # never closed here: that would end the parent's connection
+        if link.inherited():
+            _INHERITED.append(link)  # kept from being closed here, which would end the parent's connection
+        setattr(self._local, _ROLE[durable], None)
         return None
 
-    def _new_link(self) -> _Link:
-        link = _Link(self._driver.connect())
-        self._local.link = link
+    def _new_link(self, *, durable: bool) -> _Link:
+        link = _Link(self._driver.connect(durable=durable))
+        setattr(self._local, _ROLE[durable], link)
         self._links.add(link)
         return link
 
-    def _drop_link(self) -> None:
-        link = self._open_link()
+    def _drop_link(self, *, durable: bool) -> None:
+        link = self._open_link(durable=durable)
         if link is not None:
             link.close()
-        self._local.link = None
 
     def _inside(self) -> bool:
-        link = self._open_link()
+        link = self._open_link(durable=True)
         return link is not None and link.inside
 
 
@@ -299,7 +370,11 @@ class _Link:
         self._closed = False
 
     def usable(self) -> bool:
-        return self._process == os.getpid() and not self._closed
+        return not self._closed and not self.inherited()
+
+    def inherited(self) -> bool:
+        """Whether it was opened before this process was forked."""
+        return self._process != os.getpid()
 
     def roll_back(self) -> None:
         """End the open transaction without a trace; a connection that cannot do so is not used again."""
@@ -315,3 +390,8 @@ class _Link:
 
 
 _INHERITED: list[_Link] = []
+_ROLE = {True: "durable", False: "relaxed"}
+
+
+def _body_checksum(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:32]
