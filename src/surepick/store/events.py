@@ -76,20 +76,20 @@ def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
     return events
 
 
+def is_successor(event: Event, head: Head) -> bool:
+    """Whether this event is exactly what was written after this head."""
+    expected = _checksum(head.checksum, head.position + 1, event.kind, event.key, event.time, event.body)
+    return event.head == Head(head.position + 1, expected)
+
+
 def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator[Event]:
     """The rows as events, each of them proved to be the one that was written after the one before."""
-    position, checksum = after
+    head = after
     for row in rows:
         event = Event(*row)  # type: ignore[arg-type]
-        position += 1
-        if event.position != position:
-            raise DamageError(_missing(log, position, event.position))
-        checksum = _checksum(checksum, position, event.kind, event.key, event.time, event.body)
-        if event.checksum != checksum:
-            raise DamageError(
-                f"event {position} of session {log!r} does not match its checksum, so it or an earlier one "
-                "was changed after it was written; run `surepick doctor` to see what can be read"
-            )
+        if not is_successor(event, head):
+            raise DamageError(_broken(log, head.position + 1, event.position))
+        head = event.head
         yield event
 
 
@@ -98,8 +98,12 @@ def _checksum(before: str, position: int, kind: str, key: str | None, time: floa
     return hashlib.sha256(line.encode()).hexdigest()[:32]
 
 
-def _missing(log: str, expected: int, found: int) -> str:
-    return (
-        f"session {log!r} lacks event {expected}: the log continues with event {found}; "
-        "run `surepick doctor` to see what can be read"
-    )
+def _broken(log: str, expected: int, found: int) -> str:
+    if found != expected:
+        what = f"session {log!r} lacks event {expected}: the log continues with event {found}"
+    else:
+        what = (
+            f"event {expected} of session {log!r} does not match its checksum, so it or an earlier one was "
+            "changed after it was written"
+        )
+    return f"{what}; run `surepick doctor` to see what can be read"
