@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -11,12 +14,24 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def memory_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder on a disk in memory where there is one: killing a process loses as little there as elsewhere."""
+    shared = Path("/dev/shm")
+    if not (shared.is_dir() and os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > 10**9):
+        yield tmp_path_factory.mktemp("stores")
+        return
+    with tempfile.TemporaryDirectory(prefix="surepick-tests-", dir=shared) as folder:
+        Path(folder).chmod(0o755)  # the PostgreSQL server may run as another user
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(memory_disk: Path) -> Iterator[str]:
     """The address of a real PostgreSQL server, which lives as long as the test run."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a missing runtime folder, which is not needed
         import pgserver
-    folder = tmp_path_factory.mktemp("postgres", numbered=True)
+    folder = memory_disk / "postgres"
     try:
         server = pgserver.get_server(folder, cleanup_mode="delete")
     except Exception as error:
@@ -38,6 +53,7 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def sqlite_url(memory_disk: Path) -> Iterator[str]:
     """The address of a SQLite file that does not exist yet."""
-    return f"sqlite:///{tmp_path / 'store.db'}"
+    with tempfile.TemporaryDirectory(dir=memory_disk) as folder:
+        yield f"sqlite:///{folder}/store.db"

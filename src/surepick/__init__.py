@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from surepick.errors import SurepickError as SurepickError
     from surepick.limits import Limit as Limit
     from surepick.limits import limit as limit
+    from surepick.pilot import Pilot as Pilot
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import Uniform as Uniform
     from surepick.policy import Measure as Measure
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from surepick.policy import Standing as Standing
     from surepick.policy import Stop as Stop
     from surepick.problem import Problem as Problem
+    from surepick.session import Session as Session
     from surepick.simulation import Bernoulli as Bernoulli
     from surepick.simulation import Gaussian as Gaussian
     from surepick.simulation import Outcome as Outcome
@@ -38,9 +40,11 @@ _HOME = {
     "Measure": "policy",
     "Outcome": "simulation",
     "Policy": "policy",
+    "Pilot": "pilot",
     "Problem": "problem",
     "Replay": "simulation",
     "Run": "policy",
+    "Session": "session",
     "Standing": "policy",
     "Status": "simulation",
     "Stop": "policy",

@@ -34,6 +34,10 @@ class DamageError(StoreError):
     """What the store holds is not what was written; `surepick doctor` says what can still be read."""
 
 
+class SessionError(SurepickError):
+    """A session cannot do what was asked of it; what it has recorded is unchanged."""
+
+
 class MissingExtraError(SurepickError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 

@@ -32,6 +32,7 @@ class Status(enum.StrEnum):
 
     CONFIDENT = "confident"
     BUDGET_SPENT = "budget spent"
+    CLOSED = "closed"  # a session that somebody ended by hand
 
 
 @dataclass(frozen=True, eq=False)
