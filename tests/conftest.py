@@ -15,7 +15,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def memory_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder on a disk in memory where there is one: killing a process loses as little there as elsewhere."""
+    """A folder on a disk in memory where there is one: to a killed process all disks are alike."""
     shared = Path("/dev/shm")
     if not (shared.is_dir() and os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > 10**9):
         yield tmp_path_factory.mktemp("stores")

@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 
 import surepick as sp
+from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
 from surepick.session import AHEAD, Receipt, Session
 from surepick.store import Store, open_store

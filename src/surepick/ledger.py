@@ -120,6 +120,7 @@ class Ledger:
         self.policy = setup.policy  # with the delta that is left after a pilot
         self.status: Status | None = None
         self.plan: int | None = None
+        self.end_key = ""  # of the event that ended the session
         self.n_rounds = 0
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none(n_arms)
@@ -244,7 +245,7 @@ class Ledger:
         pass
 
     def _closed(self, body: Body) -> None:
-        self.status, self.plan = Status.CLOSED, None
+        self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
 
     def _extended(self, body: Body) -> None:
         policy = codec.policy_from_json(body["policy"])
@@ -279,6 +280,7 @@ class Ledger:
     def _take(self, kind: str, body: Body) -> None:
         if kind == "stopped":
             self.status, self.plan, self._asked = Status(body["status"]), body["plan"], None
+            self.end_key = self._round_key()
             return
         self._asked = {arm: self._places(arm, count) for arm, count in body["counts"]}
         self._first_open = {}
@@ -297,7 +299,7 @@ class Ledger:
         if self._asked is not None:
             self._absorb(self._asked)
             self._asked = None
-        key = f"{self.epoch}:round:{self.n_rounds}"
+        key = self._round_key()
         if self._run is None:
             assert self.setup.pilot is not None
             counts = self.setup.pilot.counts(self.problem)
@@ -310,6 +312,13 @@ class Ledger:
         if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None}, key)
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)}, key)
+
+    def _round_key(self) -> str:
+        return f"{self.epoch}:round:{self.n_rounds}"
+
+    def closing_key(self) -> str:
+        """The key for an event that closes the session now."""
+        return f"{self.epoch}:closed"
 
     def _absorb(self, asked: dict[int, Places]) -> None:
         """Move the complete round from the stock to the run."""
@@ -408,7 +417,18 @@ class Ledger:
         return ledger
 
 
-_PLAIN = ("n_told", "n_recorded", "n_rounds", "n_used", "epoch", "plan", "surprises", "_cursor", "_missing")
+_PLAIN = (
+    "end_key",
+    "n_told",
+    "n_recorded",
+    "n_rounds",
+    "n_used",
+    "epoch",
+    "plan",
+    "surprises",
+    "_cursor",
+    "_missing",
+)
 
 
 class LostTapesError(Exception):

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from surepick import codec
 from surepick._version import __version__
+from surepick.certificate import Certificate, Verdict, certify, verify
 from surepick.errors import ConflictError, DamageError, ParameterError, SessionError
 from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
 from surepick.pilot import Pilot
@@ -341,7 +342,25 @@ class Session:
         """End the session by hand; it stays readable, and `extend` lets it go on."""
         self._catch_up()
         if not self._ledger.is_over:
-            self._commit(lambda: [self._draft("closed", {"reason": reason})], quick=False)
+            key = self._ledger.closing_key()
+            self._commit(lambda: [self._draft("closed", {"reason": reason}, key)], quick=False)
+
+    def certificate(self) -> Certificate:
+        """What the session found and what it rests on, for anybody to check with `verify`."""
+        ledger = self.ledger()
+        if not ledger.is_over:
+            raise SessionError(
+                f"session {self.name!r} is still running, so there is nothing to certify; ask and tell until "
+                "it stops, or close it"
+            )
+        end = self.store.find(self.name, ledger.end_key)
+        if end is None:
+            raise DamageError(f"session {self.name!r} lacks the event that ended it; run `surepick doctor`")
+        return certify(self.name, ledger, end)
+
+    def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:
+        """Replay the log from its first event and say whether it, and a certificate if given, hold."""
+        return verify(self.store, self.name, certificate)
 
     # How it does it
 
