@@ -491,10 +491,7 @@ class Session:
             now = self._clock()
             active = {lease.token: lease for lease in self.store.leases(self.name) if lease.expires > now}
             mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
-            own = sorted(
-                (slot for slot in mine if not self._ledger.is_told(slot)),
-                key=lambda slot: (not self._ledger.is_wanted(slot), slot),
-            )
+            own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
             chosen = [_token(slot) for slot in itertools.islice(itertools.chain(own, self._free(active)), n)]
             if not chosen:
                 return []
@@ -502,8 +499,13 @@ class Session:
             if any(t not in active or active[t].expires < now + self.lease / 2 for t in chosen):
                 chosen = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
             if chosen:
-                return [self._request(token, worker, until) for token in chosen]
+                slots = sorted(map(_parse, chosen), key=self._urgency)
+                return [self._request(slot, worker, until) for slot in slots]
         return []
+
+    def _urgency(self, slot: Slot) -> tuple[bool, Slot]:
+        """What the round waits for comes first, then by arm and place: the same order however often asked."""
+        return not self._ledger.is_wanted(slot), slot
 
     def _free(self, active: Mapping[str, Lease]) -> Iterator[Slot]:
         """Places that nobody is measuring: all that the round wants, then some ahead of it."""
@@ -513,10 +515,9 @@ class Session:
         free = (slot for slot in self._ledger.ahead() if _token(slot) not in active)
         yield from itertools.islice(free, max(room, 0))
 
-    def _request(self, token: str, worker: str, until: float) -> Request:
-        slot = _parse(token)
+    def _request(self, slot: Slot, worker: str, until: float) -> Request:
         name = self._setup.problem.arm_names[slot.arm]
-        return Request(token, slot.arm, name, self._ledger.n_wanted(slot), worker, until)
+        return Request(_token(slot), slot.arm, name, self._ledger.n_wanted(slot), worker, until)
 
     def _measured(self, slot: Slot, body: Body) -> list[Draft]:
         """The event of a told token; places for several values are chosen now that nobody else can."""
