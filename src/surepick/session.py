@@ -145,7 +145,7 @@ class Session:
     ) -> Session:
         """Open a session of this store again; its name may be left out when there is only one."""
         place = _as_store(store, create=False)
-        return cls(place, _only(place) if name is None else name, clock=clock)
+        return cls(place, only_session(place) if name is None else name, clock=clock)
 
     # What it is
 
@@ -153,6 +153,11 @@ class Session:
     def problem(self) -> Problem:
         """The problem; its noise scale is the bound from the pilot, once there was one."""
         return self._ledger.problem
+
+    @property
+    def given_problem(self) -> Problem:
+        """The problem as it was given, with an unknown noise scale still unknown."""
+        return self._setup.problem
 
     @property
     def policy(self) -> Policy:
@@ -263,6 +268,22 @@ class Session:
                 return requests
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_WAIT)
+
+    def pending(self) -> list[Request]:
+        """What the open round waits for, whoever holds it; nothing is leased by looking."""
+        self._catch_up()
+        held = {lease.token: lease for lease in self.store.leases(self.name)}
+        requests = []
+        for slot in self._ledger.wanted():
+            lease = held.get(_token(slot), Lease("", "", 0.0))
+            requests.append(self._request(slot, lease.worker, lease.expires))
+        return requests
+
+    def takes(self, token: str) -> bool:
+        """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
+        slot = self._slot(token)
+        self._catch_up()
+        return slot.place < self._ledger.end_of_round(slot.arm) + AHEAD
 
     def tell(
         self,
@@ -654,7 +675,8 @@ def _as_store(store: str | Store, *, create: bool) -> Store:
     return open_store(store, create=create) if isinstance(store, str) else store
 
 
-def _only(store: Store) -> str:
+def only_session(store: Store) -> str:
+    """The name of the session in this store, if it has only one."""
     names = store.names()
     if len(names) == 1:
         return names[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 from surepick.errors import DamageError, StoreError
 from surepick.store import migrations
+from surepick.store.carving import carve
 from surepick.store.drivers import Driver, driver_for
 from surepick.store.events import START, Event, Head, is_successor
 
@@ -31,13 +33,23 @@ class LogHealth:
     name: str
     head: Head  # where the log said that it ends
     events: tuple[Event, ...]  # every event that could be read, in order
-    n_proved: int  # how many of them, from the first on, are exactly what was written
-    n_lost: int  # how many could not be read
+    proved: tuple[bool, ...]  # for each of them, whether it fits the checksum of the one before it
+
+    @property
+    def n_proved(self) -> int:
+        """How many events are exactly what was written."""
+        return sum(self.proved)
+
+    @property
+    def n_lost(self) -> int:
+        """How many events could not be read."""
+        return self.head.position - len(self.events)
 
     @property
     def is_well(self) -> bool:
         """Whether every event is there and is what was written."""
-        return self.n_lost == 0 and self.n_proved == len(self.events) == self.head.position
+        whole = self.n_lost == 0 and all(self.proved)
+        return whole and (self.events[-1].head if self.events else START) == self.head
 
 
 @dataclass(frozen=True)
@@ -114,8 +126,26 @@ def _examine(driver: Driver, place: str, complaints: list[str]) -> Diagnosis:
         if driver.dialect == "sqlite":
             complaints += _integrity(query)
         schema = _schema(query, complaints)
-        logs = [_health(query, *row) for row in _sessions(query, complaints)]
-    return Diagnosis(place, schema, tuple(complaints), tuple(logs))
+        logs = {}
+        for number, name, position, checksum in _sessions(query):
+            logs[number] = _health(name, position, checksum, list(_readable(query, number, position)))
+    if driver.dialect == "sqlite" and not (logs and all(log.is_well for log in logs.values())):
+        _add_carved(logs, Path(driver.place))
+    return Diagnosis(place, schema, tuple(complaints), tuple(logs.values()))
+
+
+def _add_carved(logs: dict[int, LogHealth], path: Path) -> None:
+    """Add the events that stand in the file but could not be reached."""
+    carved: dict[int, list[Event]] = defaultdict(list)
+    for session_id, event in carve(path):
+        carved[session_id].append(event)
+    for session_id, found in carved.items():
+        log = logs.get(session_id)
+        if log is None:
+            head = max(found).head
+            logs[session_id] = _health(f"session {session_id}", *head, found)
+        else:
+            logs[session_id] = _health(log.name, *log.head, [*log.events, *found])
 
 
 @contextmanager
@@ -168,29 +198,33 @@ def _schema(query: Query, complaints: list[str]) -> int | None:
     return version
 
 
-def _sessions(query: Query, complaints: list[str]) -> Rows:
-    """Number, name and head of each log; from the events themselves when the list of logs is lost."""
+def _sessions(query: Query) -> Rows:
+    """Number, name and head of each log that is still listed."""
     try:
         return query("SELECT id, name, position, checksum FROM surepick_sessions ORDER BY id")
     except DamageError:
-        complaints.append("the list of sessions cannot be read; they are shown by number")
-    try:
-        found = query("SELECT session_id, max(position) FROM surepick_events GROUP BY session_id")
-    except DamageError:
-        complaints.append("the table of events cannot be read as a whole")
         return []
-    return [(number, f"session {number}", last, "") for number, last in found]
 
 
-def _health(query: Query, number: int, name: str, position: int, checksum: str) -> LogHealth:
-    events = tuple(_readable(query, number, 1, position))
-    proved = _proved(events)
-    return LogHealth(name, Head(position, checksum), events, proved, position - len(events))
+def _health(name: str, position: int, checksum: str, found: list[Event]) -> LogHealth:
+    """What is left of a log, given everything that was found of it, in any order and maybe more than once."""
+    versions: dict[int, list[Event]] = defaultdict(list)
+    for event in found:
+        if event.position <= position:
+            versions[event.position].append(event)
+    events: list[Event] = []
+    proved: list[bool] = []
+    for place in sorted(versions):
+        before = events[-1].head if events else START
+        genuine = [event for event in versions[place] if is_successor(event, before)]
+        events.append((genuine or versions[place])[0])
+        proved.append(bool(genuine))
+    return LogHealth(name, Head(position, checksum), tuple(events), tuple(proved))
 
 
-def _readable(query: Query, number: int, first: int, last: int) -> Iterator[Event]:
-    """The events first..last that can be read: where a chunk fails it is halved, down to single events."""
-    pending = [(a, min(a + CHUNK - 1, last)) for a in range(first, last + 1, CHUNK)][::-1]
+def _readable(query: Query, number: int, last: int) -> Iterator[Event]:
+    """The events of a log that can be read: where a chunk fails it is halved, down to single events."""
+    pending = [(a, min(a + CHUNK - 1, last)) for a in range(1, last + 1, CHUNK)][::-1]
     while pending:
         a, b = pending.pop()
         try:
@@ -205,13 +239,3 @@ _SELECT = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
     "WHERE session_id = {:d} AND position BETWEEN {:d} AND {:d} ORDER BY position"
 )
-
-
-def _proved(events: tuple[Event, ...]) -> int:
-    """How many events from the first on are an unbroken chain."""
-    head = START
-    for count, event in enumerate(events):
-        if not is_successor(event, head):
-            return count
-        head = event.head
-    return len(events)
