@@ -68,7 +68,7 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(url: str, t
         worker.join()
         deaths += worker.exitcode == -signal.SIGKILL
         Session.load(url, "mine").ask(wait=False)
-    assert deaths > 15
+    assert deaths > 10  # what is left of the range are statements that a short life does not reach
     time.sleep(0.5)  # until the leases of the dead have ended
     assert all_succeed(crowd(1, work, url, 2, journal))
     check_answer(url, 2, journal.read_text().split())

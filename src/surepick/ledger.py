@@ -194,13 +194,29 @@ class Ledger:
         return count
 
     def ahead(self) -> Iterator[Slot]:
-        """Places beyond the open round that may be wanted next, the likeliest first, without end."""
-        arms = list(self.recent)[::-1] or list(self._asked or [0])
+        """Places beyond the open round that may be wanted next, the likeliest first, without end.
+
+        The guess is that each arm is followed by the arm that followed it the last time. A wrong guess costs
+        a measurement that may never be used, and nothing else.
+        """
         following: dict[int, Iterator[int]] = {}
-        for arm in itertools.cycle(arms):
+        for arm in self._guesses():
             if arm not in following:
                 following[arm] = itertools.count(self.end_of_round(arm))
             yield next(slot for i in following[arm] if not self.is_told(slot := Slot(arm, i)))
+
+    def _guesses(self) -> Iterator[int]:
+        arms = list(self.recent) or [0]
+        after = dict(itertools.pairwise([*arms, arms[0]]))
+        after.update(itertools.pairwise(arms))
+        arm = arms[-1]
+        while True:
+            arm = after[arm]
+            yield arm
+
+    def first_place(self, arm: int) -> int:
+        """The first place of this tape that no complete round has used."""
+        return self._cursor[arm]
 
     def end_of_round(self, arm: int) -> int:
         """The first place of this tape that the open round does not want."""
@@ -304,9 +320,8 @@ class Ledger:
             assert self.setup.pilot is not None
             counts = self.setup.pilot.counts(self.problem)
             return Decision("asked", {"pilot": True, "counts": _sparse(counts)}, f"{self.epoch}:pilot")
-        decision = self._run.decide(
-            round_rng(self.setup.seed, self.n_rounds if self.policy.randomized else 0)
-        )
+        rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
+        decision = self._run.decide(rng)
         if isinstance(decision, Stop):
             return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": decision.plan}, key)
         if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
@@ -479,8 +494,7 @@ def told_in(body: Body) -> Iterator[tuple[int, float]]:
 
 
 def _sparse(counts: IntArray) -> list[list[int]]:
-    arms = np.flatnonzero(counts)
-    return [[arm, count] for arm, count in zip(arms.tolist(), counts[arms].tolist(), strict=True)]
+    return [[arm, count] for arm, count in enumerate(counts.tolist()) if count]
 
 
 def _as_range(places: list[int]) -> Places:

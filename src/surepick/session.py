@@ -28,7 +28,8 @@ from surepick.simulation import Outcome, Status
 from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
-AHEAD = 64  # measurements that may be made before the policy asks for them, in all
+AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
+AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
 SNAPSHOT_EVERY = 2000  # events
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 CLAIM_TRIES = 20
@@ -253,7 +254,7 @@ class Session:
 
         Asking again gives the same tokens until something is told. Workers who share a session need names of
         their own: a token is one worker's until its lease ends. When the policy waits for fewer measurements
-        than there are workers, the others measure ahead (at most 64 in all); when there is nothing left to
+        than there are workers, the others measure ahead (never more than 64); when there is nothing left to
         hand out, this waits, or with `wait=False` returns an empty list.
         """
         if n < 1:
@@ -278,6 +279,10 @@ class Session:
             lease = held.get(_token(slot), Lease("", "", 0.0))
             requests.append(self._request(slot, lease.worker, lease.expires))
         return requests
+
+    def is_told(self, token: str) -> bool:
+        """Whether this token has its measurement."""
+        return self.ledger().is_told(self._slot(token))
 
     def takes(self, token: str) -> bool:
         """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
@@ -434,7 +439,8 @@ class Session:
         Nobody else can append meanwhile. A policy that takes its time decides afterwards instead, without
         keeping the others waiting.
         """
-        with self._reread_on_error(), self.store.exclusive(self.name):
+        self._catch_up()
+        with self._reread_on_error(), self.store.exclusive(self.name, meanwhile=self._catch_up):
             self._catch_up()
             drafts = make()
             self._apply(drafts)
@@ -513,7 +519,9 @@ class Session:
             active = {lease.token: lease for lease in self.store.leases(self.name) if lease.expires > now}
             mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
             own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
-            chosen = [_token(slot) for slot in itertools.islice(itertools.chain(own, self._free(active)), n)]
+            chosen = [
+                _token(slot) for slot in itertools.islice(itertools.chain(own, self._free(active, n)), n)
+            ]
             if not chosen:
                 return []
             until = now + self.lease
@@ -528,11 +536,12 @@ class Session:
         """What the round waits for comes first, then by arm and place: the same order however often asked."""
         return not self._ledger.is_wanted(slot), slot
 
-    def _free(self, active: Mapping[str, Lease]) -> Iterator[Slot]:
+    def _free(self, active: Mapping[str, Lease], n: int) -> Iterator[Slot]:
         """Places that nobody is measuring: all that the round wants, then some ahead of it."""
         yield from (slot for slot in self._ledger.wanted() if _token(slot) not in active)
+        n_workers = 1 + len({lease.worker for lease in active.values()})
         busy_ahead = sum(not self._ledger.is_wanted(_parse(token)) for token in active)
-        room = AHEAD - busy_ahead - self._ledger.n_ahead
+        room = min(AHEAD, max(n, AHEAD_PER_WORKER * n_workers)) - busy_ahead - self._ledger.n_ahead
         free = (slot for slot in self._ledger.ahead() if _token(slot) not in active)
         yield from itertools.islice(free, max(room, 0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
@@ -19,7 +20,7 @@ class Driver(Protocol):
     dialect: ClassVar[str]
     begin: ClassVar[str]  # opens a transaction that writes
     lock_schema: ClassVar[str | None]  # within a transaction: nobody else migrates
-    lock_session: ClassVar[str | None]  # within a transaction: nobody else appends to this session
+    begin_exclusive: ClassVar[str]  # the same, and nobody else appends to the session with this number
     list_tables: ClassVar[str]
     sql: Dialect
     place: str  # for people; without password
@@ -35,6 +36,10 @@ class Driver(Protocol):
 
     def exists(self) -> bool:
         """Whether there is something to open."""
+        ...
+
+    def run_all(self, connection: Any, batch: Sequence[tuple[str, Mapping[str, object]]]) -> list[int]:
+        """Run these statements in one journey; how many rows each changed."""
         ...
 
     def is_busy(self, error: Exception) -> bool:
@@ -56,7 +61,7 @@ class _Sqlite:
     dialect: ClassVar[str] = "sqlite"
     begin: ClassVar[str] = "BEGIN IMMEDIATE"  # take the writer's lock first, so that no statement later fails
     lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
-    lock_session: ClassVar[str | None] = None
+    begin_exclusive: ClassVar[str] = "BEGIN IMMEDIATE"
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
     def __init__(self, url: URL, *, read_only: bool) -> None:
@@ -96,6 +101,11 @@ class _Sqlite:
             raise
         return connection
 
+    def run_all(
+        self, connection: sqlite3.Connection, batch: Sequence[tuple[str, Mapping[str, object]]]
+    ) -> list[int]:
+        return [connection.execute(text, row).rowcount for text, row in batch]
+
     def is_busy(self, error: Exception) -> bool:
         waits = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
         return _sqlite_code(error) in waits
@@ -131,7 +141,7 @@ class _Postgres:
     dialect: ClassVar[str] = "postgresql"
     begin: ClassVar[str] = "BEGIN"
     lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
-    lock_session: ClassVar[str | None] = "SELECT id FROM surepick_sessions WHERE name = :name FOR UPDATE"
+    begin_exclusive: ClassVar[str] = "BEGIN; SELECT 1 FROM surepick_sessions WHERE id = {:d} FOR UPDATE"
     list_tables: ClassVar[str] = (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )
@@ -164,6 +174,11 @@ class _Postgres:
         if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
         return connection
+
+    def run_all(self, connection: Any, batch: Sequence[tuple[str, Mapping[str, object]]]) -> list[int]:
+        with connection.pipeline():
+            cursors = [connection.execute(text, row) for text, row in batch]
+        return [cursor.rowcount for cursor in cursors]
 
     def is_busy(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) in ("40001", "40P01", "55P03", "53300")

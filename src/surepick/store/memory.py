@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from surepick.errors import ConflictError, StoreError, suggestion
@@ -62,7 +62,7 @@ class MemoryStore:
             return head
 
     @contextmanager
-    def exclusive(self, name: str) -> Iterator[None]:
+    def exclusive(self, name: str, *, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Within it nobody else appends to this log, and what this thread appends is one transaction."""
         with self._lock:
             log = self._log(name)

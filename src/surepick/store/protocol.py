@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -50,8 +50,11 @@ class Store(Protocol):
         """
         ...
 
-    def exclusive(self, name: str) -> AbstractContextManager[None]:
-        """Within it nobody else appends to this log, and what this thread appends is one transaction."""
+    def exclusive(self, name: str, *, meanwhile: Callable[[], None] = ...) -> AbstractContextManager[None]:
+        """Within it nobody else appends to this log, and what this thread appends is one transaction.
+
+        `meanwhile` is called now and then while waiting for others, where the store has to ask for its turn.
+        """
         ...
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:

@@ -30,7 +30,7 @@ Parameters = Mapping[str, object]
 NO_PARAMETERS: Parameters = {}
 
 PATIENCE = 60.0  # seconds to wait for other writers before giving up
-FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.01  # seconds between two tries for the writer's lock
+FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.003  # seconds between two tries for the writer's lock
 PAGE = 5000  # events read at a time, so that a long read never holds back the writers' clean-up
 
 _MAKE_SESSION = (
@@ -43,9 +43,11 @@ _MOVE_HEAD = (
     "UPDATE surepick_sessions SET position = :position, checksum = :checksum "
     "WHERE id = :session_id AND position = :expected_position AND checksum = :expected_checksum"
 )
+# Only where the head was moved just before: all of an append travels to the server at once.
 _APPEND = (
     "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
-    "VALUES (:session_id, :position, :kind, :key, :time, :body, :checksum)"
+    "SELECT :session_id, :position, :kind, :key, :time, :body, :checksum WHERE EXISTS ("
+    "SELECT 1 FROM surepick_sessions WHERE id = :session_id AND checksum = :last_checksum)"
 )
 _READ = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
@@ -72,6 +74,10 @@ _SAVE_SNAPSHOT = (
 _SNAPSHOT = (
     "SELECT position, checksum, body, body_checksum FROM surepick_snapshots WHERE session_id = :session_id"
 )
+
+
+def _nothing() -> None:
+    pass
 
 
 class SqlStore:
@@ -145,22 +151,21 @@ class SqlStore:
                 "expected_position": expected.position,
                 "expected_checksum": expected.checksum,
             }
-            if self._execute(link, _MOVE_HEAD, move).rowcount != 1:
+            batch: list[tuple[str, Parameters]] = [(_MOVE_HEAD, move)]
+            for event in events:
+                row = {"session_id": session_id, "last_checksum": head.checksum, **event._asdict()}
+                batch.append((_APPEND, row))
+            batch += [(_RELEASE, {"session_id": session_id, "token": token}) for token in release]
+            if self._execute_all(link, batch)[0] != 1:
                 raise ConflictError(
                     f"session {name!r} no longer ends at event {expected.position}; read on and try again"
                 )
-            self._execute_many(
-                link, _APPEND, [{"session_id": session_id, **event._asdict()} for event in events]
-            )
-            self._execute_many(link, _RELEASE, [{"session_id": session_id, "token": t} for t in release])
         return head
 
     @contextmanager
-    def exclusive(self, name: str) -> Iterator[None]:
+    def exclusive(self, name: str, *, meanwhile: Callable[[], None] = _nothing) -> Iterator[None]:
         """Within it nobody else appends to this log, and what this thread appends is one transaction."""
-        with self._transaction() as link:
-            if self._driver.lock_session:
-                self._execute(link, self._driver.lock_session, {"name": name})
+        with self._transaction(self._driver.begin_exclusive.format(self._id(name)), meanwhile):
             yield
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
@@ -251,13 +256,15 @@ class SqlStore:
                 self._execute(link, "INSERT INTO surepick_schema VALUES (:step)", {"step": step})
 
     @contextmanager
-    def _transaction(self) -> Iterator[_Link]:
+    def _transaction(
+        self, begin: str | None = None, meanwhile: Callable[[], None] = _nothing
+    ) -> Iterator[_Link]:
         """A connection inside a writing transaction: the one that is open in this thread, or a new one."""
         link = self._open_link(durable=True)
         if link is not None and link.inside:
             yield link
             return
-        link = self._retry(self._begin)
+        link = self._retry(lambda link: link.begin(begin or self._driver.begin), meanwhile=meanwhile)
         try:
             yield link
             self._execute(link, "COMMIT")
@@ -267,11 +274,6 @@ class SqlStore:
         finally:
             link.inside = False
 
-    def _begin(self, link: _Link) -> _Link:
-        link.execute(self._driver.begin, {})
-        link.inside = True
-        return link
-
     def _execute(self, link: _Link, text: str, parameters: Parameters = NO_PARAMETERS) -> Any:
         """Run a statement inside a transaction, where nobody can be in the way."""
         try:
@@ -279,12 +281,10 @@ class SqlStore:
         except self._driver.errors as error:
             raise self._driver.explain(error) from error
 
-    def _execute_many(self, link: _Link, text: str, rows: Sequence[Parameters]) -> None:
+    def _execute_all(self, link: _Link, batch: Sequence[tuple[str, Parameters]]) -> list[int]:
+        """Run statements inside a transaction, in one journey to the server; rows changed by each."""
         try:
-            if len(rows) == 1:
-                link.execute(self._sql(text), rows[0])
-            elif rows:
-                link.cursor().executemany(self._sql(text), rows)
+            return self._driver.run_all(link.connection, [(self._sql(text), row) for text, row in batch])
         except self._driver.errors as error:
             raise self._driver.explain(error) from error
 
@@ -299,7 +299,13 @@ class SqlStore:
         changed: int = self._retry(lambda link: link.execute(sql, parameters).rowcount, durable=False)
         return changed
 
-    def _retry(self, attempt: Callable[[_Link], T], *, durable: bool = True) -> T:
+    def _retry(
+        self,
+        attempt: Callable[[_Link], T],
+        *,
+        durable: bool = True,
+        meanwhile: Callable[[], None] = _nothing,
+    ) -> T:
         """What the attempt returns, once nobody is in its way; a lost connection is opened again once."""
         deadline = time.monotonic() + self._patience
         pause, reconnected = FIRST_PAUSE, False
@@ -314,6 +320,7 @@ class SqlStore:
                     self._drop_link(durable=durable)
                 elif not self._driver.is_busy(error) or time.monotonic() > deadline:
                     raise self._final(error) from error
+            meanwhile()
             time.sleep(pause * random.uniform(0.5, 1.0))  # jitter, or all who wait would come back together
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -362,12 +369,16 @@ class _Link:
     """A connection of one thread of one process; `inside` says whether a transaction is open on it."""
 
     def __init__(self, connection: Any) -> None:
+        self.connection = connection
         self.execute: Callable[[str, Parameters], Any] = connection.execute
-        self.cursor: Callable[[], Any] = connection.cursor
         self.inside = False
-        self._connection = connection
         self._process = os.getpid()
         self._closed = False
+
+    def begin(self, statement: str) -> _Link:
+        self.execute(statement, {})
+        self.inside = True
+        return self
 
     def usable(self) -> bool:
         return not self._closed and not self.inherited()
@@ -386,7 +397,7 @@ class _Link:
     def close(self) -> None:
         if self.usable():
             self._closed = True
-            self._connection.close()
+            self.connection.close()
 
 
 _INHERITED: list[_Link] = []
