@@ -166,7 +166,7 @@ def test_doctor_explains_damage_and_rescues_what_is_left() -> None:
     assert "cut off" in result.stdout
     with Path("left.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert 0 < len(rows) < 800
+    assert 400 < len(rows) <= 800  # the write-ahead log may hold what the file has lost
     assert Path("surepick.db").read_bytes() == whole[: len(whole) * 2 // 3]
 
 

@@ -121,6 +121,10 @@ class Session:
         A problem with `noise_scale=None` begins with a pilot (`Pilot()` unless given). `lease` is how many
         seconds a worker has before its token is handed out again.
         """
+        if not isinstance(problem, Problem):
+            raise ParameterError(
+                f"a session needs a Problem with its plans listed, got {type(problem).__name__}"
+            )
         if problem.noise_scale is not None and pilot is not None:
             raise ParameterError(
                 "a pilot is for noise_scale=None, and this problem has a noise scale; leave one out"

@@ -52,10 +52,8 @@ Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the sam
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the main application."""
-    for command in (new, ask, tell, withdraw, status, list_, log, export, import_, extend, close, verify):
+    for command in COMMANDS:
         app.command(command.__name__.rstrip("_"), context_settings=_NEGATIVE)(command)
-    app.command()(doctor)
-    app.command(no_args_is_help=True)(run)
 
 
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
@@ -311,6 +309,9 @@ def run(
     data = {**_state(session), "certificate": session.certificate().to_json()}
     _answer(data, as_json, lambda: _say(str(session.certificate())))
     raise typer.Exit(0 if outcome.plan is not None else NOT_SURE)
+
+
+COMMANDS = (new, ask, tell, withdraw, status, list_, log, export, import_, extend, close, verify, doctor, run)
 
 
 def _create(
