@@ -27,7 +27,7 @@ LAYERS = [
     {"policies", "problems"},
     {"simulation"},
     {"comparison", "codec", "store"},
-    {"session", "certificate", "noise_check"},
+    {"session", "certificate", "ledger", "run_state"},
     {"views"},
     {"experiments", "plots", "report", "web"},
     {"cli", "__main__"},

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from surepick.limits import Limit as Limit
     from surepick.limits import limit as limit
     from surepick.oracle import OracleProblem as OracleProblem
+    from surepick.pilot import Pilot as Pilot
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
     from surepick.policies import CombGapE as CombGapE
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from surepick.policy import Standing as Standing
     from surepick.policy import Stop as Stop
     from surepick.problem import Problem as Problem
+    from surepick.session import Session as Session
     from surepick.simulation import Bernoulli as Bernoulli
     from surepick.simulation import Gaussian as Gaussian
     from surepick.simulation import Outcome as Outcome
@@ -50,10 +52,12 @@ _HOME = {
     "Outcome": "simulation",
     "Peace": "policies",
     "Policy": "policy",
+    "Pilot": "pilot",
     "Problem": "problem",
     "RAGE": "policies",
     "Replay": "simulation",
     "Run": "policy",
+    "Session": "session",
     "Standing": "policy",
     "Status": "simulation",
     "Stop": "policy",

@@ -22,6 +22,22 @@ class FileError(SurepickError, ValueError):
     """A file could not be read or does not say what it should."""
 
 
+class StoreError(SurepickError):
+    """A store cannot be opened, read or written; nothing that was acknowledged before is lost."""
+
+
+class ConflictError(StoreError):
+    """Somebody else appended first, or the key of an event is already in the log: read on and try again."""
+
+
+class DamageError(StoreError):
+    """What the store holds is not what was written; `surepick doctor` says what can still be read."""
+
+
+class SessionError(SurepickError):
+    """A session cannot do what was asked of it; what it has recorded is unchanged."""
+
+
 class MissingExtraError(SurepickError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 

@@ -83,6 +83,9 @@ class OracleProblem:
             )
         return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
 
+    def name_of(self, plan: object) -> None:
+        """Plans that are not listed have no names."""
+
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {self.n_plans:.3g}"
         return f"OracleProblem({self.n_arms} arms, number of plans {count})"

@@ -111,6 +111,14 @@ class Problem:
         """The plans with the sign that makes larger better, whatever `minimize` says."""
         return -self.plans if self.minimize else self.plans
 
+    def name_of(self, plan: int | tuple[float, ...] | None) -> str | None:
+        """The name of a plan by its index; None for None, and for a plan given as a vector.
+
+        >>> Problem([[1, 0], [0, 2]], plan_names=["road", "rail"]).name_of(1)
+        'rail'
+        """
+        return self.plan_names[plan] if isinstance(plan, int) else None
+
     def vector(self, plan: int) -> FloatArray:
         """One plan as a dense vector, one number per arm.
 

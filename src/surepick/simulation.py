@@ -33,6 +33,7 @@ class Status(enum.StrEnum):
 
     CONFIDENT = "confident"
     BUDGET_SPENT = "budget spent"
+    CLOSED = "closed"  # a session that somebody ended by hand
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,10 +362,10 @@ class _Loop:
         lead = stop.plan if stop else standing.lead
         return Outcome(
             plan=stop.plan if stop else None,
-            plan_name=self._name(stop.plan) if stop else None,
+            plan_name=self.problem.name_of(stop.plan) if stop else None,
             status=Status.CONFIDENT if stop else Status.BUDGET_SPENT,
             lead=lead,
-            lead_name=self._name(lead),
+            lead_name=self.problem.name_of(lead),
             n_measurements=self.evidence.n_measurements,
             n_rounds=self.n_rounds,
             cost=float(self.evidence.counts @ self.problem.costs),
@@ -376,11 +377,6 @@ class _Loop:
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
         )
-
-    def _name(self, answer: Answer | None) -> str | None:
-        if isinstance(self.problem, OracleProblem) or not isinstance(answer, int):
-            return None
-        return self.problem.plan_names[answer]
 
 
 def round_rng(seed: int, n_round: int) -> np.random.Generator:

@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from surepick.cli import sessions
 from surepick.cli.decisions import compare, demo, limit, simulate
 from surepick.cli.reproduce import reproduce
 from surepick.errors import SurepickError
@@ -13,7 +14,8 @@ from surepick.errors import SurepickError
 app = typer.Typer(
     name="surepick",
     help="Find the best plan with the fewest measurements, and know that it is best.",
-    epilog="Exit codes: 0 done; 1 ended without certainty (budget spent); 2 bad input or usage.",
+    epilog="Exit codes: 0 done; 1 no: budget spent, does not hold, damaged; 2 bad input or usage; "
+    "3 the session has ended; 4 all tokens are held by others.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -21,6 +23,7 @@ app = typer.Typer(
 )
 for _command in (demo, simulate, compare, limit, reproduce):
     app.command(no_args_is_help=_command is not demo)(_command)
+sessions.register(app)
 
 
 def _print_version(wanted: bool) -> None:

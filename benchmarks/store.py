@@ -1,0 +1,215 @@
+"""Durable ask+tell a second on SQLite and PostgreSQL, with one and with eight processes, beside Optuna.
+
+    pip install --group bench        # optuna; without it only surepick is measured
+    python benchmarks/store.py [--sizes 100,10000,1000000] [--seconds 5] [--folder .]
+
+Every tell is on disk when it returns: one synchronised write each. The same disk's own rate of such writes
+(4 kB, fdatasync) is measured before each line, since no sequential user can be faster than that. One "pair"
+is one ask and one tell; the 99th percentile is of pairs. `open` is how long a process needs to load the
+session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import surepick as sp
+from surepick.session import Session
+from surepick.store import Snapshot, Store, open_store
+
+N_ARMS, N_PLANS = 20, 60
+CHUNK = 1000  # measurements told at once while a session is filled
+NAME = "bench"
+FORK = multiprocessing.get_context("fork")
+
+
+def problem() -> sp.Problem:
+    plans = np.random.default_rng(0).integers(0, 3, (N_PLANS, N_ARMS)).astype(float)
+    return sp.Problem(plans)
+
+
+def disk_rate(folder: Path, seconds: float = 0.5) -> float:
+    """Synchronised writes of 4 kB a second on this disk, by nobody else."""
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        count, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            os.write(file.fileno(), bytes(4096))
+            os.fdatasync(file.fileno())
+            count += 1
+    return count / seconds
+
+
+def fill(url: str, size: int) -> None:
+    """Make a session with this many measurements, all of equal plans, so that it does not end."""
+    session = Session.create(url, problem(), sp.Uniform(delta=1e-12), name=NAME)
+    rng = np.random.default_rng(1)
+    while (told := session.ledger().n_told) < size:
+        for arm in range(N_ARMS):
+            n = min(CHUNK, -(-(size - told) // N_ARMS))
+            session.tell(next_token(session, arm), rng.standard_normal(n).tolist())
+    session.store.close()
+
+
+def next_token(session: Session, arm: int) -> str:
+    """The first place of the arm's tape that is not told."""
+    places = (f"{arm}.{place}" for place in range(session.ledger().first_place(arm), 10**9))
+    return next(token for token in places if not session.is_told(token))
+
+
+def copy_log(source: Store, target: Store) -> None:
+    """The same log and snapshot in another store."""
+    events = source.read(NAME)
+    head = target.create(NAME, [])
+    batch = []
+    for event in events:
+        batch.append((event.kind, event.body, event.time, event.key))
+        if len(batch) == 5000:
+            head, batch = append(target, batch, head), []
+    append(target, batch, head)
+    snapshot = source.snapshot(NAME)
+    if snapshot is not None:
+        target.save_snapshot(NAME, Snapshot(snapshot.head, snapshot.body))
+
+
+def append(store: Store, rows: list, head):
+    from surepick.store import Draft
+
+    return store.append(NAME, [Draft(*row) for row in rows], expected=head)
+
+
+def surepick_worker(url: str, i: int, seconds: float, results) -> None:
+    began = time.perf_counter()
+    session = Session.load(url, NAME)
+    opened = time.perf_counter() - began
+    rng, taken = np.random.default_rng(i), []
+    for request in session.ask(worker=f"w{i}"):
+        session.tell(request, rng.standard_normal())
+    end = time.perf_counter() + seconds
+    while (start := time.perf_counter()) < end:
+        for request in session.ask(worker=f"w{i}"):
+            session.tell(request, rng.standard_normal())
+        taken.append(time.perf_counter() - start)
+    results.put((opened, taken))
+
+
+def optuna_worker(url: str, i: int, seconds: float, results) -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    began = time.perf_counter()
+    study = optuna.load_study(study_name=NAME, storage=url, sampler=optuna.samplers.RandomSampler(seed=i))
+    opened = time.perf_counter() - began
+    rng, taken = np.random.default_rng(i), []
+    end = time.perf_counter() + seconds
+    while (start := time.perf_counter()) < end:
+        trial = study.ask()
+        trial.suggest_int("arm", 0, N_ARMS - 1)
+        study.tell(trial, rng.standard_normal())
+        taken.append(time.perf_counter() - start)
+    results.put((opened, taken))
+
+
+def measure(worker, url: str, n_processes: int, seconds: float) -> tuple[float, float, float]:
+    """Pairs a second of all processes together, their 99th percentile in ms, and the time to open."""
+    results = FORK.Queue()
+    crowd = [FORK.Process(target=worker, args=(url, i, seconds, results)) for i in range(n_processes)]
+    for process in crowd:
+        process.start()
+    answers = [results.get(timeout=600) for _ in crowd]
+    for process in crowd:
+        process.join()
+    taken = np.concatenate([times for _, times in answers])
+    opened = max(opened for opened, _ in answers)
+    return len(taken) / seconds, 1e3 * float(np.quantile(taken, 0.99)), opened
+
+
+def line(what: str, size: int, folder: Path, worker, url: str, n_processes: int, seconds: float) -> None:
+    disk = disk_rate(folder)
+    rate, p99, opened = measure(worker, url, n_processes, seconds)
+    print(
+        f"| {what} | {size:,} | {n_processes} | {rate:,.0f} | {p99:.1f} | {opened:.2f} | {disk:,.0f} |",
+        flush=True,
+    )
+
+
+@contextlib.contextmanager
+def postgres(folder: Path) -> Iterator[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pgserver
+    server = pgserver.get_server(folder / "postgres", cleanup_mode="delete")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+def in_schema(url: str, name: str) -> str:
+    """The address of a schema of its own in this database."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE SCHEMA {name}")
+    return f"{url}&options=-csearch_path%3D{name}"
+
+
+def bench_surepick(folder: Path, server: str, sizes: list[int], seconds: float) -> None:
+    for size in sizes:
+        url = f"sqlite:///{folder}/surepick_{size}.db"
+        fill(url, size)
+        there = in_schema(server, f"surepick_{size}")
+        copy_log(open_store(url), open_store(there))
+        for n_processes in (1, 8):
+            line("surepick, SQLite", size, folder, surepick_worker, url, n_processes, seconds)
+        for n_processes in (1, 8):
+            line("surepick, PostgreSQL", size, folder, surepick_worker, there, n_processes, seconds)
+
+
+def bench_optuna(folder: Path, server: str, seconds: float) -> None:
+    try:
+        import optuna
+    except ModuleNotFoundError:
+        print("\noptuna is not installed (pip install --group bench), so it was not measured")
+        return
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    name = f"Optuna {optuna.__version__}"
+    schema = in_schema(server, "optuna").replace("postgresql://", "postgresql+psycopg://")
+    for what, url in (("SQLite", f"sqlite:///{folder}/optuna.db"), ("PostgreSQL", schema)):
+        study = optuna.create_study(study_name=NAME, storage=url, sampler=optuna.samplers.RandomSampler())
+        for _ in range(100):
+            trial = study.ask()
+            trial.suggest_int("arm", 0, N_ARMS - 1)
+            study.tell(trial, 0.0)
+        for n_processes in (1, 8):
+            line(f"{name}, {what}", 100, folder, optuna_worker, url, n_processes, seconds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sizes", default="100,10000,1000000")
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--folder", type=Path, default=Path(), help="on the disk to be measured")
+    options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    print("| store | measurements before | processes | pairs/s | p99, ms | open, s | disk's own writes/s |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory(dir=options.folder) as name, postgres(Path(name).resolve()) as server:
+        Path(name).chmod(0o755)
+        bench_optuna(Path(name).resolve(), server, options.seconds)
+        bench_surepick(Path(name).resolve(), server, sizes, options.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Sessions to and from files: CSV of measurements, JSON of everything, certificates, what was rescued."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from surepick.errors import FileError
+
+if TYPE_CHECKING:
+    from surepick.session import Session
+    from surepick.store import Event
+    from surepick.store.doctor import LogHealth
+
+Row = dict[str, str]
+COLUMNS = ("token", "arm", "value", "count", "time", "worker")
+
+
+def _rows(session: Session) -> Iterator[dict[str, Any]]:
+    for m in session.measurements():
+        moment = datetime.fromtimestamp(m.time, UTC).isoformat()
+        yield {
+            "token": m.token or "",
+            "arm": m.arm_name,
+            "value": repr(m.value),
+            "count": m.count,
+            "time": moment,
+            "worker": m.worker,
+        }
+
+
+def write_csv(session: Session, stream: TextIO) -> None:
+    """Write every measurement, one per row; `import` reads it back."""
+    writer = csv.DictWriter(stream, COLUMNS)
+    writer.writeheader()
+    writer.writerows(_rows(session))
+
+
+def write_json(session: Session, stream: TextIO) -> None:
+    """Write the problem, the policy, every measurement and, once there is one, the certificate."""
+    from surepick import codec
+
+    data = {
+        "session": session.name,
+        "status": "running" if session.status is None else str(session.status),
+        "problem": codec.problem_to_json(session.given_problem),
+        "policy": codec.policy_to_json(session.policy),
+        "seed": session.seed,
+        "measurements": [{**row, "value": float(row["value"])} for row in _rows(session)],
+        "certificate": session.certificate().to_json() if session.status else None,
+    }
+    stream.write(json.dumps(data, indent=1) + "\n")
+
+
+def read_rows(file: Path) -> list[Row]:
+    """The rows of a CSV file with the columns value, and token or arm."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            rows = [
+                {k.strip(): (v or "").strip() for k, v in row.items() if k} for row in csv.DictReader(stream)
+            ]
+    except OSError as error:
+        raise FileError(f"cannot read {str(file)!r}: {error.strerror}") from None
+    for number, row in enumerate(rows, start=2):
+        if not row.get("value") or not (row.get("token") or row.get("arm")):
+            raise FileError(f"row {number} of {str(file)!r} needs a value, and a token or an arm; got {row}")
+    return rows
+
+
+def import_rows(session: Session, rows: list[Row], *, answers: bool, worker: str) -> dict[str, int]:
+    """Tell the rows; those far ahead of what is asked wait until the others have moved the session on."""
+    counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
+    for row in rows:
+        if not row.get("token") and not answers:
+            session.record(row["arm"], _value(row))
+            counts["unasked"] += 1
+    waiting = [row for row in rows if row.get("token") or answers]
+    while waiting:
+        left = [row for row in waiting if not _tell_row(session, row, worker, counts)]
+        if len(left) == len(waiting):
+            counts["not asked for yet"] = len(left)
+            break
+        waiting = left
+    return counts
+
+
+def _tell_row(session: Session, row: Row, worker: str, counts: dict[str, int]) -> bool:
+    """Tell one row if its time has come."""
+    token = row.get("token") or _asked_token(session, row["arm"])
+    if token is None or not session.takes(token):
+        return False
+    count = int(row.get("count") or 1)
+    who = row.get("worker") or worker
+    if count > 1:
+        receipt = session.tell(token, mean=_value(row), count=count, worker=who)
+    else:
+        receipt = session.tell(token, _value(row), worker=who)
+    counts[str(receipt)] += 1
+    return True
+
+
+def _asked_token(session: Session, arm_name: str) -> str | None:
+    arm = session.problem.arm(arm_name)
+    return next((request.token for request in session.pending() if request.arm == arm), None)
+
+
+def _value(row: Row) -> float:
+    try:
+        return float(row["value"])
+    except ValueError:
+        raise FileError(f"expected a number as value, got {row['value']!r} in {row}") from None
+
+
+def read_certificate(path: Path | None) -> dict[str, Any] | None:
+    """The certificate in a JSON file, on its own or as a part of what `status` and `export` write."""
+    if path is None:
+        return None
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read a certificate from {str(path)!r}: {error}") from None
+    certificate = data.get("certificate", data) if isinstance(data, dict) else None
+    if not isinstance(certificate, dict) or "log_checksum" not in certificate:
+        raise FileError(f"{str(path)!r} holds no certificate; write one with `surepick status --json`")
+    return certificate
+
+
+def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
+    """Write the measurements of all readable events; how many there were."""
+    n = 0
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("session", "token", "arm_index", "value", "count", "proved"))
+        for log in logs:
+            for event, proved in zip(log.events, log.proved, strict=True):
+                for token, value, body in _told(event):
+                    writer.writerow((log.name, token, body["arm"], repr(value), body.get("count", 1), proved))
+                    n += 1
+    return n
+
+
+def _told(event: Event) -> Iterator[tuple[str, float, dict[str, Any]]]:
+    from surepick.ledger import told_in
+
+    if event.kind != "measured":
+        return
+    try:
+        body = json.loads(event.body)
+        yield from ((f"{body['arm']}.{place}", value, body) for place, value in told_in(body))
+    except (ValueError, KeyError, TypeError):
+        return  # a body that was damaged beyond reading

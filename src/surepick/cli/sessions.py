@@ -1,0 +1,544 @@
+"""`new`, `ask`, `tell` and their companions: real measurements, by hand or by a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surepick.cli.session_files import (
+    import_rows,
+    read_certificate,
+    read_rows,
+    rescue_measurements,
+    write_csv,
+    write_json,
+)
+from surepick.errors import SessionError, SurepickError
+
+if TYPE_CHECKING:
+    from surepick.session import Request, Session
+    from surepick.store import Event, Store
+
+DEFAULT_STORE = "sqlite:///surepick.db"
+NOT_SURE, ENDED, ALL_HELD = 1, 3, 4  # exit codes; 0 is done and 2 is bad input
+
+File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
+StoreUrl = Annotated[
+    str, typer.Option("--store", envvar="SUREPICK_STORE", help="sqlite:///file.db or postgresql://...")
+]
+Name = Annotated[
+    str | None, typer.Option("--session", "-s", help="Which session; may be left out when there is one.")
+]
+Worker = Annotated[str, typer.Option(help="Who measures; workers that share a session need names.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+PolicyText = Annotated[str, typer.Option("--policy", help="Who decides, as in CombGapE:arm_rule=naive.")]
+Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
+Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
+Budget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
+Seed = Annotated[int, typer.Option(help="Fixes the policy's own randomness.")]
+Lease = Annotated[float, typer.Option(help="Seconds until a token that was not told is handed out again.")]
+PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
+Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands to the main application."""
+    for command in COMMANDS:
+        app.command(command.__name__.rstrip("_"), context_settings=_NEGATIVE)(command)
+
+
+_NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
+
+
+def new(
+    file: File,
+    name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
+    policy: PolicyText = "CombGapE",
+    delta: Delta = 0.05,
+    epsilon: Epsilon = 0.0,
+    budget: Budget = None,
+    seed: Seed = 0,
+    lease: Lease = 3600.0,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Begin a session: a problem, a policy and a store that keeps every measurement.
+
+    Try: surepick new examples/routes.toml && surepick ask
+    """
+    session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
+    data = {"session": session.name, "store": session.store.place, **_state(session)}
+    _answer(data, as_json, lambda: _say(f"session {session.name!r} begun; next: surepick ask"))
+
+
+def ask(
+    n: Annotated[int, typer.Option("-n", help="How many measurements.")] = 1,
+    worker: Worker = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Say what to measure next: a token and the name of the arm, one per line.
+
+    Asking again gives the same tokens until something is told. Exit code 3: the session has ended; 4: other
+    workers hold everything that can be measured now.
+    """
+    opened = _load(store, session)
+    requests = opened.ask(n, worker=worker, wait=False)
+    data = {"requests": [_request(request) for request in requests], **_state(opened)}
+    _answer(data, as_json, lambda: _print_requests(requests, opened))
+    if not requests:
+        raise typer.Exit(ALL_HELD if opened.status is None else ENDED)
+
+
+def tell(
+    token: Annotated[str, typer.Argument(help="The token, or the name of an arm that is asked for.")],
+    values: Annotated[list[float], typer.Argument(help="What was measured: one number or several.")],
+    mean_of: Annotated[int | None, typer.Option(help="The number is the mean of so many.")] = None,
+    unasked: Annotated[bool, typer.Option("--unasked", help="Keep it; it will decide nothing.")] = False,
+    worker: Worker = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5"""
+    opened = _load(store, session)
+    if unasked:
+        for value in values:
+            opened.record(token, value)
+        _answer({"receipt": "unasked", **_state(opened)}, as_json, lambda: _say("kept; it decides nothing"))
+        return
+    found = _token_of(opened, token)
+    if mean_of is not None:
+        if len(values) != 1:
+            raise SessionError(f"--mean-of takes one number, the mean, got {len(values)}")
+        receipt = opened.tell(found, mean=values[0], count=mean_of, worker=worker)
+    else:
+        receipt = opened.tell(found, values, worker=worker)
+    _answer({"receipt": str(receipt), **_state(opened)}, as_json, lambda: _print_told(receipt, opened))
+
+
+def withdraw(
+    token: Annotated[str, typer.Argument(help="A token from `ask`.")],
+    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Give a token back unmeasured; it will be handed out again."""
+    _load(store, session).withdraw(token, reason)
+    _say(f"{token} will be handed out again")
+
+
+def status(session: Name = None, store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Say where a session stands: the lead, its closest rival, what was measured; or its answer."""
+    opened = _load(store, session)
+    data = {**_state(opened), **({"certificate": opened.certificate().to_json()} if opened.status else {})}
+    _answer(data, as_json, lambda: _print_status(opened))
+
+
+def list_(store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
+    """List the sessions of a store."""
+    place = _store(store)
+    rows = [_summary(place, name) for name in place.names()]
+    _answer(rows, as_json, lambda: _print_columns(("session", "status", "measurements", "answer"), rows))
+
+
+def log(
+    last: Annotated[int, typer.Option(help="Only so many of the last events; 0: all.")] = 20,
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Show what happened, event by event."""
+    place = _store(store)
+    name = session or _only_name(place)
+    skipped = max(0, place.head(name).position - last) if last else 0
+    rows = [_event(event) for event in place.read(name) if event.position > skipped]
+    _answer(rows, as_json, lambda: _print_columns(("position", "time", "kind", "body"), rows))
+
+
+def export(
+    to: Annotated[Path | None, typer.Option("-o", "--to", help="A file; the terminal unless given.")] = None,
+    form: Annotated[str, typer.Option("--format", help="csv (measurements) or json (everything).")] = "csv",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Write all measurements as CSV, or the whole session as JSON."""
+    opened = _load(store, session)
+    if form not in ("csv", "json"):
+        raise SessionError(f"--format is csv or json, got {form!r}")
+    write = write_csv if form == "csv" else write_json
+    if to is None:
+        write(opened, sys.stdout)
+        return
+    with to.open("w", newline="", encoding="utf-8") as stream:
+        write(opened, stream)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="CSV with the columns token,value or arm,value.")],
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Rows without a token answer what is asked, in their order.")
+    ] = False,
+    worker: Worker = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Tell measurements from a CSV file, for example one filled in by hand or written by `export`.
+
+    Rows with a token answer it. Rows with an arm alone are kept and decide nothing, unless --answers says
+    that they were made because surepick asked for them.
+    """
+    opened = _load(store, session)
+    counts = import_rows(opened, read_rows(file), answers=answers, worker=worker)
+    text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
+    _answer({"imported": counts, **_state(opened)}, as_json, lambda: _say(text))
+
+
+def extend(
+    delta: Annotated[float | None, typer.Option(help="A smaller delta.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="A smaller epsilon.")] = None,
+    budget: Budget = None,
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Go on with a smaller delta or epsilon, or with more budget."""
+    opened = _load(store, session)
+    opened.extend(delta=delta, epsilon=epsilon, budget=budget)
+    _answer(_state(opened), as_json, lambda: _print_status(opened))
+
+
+def close(
+    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """End a session by hand; it stays readable, and `extend` lets it go on."""
+    opened = _load(store, session)
+    opened.close(reason)
+    _say(f"session {opened.name!r} is {opened.status}")
+
+
+def verify(
+    certificate: Annotated[
+        Path | None, typer.Argument(help="A certificate: the JSON of `status` or `export`.")
+    ] = None,
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Replay a session from its first event: do it, and a certificate, hold? Exit code 1: no."""
+    from surepick.certificate import verify as check
+
+    place = _store(store)
+    verdict = check(place, session or _only_name(place), read_certificate(certificate))
+    data = {"holds": verdict.holds, **vars(verdict)}
+    _answer(data, as_json, lambda: _print_verdict(verdict))
+    raise typer.Exit(0 if verdict.holds else NOT_SURE)
+
+
+def doctor(
+    rescue: Annotated[Path | None, typer.Option(help="Write all readable measurements to this CSV.")] = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Look for damage in a store and say what can still be read; it changes nothing. Exit code 1: damage."""
+    from surepick.store.doctor import examine
+
+    diagnosis = examine(store)
+    logs = [
+        {"session": log.name, "events": log.head.position, "proved": log.n_proved, "lost": log.n_lost}
+        for log in diagnosis.logs
+    ]
+    data = {"well": diagnosis.is_well, "complaints": list(diagnosis.complaints), "sessions": logs}
+    _answer(data, as_json, lambda: _print_diagnosis(diagnosis.place, data))
+    if rescue is not None:
+        n_rescued = rescue_measurements(diagnosis.logs, rescue)
+        if not as_json:
+            _say(f"{n_rescued} measurements written to {rescue}")
+    raise typer.Exit(0 if diagnosis.is_well else NOT_SURE)
+
+
+def run(
+    file: File,
+    measure: Annotated[str, typer.Option(help="A command; {arm} becomes the arm's name.")],
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Measurements at the same time.")] = 1,
+    timeout: Annotated[float | None, typer.Option(help="Seconds a measurement may take.")] = None,
+    retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
+    name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
+    policy: PolicyText = "CombGapE",
+    delta: Delta = 0.05,
+    epsilon: Epsilon = 0.0,
+    budget: Budget = None,
+    seed: Seed = 0,
+    lease: Lease = 3600.0,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Call your program for each measurement until the answer is sure.
+
+    The last number that it prints is the value. Interrupt it and start it again as you like: it goes on where
+    it was. Several may share a session.
+
+    Try: surepick run routes.toml --measure './drive.sh {arm}' --jobs 4
+    """
+    from surepick.cli.measuring import Command, measure_all
+
+    command = Command(measure, timeout, retries)
+    created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
+    session = _continue(file, name, store) or _create(*created)
+    who = f"run on {socket.gethostname()}, process {os.getpid()}"
+    measure_all(session, command, jobs=jobs, worker=who, show=_Progress(quiet=as_json))
+    outcome = session.outcome
+    assert outcome is not None
+    data = {**_state(session), "certificate": session.certificate().to_json()}
+    _answer(data, as_json, lambda: _say(str(session.certificate())))
+    raise typer.Exit(0 if outcome.plan is not None else NOT_SURE)
+
+
+COMMANDS = (new, ask, tell, withdraw, status, list_, log, export, import_, extend, close, verify, doctor, run)
+
+
+def _create(
+    file: Path,
+    name: str | None,
+    policy: str,
+    delta: float,
+    epsilon: float,
+    budget: int | None,
+    seed: int,
+    lease: float,
+    pilot: int,
+    one_scale: bool,
+    store: str,
+) -> Session:
+    from surepick.pilot import Pilot
+    from surepick.policies import parse_policy
+    from surepick.problems.files import load
+    from surepick.session import Session
+
+    problem = load(file).problem
+    return Session.create(
+        store,
+        problem,
+        parse_policy(policy, delta=delta, epsilon=epsilon),
+        name=name or file.stem,
+        seed=seed,
+        budget=budget,
+        lease=lease,
+        pilot=Pilot(size=pilot, pooled=one_scale) if problem.noise_scale is None else None,
+    )
+
+
+def _continue(file: Path, name: str | None, store: str) -> Session | None:
+    """The session that an earlier call began, if it is about the same problem."""
+    from surepick import codec
+    from surepick.problems.files import load
+    from surepick.session import Session
+    from surepick.store import open_store
+
+    place = open_store(store)
+    name = name or file.stem
+    if name not in place.names():
+        return None
+    session = Session.load(place, name)
+    if codec.problem_to_json(load(file).problem) != codec.problem_to_json(session.given_problem):
+        raise SessionError(
+            f"session {name!r} in {place.place} is about another problem than {str(file)!r}; "
+            "choose another --name or --store"
+        )
+    return session
+
+
+def _load(store: str, name: str | None) -> Session:
+    from surepick.session import Session
+
+    return Session.load(_store(store), name)
+
+
+def _store(url: str) -> Store:
+    from surepick.store import open_store
+
+    return open_store(url, create=False)
+
+
+def _only_name(place: Store) -> str:
+    from surepick.session import only_session
+
+    return only_session(place)
+
+
+def _token_of(session: Session, given: str) -> str:
+    """The token itself, or the first one that is asked for of the arm with this name."""
+    if given.replace(".", "", 1).isdigit() and given not in session.problem.arm_names:
+        return given
+    arm = session.problem.arm(given)
+    for request in session.pending():
+        if request.arm == arm:
+            return request.token
+    raise SessionError(
+        f"arm {given!r} is not asked for now; see `surepick ask`, or keep a measurement that nobody asked "
+        "for with --unasked"
+    )
+
+
+def _state(session: Session) -> dict[str, Any]:
+    """What every answer in JSON says about the session."""
+    from surepick import codec
+
+    ledger = session.ledger()
+    standing, name_of = ledger.standing(), ledger.problem.name_of
+    return {
+        "session": session.name,
+        "status": "running" if ledger.status is None else str(ledger.status),
+        "answer": name_of(ledger.plan),
+        "lead": name_of(standing.lead),
+        "rival": name_of(standing.rival),
+        "gap": codec.finite_or_none(standing.gap),
+        "radius": codec.finite_or_none(standing.radius),
+        "risk": codec.finite_or_none(standing.risk),
+        "learning_noise": ledger.is_piloting,
+        "n_told": ledger.n_told,
+        "n_used": ledger.n_used,
+        "n_missing": ledger.n_missing,
+        "n_rounds": ledger.n_rounds,
+        "counts": dict(zip(ledger.problem.arm_names, ledger.evidence.counts.tolist(), strict=True)),
+    }
+
+
+def _summary(place: Store, name: str) -> dict[str, Any]:
+    """One line of `list`; a session that cannot be opened is listed with the reason."""
+    from surepick.session import Session
+
+    try:
+        state = _state(Session.load(place, name))
+    except SurepickError as error:
+        return {"session": name, "status": str(error), "measurements": None, "answer": None}
+    return {
+        "session": name,
+        "status": state["status"],
+        "measurements": state["n_told"],
+        "answer": state["answer"],
+    }
+
+
+def _request(request: Request) -> dict[str, Any]:
+    return {"token": request.token, "arm": request.arm_name, "wanted": request.wanted}
+
+
+def _event(event: Event) -> dict[str, Any]:
+    moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds")
+    return {"position": event.position, "time": moment, "kind": event.kind, "body": json.loads(event.body)}
+
+
+class _Progress:
+    """A line on standard error, about once a second."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._next = 0.0
+
+    def __call__(self, session: Session) -> None:
+        now = time.monotonic()
+        if self._quiet or now < self._next:
+            return
+        self._next = now + 1.0
+        state = _state(session)
+        risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
+        print(f"{state['n_used']} measurements, lead {state['lead']}{risk}", file=sys.stderr)
+
+
+def _answer(data: Any, as_json: bool, text: Callable[[], None]) -> None:
+    if as_json:
+        typer.echo(json.dumps(data, default=list))
+    else:
+        text()
+
+
+def _say(text: str) -> None:
+    typer.echo(text)
+
+
+def _print_requests(requests: list[Request], session: Session) -> None:
+    for request in requests:
+        _say(f"{request.token}\t{request.arm_name}")
+    if not requests and session.status is None:
+        _say("other workers hold everything that can be measured now; try again later")
+    elif not requests:
+        _print_status(session)
+
+
+def _print_told(receipt: object, session: Session) -> None:
+    state = _state(session)
+    end = f"; the session has ended: {state['status']}" if session.status else ""
+    _say(f"{receipt}; {state['n_told']} measurements told{end}")
+
+
+def _print_status(session: Session) -> None:
+    if session.status is not None:
+        _say(str(session.certificate()))
+        return
+    state = _state(session)
+    lines = {
+        "session": f"{state['session']}: running",
+        "told": f"{state['n_told']} measurements, {state['n_used']} used in {state['n_rounds']} rounds",
+        "waits for": f"{state['n_missing']} measurements",
+        "phase": "learning the noise scale" if state["learning_noise"] else None,
+        "lead": state["lead"],
+        "rival": state["rival"],
+        "gap": None if state["gap"] is None else f"{state['gap']:.4g}, known to within {state['radius']:.4g}",
+        "risk": None if state["risk"] is None else f"at most {state['risk']:.3g} if declared now",
+    }
+    for name, value in lines.items():
+        if value is not None:
+            _say(f"{name:<13}{value}")
+
+
+def _print_columns(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    cells = [columns, *(tuple(_cell(row[column]) for column in columns) for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    for line in cells:
+        _say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if not isinstance(value, dict):
+        return str(value)
+    text = json.dumps(value)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _print_verdict(verdict: Any) -> None:
+    for objection in verdict.objections:
+        _say(f"objection: {objection}")
+    found = f"{verdict.n_events} events, {verdict.n_rounds} rounds, {verdict.status}"
+    answer = f", answer {verdict.plan_name!r}" if verdict.plan_name else ""
+    _say(f"{'holds' if verdict.holds else 'does not hold'}: {found}{answer}")
+
+
+def _print_diagnosis(place: str, data: dict[str, Any]) -> None:
+    _say(f"{place}: {'nothing is wrong' if data['well'] else 'damaged'}")
+    for complaint in data["complaints"]:
+        _say(f"  {complaint}")
+    for log in data["sessions"]:
+        state = f"{log['proved']} of {log['events']} events proved intact"
+        _say(f"  session {log['session']!r}: {state}, {log['lost']} unreadable")
+    if not data["well"]:
+        _say("nothing was changed. Keep a copy of the file, and save what can be read with --rescue FILE")

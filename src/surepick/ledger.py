@@ -1,0 +1,515 @@
+"""What a session's log means: a fold of its events, with the run of the policy inside.
+
+Every arm has a *tape*: its first, second, third measurement. A round asks for the next stretch of some tapes,
+and is complete when all of it is told; in which order, by whom, and whether some of it was told early, makes
+no difference to the run. That is why many workers may measure ahead of a policy that asks for one measurement
+at a time: it reads the same tapes as it would alone.
+
+Nothing here knows the store or the clock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surepick import codec
+from surepick.errors import SessionError
+from surepick.evidence import Evidence
+from surepick.pilot import Pilot, after_pilot, may_use_pilot, with_scale
+from surepick.policies import policy_named
+from surepick.policy import Policy, Run, Standing, Stop
+from surepick.problem import FloatArray, IntArray, Problem
+from surepick.run_state import restore_run, run_to_json
+from surepick.simulation import Status, round_rng
+
+RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
+
+Body = dict[str, Any]
+Places = range | tuple[int, ...]
+
+
+class Slot(NamedTuple):
+    """One place on an arm's tape: its first measurement is at place 0."""
+
+    arm: int
+    place: int
+
+
+class Decision(NamedTuple):
+    """An event that the ledger wants to have recorded before anybody acts on it."""
+
+    kind: str
+    body: Body
+    key: str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a session was created with, or extended to."""
+
+    problem: Problem
+    policy: Policy
+    seed: int
+    budget: int | None
+    pilot: Pilot | None  # None: the noise scale is known
+
+    def to_json(self) -> Body:
+        """As JSON values."""
+        return {
+            "format": codec.FORMAT,
+            "problem": codec.problem_to_json(self.problem),
+            "policy": codec.policy_to_json(self.policy),
+            "seed": self.seed,
+            "budget": self.budget,
+            "pilot": None if self.pilot is None else self.pilot.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Setup:
+        """The setup that these JSON values describe."""
+        _check_version(body["policy"])
+        pilot = body["pilot"]
+        return cls(
+            codec.problem_from_json(body["problem"]),
+            codec.policy_from_json(body["policy"]),
+            body["seed"],
+            body["budget"],
+            None if pilot is None else Pilot.from_json(pilot),
+        )
+
+
+def _check_version(kept: Mapping[str, Any]) -> None:
+    current = policy_named(kept["name"]).version
+    if kept["version"] != current:
+        raise SessionError(
+            f"this session was begun with {kept['name']} version {kept['version']}, and this surepick has "
+            f"version {current}, which may decide otherwise; nothing was changed: go on with the surepick "
+            "that began it, or export the measurements and import them into a new session"
+        )
+
+
+class Ledger:
+    """The state of a session; it changes by `apply` and `decide` alone, in the order of the log."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.n_told = 0
+        self.n_recorded = 0
+        self.surprises: list[int] = []  # rounds where the log decided otherwise than this machine would
+        self.has_tapes = True
+        self._tapes = [array("d") for _ in range(setup.problem.n_arms)]
+        self._stock: list[dict[int, float]] = [{} for _ in range(setup.problem.n_arms)]
+        # Places told as one mean: a round takes them as a whole, a run that starts over skips them.
+        self._averaged: list[set[int]] = [set() for _ in range(setup.problem.n_arms)]
+        self._skipped: list[set[int]] = [set() for _ in range(setup.problem.n_arms)]
+        self.epoch = 0
+        self._begin(setup)
+
+    def _begin(self, setup: Setup) -> None:
+        """Start a run at the beginning of the tapes."""
+        n_arms = setup.problem.n_arms
+        self.setup = setup
+        self.problem = setup.problem  # with the noise scale, once it is known
+        self.policy = setup.policy  # with the delta that is left after a pilot
+        self.status: Status | None = None
+        self.plan: int | None = None
+        self.end_key = ""  # of the event that ended the session
+        self.n_rounds = 0
+        self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
+        self.evidence = Evidence.none(n_arms)
+        self.n_used = 0
+        self.moments = Moments(n_arms)
+        self.recent: deque[int] = deque(maxlen=RECENT)
+        self._cursor = [0] * n_arms
+        self._asked: dict[int, Places] | None = None  # the round that is open: places wanted on each tape
+        self._first_open: dict[int, int] = {}
+        self._missing = 0
+        self._run: Run | None = None
+        if setup.pilot is None:
+            self._run = self.policy.start(self.problem)
+
+    # What it says
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended."""
+        return self.status is not None
+
+    @property
+    def is_piloting(self) -> bool:
+        """Whether the noise scale is still being learned."""
+        return self._run is None
+
+    @property
+    def n_missing(self) -> int:
+        """How many measurements of the open round are still to be told."""
+        return self._missing
+
+    @property
+    def n_unused(self) -> int:
+        """How many told measurements no round has used yet."""
+        return sum(len(stock) for stock in self._stock)
+
+    @property
+    def n_ahead(self) -> int:
+        """How many of them the open round has no use for either."""
+        asked = sum(len(places) for places in (self._asked or {}).values())
+        return self.n_unused - (asked - self._missing)
+
+    def standing(self) -> Standing:
+        """Where the run stands."""
+        return Standing() if self._run is None else self._run.standing()
+
+    def is_told(self, slot: Slot) -> bool:
+        """Whether this place already has its measurement."""
+        arm, index = slot
+        return index < self._cursor[arm] or index in self._stock[arm] or index in self._skipped[arm]
+
+    def is_wanted(self, slot: Slot) -> bool:
+        """Whether the open round waits for this place."""
+        return slot.place in (self._asked or {}).get(slot.arm, ()) and not self.is_told(slot)
+
+    def wanted(self) -> Iterator[Slot]:
+        """The places that the open round waits for, by arm and index."""
+        for arm, places in (self._asked or {}).items():
+            stock, first = self._stock[arm], self._first_open.get(arm, 0)
+            while first < len(places) and places[first] in stock:
+                first += 1
+            self._first_open[arm] = first  # what is told stays told: never looked at again
+            yield from (Slot(arm, place) for place in places[first:] if place not in stock)
+
+    def n_wanted(self, slot: Slot) -> int:
+        """How many measurements of its arm the open round still takes, from this place on, without a gap."""
+        places = (self._asked or {}).get(slot.arm, ())
+        count = 0
+        while slot.place + count in places and not self.is_told(Slot(slot.arm, slot.place + count)):
+            count += 1
+        return count
+
+    def ahead(self) -> Iterator[Slot]:
+        """Places beyond the open round that may be wanted next, the likeliest first, without end.
+
+        The guess is that each arm is followed by the arm that followed it the last time. A wrong guess costs
+        a measurement that may never be used, and nothing else.
+        """
+        following: dict[int, Iterator[int]] = {}
+        for arm in self._guesses():
+            if arm not in following:
+                following[arm] = itertools.count(self.end_of_round(arm))
+            yield next(slot for i in following[arm] if not self.is_told(slot := Slot(arm, i)))
+
+    def _guesses(self) -> Iterator[int]:
+        arms = list(self.recent) or [0]
+        after = dict(itertools.pairwise([*arms, arms[0]]))
+        after.update(itertools.pairwise(arms))
+        arm = arms[-1]
+        while True:
+            arm = after[arm]
+            yield arm
+
+    def first_place(self, arm: int) -> int:
+        """The first place of this tape that no complete round has used."""
+        return self._cursor[arm]
+
+    def end_of_round(self, arm: int) -> int:
+        """The first place of this tape that the open round does not want."""
+        places = (self._asked or {}).get(arm)
+        return self._cursor[arm] if not places else places[-1] + 1
+
+    # How it changes
+
+    def apply(self, kind: str, body: Body) -> None:
+        """Take in the next event of the log."""
+        change = _CHANGES.get(kind)
+        if change is None:
+            raise SessionError(
+                f"the log has an event of kind {kind!r}, which this surepick does not know; upgrade surepick"
+            )
+        change(self, body)
+
+    def decide(self) -> list[Decision]:
+        """What the policy decides now that its round is complete; empty while it is not."""
+        made = []
+        while self._missing == 0 and self.status is None:
+            decision = self._next()
+            self._take(decision.kind, decision.body)
+            made.append(decision)
+        return made
+
+    def _measured(self, body: Body) -> None:
+        arm, count = body["arm"], body.get("count", 1)
+        stock, wanted = self._stock[arm], (self._asked or {}).get(arm, ())
+        for first, value in told_in(body):
+            for place in range(first, first + count):
+                stock[place] = value
+                self._missing -= place in wanted
+                self.n_told += 1
+            if count > 1:
+                self._averaged[arm].update(range(first, first + count))
+
+    def _recorded(self, body: Body) -> None:
+        self.n_recorded += 1
+
+    def _no_change(self, body: Body) -> None:
+        pass
+
+    def _closed(self, body: Body) -> None:
+        self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
+
+    def _extended(self, body: Body) -> None:
+        policy = codec.policy_from_json(body["policy"])
+        self.epoch += 1
+        if policy != self.setup.policy:
+            self._rewind()
+            self._begin(replace(self.setup, policy=policy, budget=body["budget"]))
+            return
+        self.setup = replace(self.setup, budget=body["budget"])
+        if self.status is not Status.CONFIDENT:
+            self.status = None
+
+    def _rewind(self) -> None:
+        """Put everything that was told back on the tapes, for a run that starts at their beginning."""
+        if not self.has_tapes:
+            raise LostTapesError
+        for arm, tape in enumerate(self._tapes):
+            told = {index: value for index, value in enumerate(tape) if not math.isnan(value)}
+            told.update(self._stock[arm])
+            self._skipped[arm] |= self._averaged[arm]
+            self._stock[arm] = {i: value for i, value in told.items() if i not in self._skipped[arm]}
+            del tape[:]
+
+    def _asked_or_stopped(self, kind: str, body: Body) -> None:
+        """A decision of the log: the run decides too, to be in the same state, but the log is right."""
+        if self.status is None and self._missing == 0:
+            mine = self._next()
+            if (mine.kind, mine.body) != (kind, body):
+                self.surprises.append(self.n_rounds)
+        self._take(kind, body)
+
+    def _take(self, kind: str, body: Body) -> None:
+        if kind == "stopped":
+            self.status, self.plan, self._asked = Status(body["status"]), body["plan"], None
+            self.end_key = self._round_key()
+            return
+        self._asked = {arm: self._places(arm, count) for arm, count in body["counts"]}
+        self._first_open = {}
+        self._missing = sum(1 for _ in self.wanted())
+        self.recent.extend(self._asked)
+
+    def _places(self, arm: int, count: int) -> Places:
+        """The next places of this tape."""
+        first, skipped = self._cursor[arm], self._skipped[arm]
+        if not skipped:
+            return range(first, first + count)
+        return tuple(itertools.islice((i for i in itertools.count(first) if i not in skipped), count))
+
+    def _next(self) -> Decision:
+        """Hand the complete round to the run and let it decide."""
+        if self._asked is not None:
+            self._absorb(self._asked)
+            self._asked = None
+        key = self._round_key()
+        if self._run is None:
+            assert self.setup.pilot is not None
+            counts = self.setup.pilot.counts(self.problem)
+            return Decision("asked", {"pilot": True, "counts": _sparse(counts)}, f"{self.epoch}:pilot")
+        rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
+        decision = self._run.decide(rng)
+        if isinstance(decision, Stop):
+            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": decision.plan}, key)
+        if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
+            return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None}, key)
+        return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)}, key)
+
+    def _round_key(self) -> str:
+        return f"{self.epoch}:round:{self.n_rounds}"
+
+    def closing_key(self) -> str:
+        """The key for an event that closes the session now."""
+        return f"{self.epoch}:closed"
+
+    def _absorb(self, asked: dict[int, Places]) -> None:
+        """Move the complete round from the stock to the run."""
+        counts, sums = np.zeros(len(self._cursor), dtype=np.int64), np.zeros(len(self._cursor))
+        for arm, places in asked.items():
+            values = [self._stock[arm].pop(index) for index in places]
+            counts[arm], sums[arm] = len(values), math.fsum(values)
+            self._keep(arm, places, values)
+            self._cursor[arm] = places[-1] + 1
+            self.n_used += len(values)
+        self.evidence = self.evidence + Evidence(counts, sums)
+        if self._run is None:
+            self._end_pilot(counts, sums)
+        else:
+            self._run.absorb(counts, sums)
+            self.n_rounds += 1
+
+    def _keep(self, arm: int, places: Places, values: list[float]) -> None:
+        """Remember what was used: its spread, and the values for a run that may start over."""
+        averaged = self._averaged[arm]
+        for index, value in zip(places, values, strict=True):
+            if index not in averaged:
+                self.moments.add(arm, value)
+        if not self.has_tapes:
+            return
+        tape = self._tapes[arm]
+        for index, value in zip(places, values, strict=True):
+            tape.extend(itertools.repeat(math.nan, index - len(tape)))
+            tape.append(math.nan if index in averaged else value)
+
+    def _end_pilot(self, counts: IntArray, sums: FloatArray) -> None:
+        pilot = self.setup.pilot
+        assert pilot is not None
+        scale = pilot.scale_bound(self.moments.variances(), self.problem, self.setup.policy.delta)
+        self._start(scale)
+        if may_use_pilot(self.policy):
+            assert self._run is not None
+            self._run.absorb(counts, sums)
+
+    def _start(self, scale: FloatArray) -> None:
+        """Start the run on the problem with the scale that the pilot found."""
+        assert self.setup.pilot is not None
+        self.problem = with_scale(self.setup.problem, scale)
+        self.policy = after_pilot(self.setup.policy, self.setup.pilot)
+        self._run = self.policy.start(self.problem)
+
+    # How it is kept
+
+    def to_json(self) -> Body | None:
+        """All of it but the tapes, or None when the run's state cannot be kept."""
+        run = None
+        if self._run is not None:
+            run = run_to_json(self._run, lambda: self.policy.start(self.problem))
+            if run is None:
+                return None
+        scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
+        return {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "policy": codec.policy_to_json(self.setup.policy),
+            "budget": self.setup.budget,
+            "status": self.status,
+            "counts": self.evidence.counts.tolist(),
+            "sums": self.evidence.sums.tolist(),
+            "moments": self.moments.to_json(),
+            "recent": list(self.recent),
+            "stock": [sorted(stock.items()) for stock in self._stock],
+            "averaged": [sorted(indices) for indices in self._averaged],
+            "skipped": [sorted(indices) for indices in self._skipped],
+            "asked": None if self._asked is None else [(a, list(p)) for a, p in self._asked.items()],
+            "scale": None if scale is None else scale.tolist(),
+            "run": run,
+        }
+
+    @classmethod
+    def from_json(cls, setup: Setup, body: Body) -> Ledger:
+        """The ledger that was kept, for a session that was created with this setup."""
+        policy = codec.policy_from_json(body["policy"])
+        ledger = cls(replace(setup, policy=policy, budget=body["budget"]))
+        for name in _PLAIN:
+            setattr(ledger, name, body[name])
+        ledger.has_tapes = False
+        ledger.status = None if body["status"] is None else Status(body["status"])
+        ledger.evidence = Evidence(np.array(body["counts"], dtype=np.int64), np.array(body["sums"]))
+        ledger.moments = Moments.from_json(body["moments"])
+        ledger.recent.extend(body["recent"])
+        ledger._stock = [dict(map(tuple, stock)) for stock in body["stock"]]
+        ledger._averaged = [set(indices) for indices in body["averaged"]]
+        ledger._skipped = [set(indices) for indices in body["skipped"]]
+        if body["asked"] is not None:
+            ledger._asked = {arm: _as_range(places) for arm, places in body["asked"]}
+        if body["scale"] is not None:
+            ledger._start(np.array(body["scale"]))
+        if body["run"] is not None:
+            assert ledger._run is not None
+            restore_run(ledger._run, body["run"])
+        return ledger
+
+
+_PLAIN = (
+    "end_key",
+    "n_told",
+    "n_recorded",
+    "n_rounds",
+    "n_used",
+    "epoch",
+    "plan",
+    "surprises",
+    "_cursor",
+    "_missing",
+)
+
+
+class LostTapesError(Exception):
+    """A run has to start over, and the ledger came from a snapshot: fold the log from its beginning."""
+
+
+class Moments:
+    """Count, mean and spread of each arm's single measurements; it grows by `add` alone."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._n, self._mean, self._m2 = [0] * n_arms, [0.0] * n_arms, [0.0] * n_arms
+
+    def add(self, arm: int, value: float) -> None:
+        """Take in one measurement (Welford's way, which does not cancel)."""
+        self._n[arm] += 1
+        step = value - self._mean[arm]
+        self._mean[arm] += step / self._n[arm]
+        self._m2[arm] += step * (value - self._mean[arm])
+
+    def counts(self) -> IntArray:
+        """How many single measurements each arm has."""
+        return np.array(self._n, dtype=np.int64)
+
+    def variances(self) -> FloatArray:
+        """The sample variance of each arm; nan with fewer than two measurements."""
+        freedom = self.counts() - 1
+        nowhere = np.full(len(freedom), np.nan)
+        return np.asarray(np.divide(self._m2, freedom, out=nowhere, where=freedom > 0))
+
+    def to_json(self) -> list[list[Any]]:
+        """As JSON values."""
+        return [self._n, self._mean, self._m2]
+
+    @classmethod
+    def from_json(cls, data: list[list[Any]]) -> Moments:
+        """The moments that these JSON values describe."""
+        moments = cls(0)
+        moments._n, moments._mean, moments._m2 = data
+        return moments
+
+
+def told_in(body: Body) -> Iterator[tuple[int, float]]:
+    """The places of the tape and the values of an event that tells some."""
+    if "values" in body:
+        yield from zip(body["places"], body["values"], strict=True)
+    else:
+        yield body["index"], body["value"]
+
+
+def _sparse(counts: IntArray) -> list[list[int]]:
+    return [[arm, count] for arm, count in enumerate(counts.tolist()) if count]
+
+
+def _as_range(places: list[int]) -> Places:
+    if places and places == list(range(places[0], places[-1] + 1)):
+        return range(places[0], places[-1] + 1)
+    return tuple(places)
+
+
+_CHANGES: dict[str, Callable[[Ledger, Body], None]] = {
+    "asked": lambda ledger, body: ledger._asked_or_stopped("asked", body),
+    "stopped": lambda ledger, body: ledger._asked_or_stopped("stopped", body),
+    "measured": Ledger._measured,
+    "recorded": Ledger._recorded,
+    "withdrawn": Ledger._no_change,
+    "noted": Ledger._no_change,
+    "extended": Ledger._extended,
+    "closed": Ledger._closed,
+}

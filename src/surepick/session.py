@@ -1,0 +1,706 @@
+"""Sessions: real measurements by many workers, kept in a store, decided as a simulation would.
+
+A session is the only place where the kernel and the store meet. The log is the truth, the `Ledger` is its
+fold, and every method is: catch up with the log, change the ledger, append what changed in one transaction.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from surepick import codec
+from surepick._version import __version__
+from surepick.certificate import Certificate, Verdict, certify, verify
+from surepick.errors import ConflictError, DamageError, ParameterError, SessionError
+from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
+from surepick.pilot import Pilot
+from surepick.policy import Policy, Standing
+from surepick.problem import Problem
+from surepick.simulation import Outcome, Status
+from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, open_store
+
+LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
+AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
+AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
+SNAPSHOT_EVERY = 2000  # events
+QUICK = 0.02  # seconds; a slower decision is made without holding the log
+CLAIM_TRIES = 20
+FIRST_WAIT, LONGEST_WAIT = 0.02, 0.5  # seconds between two looks for a free token
+
+
+@dataclass(frozen=True)
+class Request:
+    """A measurement that a worker should make: of this arm, told under this token.
+
+    `wanted` is how many measurements of the arm the policy waits for from this token on, for those who can
+    make several at once; 0 means that it is made ahead, to keep a worker busy.
+    """
+
+    token: str
+    arm: int
+    arm_name: str
+    wanted: int
+    worker: str
+    expires: float  # seconds since 1970, UTC
+
+
+class Receipt(enum.StrEnum):
+    """What became of a told value."""
+
+    ACCEPTED = "accepted"
+    REPEATED = "repeated"  # it was told before with the same value; nothing changed
+    LATE = "late"  # another worker told this token first; noted in the log, not counted
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measurement as it was told; `token` is None for one that nobody asked for."""
+
+    arm: int
+    arm_name: str
+    value: float
+    count: int  # of how many measurements `value` is the mean
+    time: float
+    token: str | None
+    worker: str
+
+
+class Session:
+    """A problem, a policy and every measurement, in a store; any number of them may share one log.
+
+    A session changes by its methods, and by what other processes write: every method looks first.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(delta=0.05), name="trips")
+    >>> hours = {"road": 1.0, "rail": 9.0}
+    >>> while requests := session.ask():
+    ...     for request in requests:
+    ...         _ = session.tell(request, hours[request.arm_name])
+    >>> session.outcome.plan_name, session.outcome.status
+    ('plan 1', <Status.CONFIDENT: 'confident'>)
+    """
+
+    def __init__(self, store: Store, name: str, *, clock: Callable[[], float] = time.time) -> None:
+        self.store = store
+        self.name = name
+        self._clock = clock
+        self._created = self._first_event()
+        body = json.loads(self._created.body)
+        self.lease: float = body["lease"]
+        self._setup = Setup.from_json(body)
+        self._kept = 0  # the position of the last snapshot
+        self._next_snapshot = 0.0  # when the next one is due, at the earliest
+        self._stale = self._slow = False
+        self._ledger, self._head = self._open()
+
+    @classmethod
+    def create(
+        cls,
+        store: str | Store,
+        problem: Problem,
+        policy: Policy,
+        *,
+        name: str,
+        seed: int = 0,
+        budget: int | None = None,
+        lease: float = LEASE,
+        pilot: Pilot | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Session:
+        """Begin a session in this store.
+
+        A problem with `noise_scale=None` begins with a pilot (`Pilot()` unless given). `lease` is how many
+        seconds a worker has before its token is handed out again.
+        """
+        if not isinstance(problem, Problem):
+            raise ParameterError(
+                f"a session needs a Problem with its plans listed, got {type(problem).__name__}"
+            )
+        if problem.noise_scale is not None and pilot is not None:
+            raise ParameterError(
+                "a pilot is for noise_scale=None, and this problem has a noise scale; leave one out"
+            )
+        if not name.strip():
+            raise ParameterError(f"a session needs a name, got {name!r}")
+        if budget is not None and budget < 1:
+            raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
+        if not lease > 0:
+            raise ParameterError(f"lease is a number of seconds, more than 0, got {lease!r}")
+        pilot = (pilot or Pilot()) if problem.noise_scale is None else None
+        setup = Setup(problem, policy, seed, budget, pilot)
+        created = Draft(
+            "created", codec.dumps({**setup.to_json(), "lease": lease, "surepick": __version__}), clock()
+        )
+        place = _as_store(store, create=True)
+        place.create(name, [created, *_drafts(Ledger(setup).decide(), clock())])
+        return cls(place, name, clock=clock)
+
+    @classmethod
+    def load(
+        cls, store: str | Store, name: str | None = None, *, clock: Callable[[], float] = time.time
+    ) -> Session:
+        """Open a session of this store again; its name may be left out when there is only one."""
+        place = _as_store(store, create=False)
+        return cls(place, only_session(place) if name is None else name, clock=clock)
+
+    # What it is
+
+    @property
+    def problem(self) -> Problem:
+        """The problem; its noise scale is the bound from the pilot, once there was one."""
+        return self._ledger.problem
+
+    @property
+    def given_problem(self) -> Problem:
+        """The problem as it was given, with an unknown noise scale still unknown."""
+        return self._setup.problem
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it was chosen or extended."""
+        return self._ledger.setup.policy
+
+    @property
+    def seed(self) -> int:
+        """The seed of the policy's own randomness."""
+        return self._ledger.setup.seed
+
+    @property
+    def budget(self) -> int | None:
+        """How many measurements the policy may use, if there is a limit."""
+        return self._ledger.setup.budget
+
+    @property
+    def pilot(self) -> Pilot | None:
+        """How the noise scale is learned, or None when it was given."""
+        return self._ledger.setup.pilot
+
+    @property
+    def status(self) -> Status | None:
+        """Why the session ended, or None while it runs."""
+        return self.ledger().status
+
+    @property
+    def fingerprint(self) -> Head:
+        """Number of events and fingerprint of the log, as far as it was read."""
+        return self._head
+
+    @property
+    def created_at(self) -> float:
+        """When it was created, in seconds since 1970, UTC."""
+        return self._created.time
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the session ended, or None while it runs."""
+        ledger = self.ledger()
+        if ledger.status is None:
+            return None
+        standing = ledger.standing()
+        lead = standing.lead if ledger.plan is None else ledger.plan
+        return Outcome(
+            plan=ledger.plan,
+            plan_name=ledger.problem.name_of(ledger.plan),
+            status=ledger.status,
+            lead=lead,
+            lead_name=ledger.problem.name_of(lead),
+            n_measurements=ledger.n_used,
+            n_rounds=ledger.n_rounds,
+            cost=float(ledger.evidence.counts @ ledger.problem.costs),
+            counts=ledger.evidence.counts,
+            means=ledger.evidence.means,
+            standing=standing,
+            policy=self.policy,
+            guarantee=self.policy.guarantee,
+            seed=self.seed,
+            seconds=self._clock() - self.created_at,
+        )
+
+    def ledger(self) -> Ledger:
+        """The state of the session now, others' measurements included; to look at, not to change."""
+        self._catch_up()
+        return self._ledger
+
+    def standing(self) -> Standing:
+        """The lead, its closest rival and how far apart they are."""
+        return self.ledger().standing()
+
+    def events(self) -> Iterator[Event]:
+        """The log, from its beginning."""
+        return self.store.read(self.name)
+
+    def measurements(self) -> Iterator[Measurement]:
+        """Everything that was told or recorded, in its order."""
+        names = self._setup.problem.arm_names
+        for event in self.events():
+            if event.kind in ("measured", "recorded"):
+                body = json.loads(event.body)
+                arm, worker, count = body["arm"], body.get("worker", ""), body.get("count", 1)
+                told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
+                for place, value in told:
+                    token = None if place is None else _token(Slot(arm, place))
+                    yield Measurement(arm, names[arm], value, count, event.time, token, worker)
+
+    # What workers do
+
+    def ask(self, n: int = 1, *, worker: str | None = None, wait: bool = True) -> list[Request]:
+        """Up to n measurements to make now; empty when the session has ended.
+
+        Asking again gives the same tokens until something is told. Workers who share a session need names of
+        their own: a token is one worker's until its lease ends. When the policy waits for fewer measurements
+        than there are workers, the others measure ahead (never more than 64); when there is nothing left to
+        hand out, this waits, or with `wait=False` returns an empty list.
+        """
+        if n < 1:
+            raise ParameterError(f"ask for 1 measurement or more, got n={n!r}")
+        pause = FIRST_WAIT
+        while True:
+            self._catch_up()
+            if self._ledger.is_over:
+                return []
+            requests = self._claim(n, worker or "")
+            if requests or not wait:
+                return requests
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_WAIT)
+
+    def pending(self) -> list[Request]:
+        """What the open round waits for, whoever holds it; nothing is leased by looking."""
+        self._catch_up()
+        held = {lease.token: lease for lease in self.store.leases(self.name)}
+        requests = []
+        for slot in self._ledger.wanted():
+            lease = held.get(_token(slot), Lease("", "", 0.0))
+            requests.append(self._request(slot, lease.worker, lease.expires))
+        return requests
+
+    def is_told(self, token: str) -> bool:
+        """Whether this token has its measurement."""
+        return self.ledger().is_told(self._slot(token))
+
+    def takes(self, token: str) -> bool:
+        """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
+        slot = self._slot(token)
+        self._catch_up()
+        return slot.place < self._ledger.end_of_round(slot.arm) + AHEAD
+
+    def tell(
+        self,
+        token: str | Request,
+        value: float | Sequence[float] | None = None,
+        *,
+        mean: float | None = None,
+        count: int | None = None,
+        worker: str | None = None,
+    ) -> Receipt:
+        """Record what was measured: one value, several, or the mean of `count` of them.
+
+        It is on disk when this returns. Telling the same again is harmless; another value for a token that
+        this worker already told is refused. When another worker told the token first (a lease had ended),
+        the value is noted and not counted.
+        """
+        if isinstance(token, Request):
+            worker = token.worker if worker is None else worker
+            token = token.token
+        slot = self._slot(token)
+        body = self._body(slot, value, mean, count, worker or "")
+        self._refuse_unasked(slot, token)
+        try:
+            if not self._ledger.is_told(slot):
+                self._commit(lambda: self._measured(slot, body), release=[token])
+                return Receipt.ACCEPTED
+        except _LostRaceError:
+            pass
+        return self._told_before(slot, body)
+
+    def withdraw(self, token: str | Request, reason: str = "") -> None:
+        """Give a token back unmeasured; it will be handed out again, and counts as nothing."""
+        token = token.token if isinstance(token, Request) else token
+        slot = self._slot(token)
+        if self._ledger.is_told(slot):
+            raise SessionError(
+                f"token {token!r} was told already and cannot be withdrawn; nothing was changed"
+            )
+        self._refuse_unasked(slot, token)
+        body = {"arm": slot.arm, "index": slot.place, "reason": reason}
+        self._commit(lambda: [self._draft("withdrawn", body)], release=[token])
+
+    def record(self, arm: int | str, value: float, *, note: str = "") -> None:
+        """Keep a measurement that nobody asked for: it is shown and exported, and decides nothing.
+
+        No policy may count measurements that somebody chose to report: its guarantee would not hold.
+        """
+        index = self._arm(arm)
+        body = {"arm": index, "value": self._number(value, index), "note": note}
+        self._commit(lambda: [self._draft("recorded", body)])
+
+    def note(self, text: str) -> None:
+        """Write a remark into the log."""
+        self._commit(lambda: [self._draft("noted", {"text": text})])
+
+    def extend(
+        self, *, delta: float | None = None, epsilon: float | None = None, budget: int | None = None
+    ) -> None:
+        """Go on with a smaller delta or epsilon, or with a larger budget.
+
+        With another delta or epsilon the policy starts over and reads the measurements from the beginning,
+        exactly as if it had been asked for them from the start; it only waits for those that are missing.
+        """
+        changes = {
+            name: value for name, value in (("delta", delta), ("epsilon", epsilon)) if value is not None
+        }
+        if not changes and budget is None:
+            raise ParameterError("extend needs a smaller delta, a smaller epsilon or a larger budget")
+        self._catch_up()
+        policy = _tightened(self.policy, changes)
+        if budget is not None and self.budget is not None and budget < self.budget:
+            raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
+        body = {"policy": codec.policy_to_json(policy), "budget": self.budget if budget is None else budget}
+        self._commit(lambda: [self._draft("extended", body)], quick=False)
+
+    def close(self, reason: str = "") -> None:
+        """End the session by hand; it stays readable, and `extend` lets it go on."""
+        self._catch_up()
+        if not self._ledger.is_over:
+            key = self._ledger.closing_key()
+            self._commit(lambda: [self._draft("closed", {"reason": reason}, key)], quick=False)
+
+    def certificate(self) -> Certificate:
+        """What the session found and what it rests on, for anybody to check with `verify`."""
+        ledger = self.ledger()
+        if not ledger.is_over:
+            raise SessionError(
+                f"session {self.name!r} is still running, so there is nothing to certify; ask and tell until "
+                "it stops, or close it"
+            )
+        end = self.store.find(self.name, ledger.end_key)
+        if end is None:
+            raise DamageError(f"session {self.name!r} lacks the event that ended it; run `surepick doctor`")
+        return certify(self.name, ledger, end)
+
+    def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:
+        """Replay the log from its first event and say whether it, and a certificate if given, hold."""
+        return verify(self.store, self.name, certificate)
+
+    # How it does it
+
+    def _first_event(self) -> Event:
+        for event in self.store.read(self.name):
+            return event
+        raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
+
+    def _open(self) -> tuple[Ledger, Head]:
+        """The ledger from the last snapshot, or from the beginning of the log."""
+        snapshot = self.store.snapshot(self.name)
+        if snapshot is not None:
+            kept = json.loads(snapshot.body)
+            if kept["surepick"] == __version__:
+                ledger = Ledger.from_json(self._setup, kept["ledger"])
+                self._kept = snapshot.head.position
+                try:
+                    return ledger, self._fold(ledger, snapshot.head)
+                except (LostTapesError, DamageError):
+                    pass  # the log itself decides
+        return self._open_whole()
+
+    def _fold(self, ledger: Ledger, head: Head) -> Head:
+        for event in self.store.read(self.name, after=head):
+            ledger.apply(event.kind, json.loads(event.body))
+            head = event.head
+        return head
+
+    def _open_whole(self) -> tuple[Ledger, Head]:
+        ledger = Ledger(self._setup)
+        return ledger, self._fold(ledger, self._created.head)
+
+    def _catch_up(self) -> None:
+        """Take in what other processes have appended."""
+        try:
+            if self._stale:
+                self._ledger, self._head = self._open()
+                self._stale = False
+            else:
+                self._head = self._fold(self._ledger, self._head)
+        except LostTapesError:
+            self._ledger, self._head = self._open_whole()
+            self._stale = False
+
+    def _commit(
+        self, make: Callable[[], list[Draft]], *, release: Sequence[str] = (), quick: bool = True
+    ) -> None:
+        """Append what `make` gives, and the decisions that follow from it, in one transaction.
+
+        Nobody else can append meanwhile. A policy that takes its time decides afterwards instead, without
+        keeping the others waiting.
+        """
+        self._catch_up()
+        with self._reread_on_error(), self.store.exclusive(self.name, meanwhile=self._catch_up):
+            self._catch_up()
+            drafts = make()
+            self._apply(drafts)
+            if quick and self._is_quick():
+                drafts += _drafts(self._decisions(), self._clock())
+            head = self.store.append(self.name, drafts, expected=self._head, release=release)
+        self._head = head
+        self._decide()
+        self._keep_snapshot()
+
+    @contextmanager
+    def _reread_on_error(self) -> Iterator[None]:
+        """If the log does not take what the ledger has taken, the ledger is read again from the log."""
+        try:
+            yield
+        except BaseException:
+            self._stale = True
+            raise
+
+    def _apply(self, drafts: Iterable[Draft]) -> None:
+        for draft in drafts:
+            body = json.loads(draft.body)
+            try:
+                self._ledger.apply(draft.kind, body)
+            except LostTapesError:
+                self._ledger, _ = self._open_whole()
+                self._ledger.apply(draft.kind, body)
+
+    def _decide(self) -> None:
+        """Record what the policy decides, for as long as its rounds are complete."""
+        while not self._ledger.is_over and self._ledger.n_missing == 0:
+            with self._reread_on_error():
+                drafts = _drafts(self._decisions(), self._clock())
+                try:
+                    self._head = self.store.append(self.name, drafts, expected=self._head)
+                except ConflictError:
+                    self._decide_behind(drafts)
+
+    def _decide_behind(self, drafts: list[Draft]) -> None:
+        """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
+        with self.store.exclusive(self.name):
+            missed = list(self.store.read(self.name, after=self._head))
+            if all(event.kind in _BESIDE for event in missed):
+                for event in missed:
+                    self._ledger.apply(event.kind, json.loads(event.body))
+                self._head = self.store.append(self.name, drafts, expected=missed[-1].head)
+            else:
+                self._ledger, self._head = self._open()
+
+    def _decisions(self) -> list[Decision]:
+        began = time.perf_counter()
+        made = self._ledger.decide()
+        self._slow = time.perf_counter() - began > QUICK * max(1, len(made))
+        return made
+
+    def _is_quick(self) -> bool:
+        """Whether the policy decides fast enough to do so while others wait; its first rounds may compile."""
+        return not self._slow and self._ledger.n_rounds > 1
+
+    def _keep_snapshot(self) -> None:
+        """Now and then keep the ledger beside the log, never for more than a twentieth of the time."""
+        began = time.monotonic()
+        if self._head.position - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
+            return
+        ledger = self._ledger.to_json()
+        if ledger is not None:
+            body = json.dumps({"surepick": __version__, "ledger": ledger}).encode()
+            self.store.save_snapshot(self.name, Snapshot(self._head, body))
+        self._kept = self._head.position
+        self._next_snapshot = began + 20 * (time.monotonic() - began)
+
+    def _claim(self, n: int, worker: str) -> list[Request]:
+        """Lease up to n tokens: first those the worker has, then wanted ones, then ones ahead."""
+        for _ in range(CLAIM_TRIES):
+            now = self._clock()
+            active = {lease.token: lease for lease in self.store.leases(self.name) if lease.expires > now}
+            mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
+            own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
+            chosen = [
+                _token(slot) for slot in itertools.islice(itertools.chain(own, self._free(active, n)), n)
+            ]
+            if not chosen:
+                return []
+            until = now + self.lease
+            if any(t not in active or active[t].expires < now + self.lease / 2 for t in chosen):
+                chosen = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
+            if chosen:
+                slots = sorted(map(_parse, chosen), key=self._urgency)
+                return [self._request(slot, worker, until) for slot in slots]
+        return []
+
+    def _urgency(self, slot: Slot) -> tuple[bool, Slot]:
+        """What the round waits for comes first, then by arm and place: the same order however often asked."""
+        return not self._ledger.is_wanted(slot), slot
+
+    def _free(self, active: Mapping[str, Lease], n: int) -> Iterator[Slot]:
+        """Places that nobody is measuring: all that the round wants, then some ahead of it."""
+        yield from (slot for slot in self._ledger.wanted() if _token(slot) not in active)
+        n_workers = 1 + len({lease.worker for lease in active.values()})
+        busy_ahead = sum(not self._ledger.is_wanted(_parse(token)) for token in active)
+        room = min(AHEAD, max(n, AHEAD_PER_WORKER * n_workers)) - busy_ahead - self._ledger.n_ahead
+        free = (slot for slot in self._ledger.ahead() if _token(slot) not in active)
+        yield from itertools.islice(free, max(room, 0))
+
+    def _request(self, slot: Slot, worker: str, until: float) -> Request:
+        name = self._setup.problem.arm_names[slot.arm]
+        return Request(_token(slot), slot.arm, name, self._ledger.n_wanted(slot), worker, until)
+
+    def _measured(self, slot: Slot, body: Body) -> list[Draft]:
+        """The event of a told token; places for several values are chosen now that nobody else can."""
+        if self._ledger.is_told(slot):
+            raise _LostRaceError
+        if self._ledger.is_over:
+            body = {**body, "after_end": True}
+        if "values" in body:
+            body = {**body, "places": self._following(slot, len(body["values"]), body.get("worker", ""))}
+        if body.get("count", 1) > 1:
+            self._refuse_long_mean(slot, body["count"])
+        return [self._draft("measured", body, f"told:{_token(slot)}")]
+
+    def _following(self, slot: Slot, count: int, worker: str) -> list[int]:
+        """This place and the next ones of the tape that are not told and not another worker's."""
+        now = self._clock()
+        others = {
+            lease.token
+            for lease in self.store.leases(self.name)
+            if lease.expires > now and lease.worker != worker
+        }
+        rest = (Slot(slot.arm, place) for place in itertools.count(slot.place + 1))
+        free = (s.place for s in rest if not self._ledger.is_told(s) and _token(s) not in others)
+        return [slot.place, *itertools.islice(free, count - 1)]
+
+    def _refuse_long_mean(self, slot: Slot, count: int) -> None:
+        if self._ledger.is_piloting:
+            raise SessionError(
+                "the noise scale is being learned from single measurements; tell the values, not their mean"
+            )
+        wanted = self._ledger.n_wanted(slot)
+        if count > wanted:
+            raise SessionError(
+                f"token {_token(slot)!r} takes the mean of at most {wanted} measurements (`wanted`), "
+                f"got count={count}; tell the single values instead, of which any number may come at once"
+            )
+
+    def _told_before(self, slot: Slot, body: Body) -> Receipt:
+        """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""
+        event = self.store.find(self.name, f"told:{_token(slot)}")
+        kept: Body = {"worker": None} if event is None else json.loads(event.body)
+        if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
+            return Receipt.REPEATED
+        if kept.get("worker", "") != body.get("worker", ""):
+            self._commit(lambda: [self._draft("noted", {"late": body})])
+            return Receipt.LATE
+        raise SessionError(
+            f"token {_token(slot)!r} was told before with {kept.get('value', kept.get('values'))}, got "
+            f"{body.get('value', body.get('values'))}; the first value stays. If several workers "
+            "measure, each needs a name of its own: ask(worker=...)"
+        )
+
+    def _body(self, slot: Slot, value: Any, mean: float | None, count: int | None, worker: str) -> Body:
+        """What was told, checked and as JSON values."""
+        body: Body = {"arm": slot.arm, "index": slot.place, **({"worker": worker} if worker else {})}
+        if (value is None) == (mean is None) or (mean is None) != (count is None):
+            raise ParameterError("tell takes either a value (or several), or mean= together with count=")
+        if mean is not None and count is not None:
+            if count < 1:
+                raise ParameterError(f"count is a number of measurements, 1 or more, got {count!r}")
+            extra = {"count": int(count)} if count > 1 else {}
+            return {**body, "value": self._number(mean, slot.arm), **extra}
+        if not isinstance(value, Iterable) or isinstance(value, str):
+            return {**body, "value": self._number(value, slot.arm)}
+        values = [self._number(one, slot.arm) for one in value]
+        if not values:
+            raise ParameterError("tell takes at least one value, got none; to give a token back use withdraw")
+        return {**body, "value": values[0]} if len(values) == 1 else {**body, "values": values}
+
+    def _number(self, value: object, arm: int) -> float:
+        name = self._setup.problem.arm_names[arm]
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
+        if not math.isfinite(number):
+            raise SessionError(
+                f"the value of arm {arm} ({name!r}) must be finite, got {number}; repeat the measurement, or "
+                "withdraw its token"
+            )
+        return number
+
+    def _slot(self, token: str) -> Slot:
+        """The place that this token stands for, if it can be one of this session."""
+        try:
+            slot = _parse(token)
+        except ValueError:
+            slot = Slot(-1, -1)
+        if not (0 <= slot.arm < self._setup.problem.n_arms and slot.place >= 0):
+            raise SessionError(f"{token!r} is not a token of session {self.name!r}; {_HOW_TOKENS_LOOK}")
+        return slot
+
+    def _refuse_unasked(self, slot: Slot, token: str) -> None:
+        if slot.place < self._ledger.end_of_round(slot.arm) + AHEAD:
+            return
+        self._catch_up()
+        if slot.place >= self._ledger.end_of_round(slot.arm) + AHEAD:
+            raise SessionError(f"token {token!r} was never handed out; {_HOW_TOKENS_LOOK}")
+
+    def _arm(self, arm: int | str) -> int:
+        problem = self._setup.problem
+        if isinstance(arm, str):
+            return problem.arm(arm)
+        if not 0 <= arm < problem.n_arms:
+            raise SessionError(f"there is no arm {arm}; the session has arms 0 to {problem.n_arms - 1}")
+        return int(arm)
+
+    def _draft(self, kind: str, body: Body, key: str | None = None) -> Draft:
+        return Draft(kind, codec.dumps(body), self._clock(), key)
+
+
+_HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
+_BESIDE = ("measured", "recorded", "withdrawn", "noted")  # events that change no decision in the making
+
+
+class _LostRaceError(Exception):
+    """The token was told by somebody else a moment ago."""
+
+
+def _drafts(decisions: Iterable[Decision], now: float) -> list[Draft]:
+    return [Draft(kind, codec.dumps(body), now, key) for kind, body, key in decisions]
+
+
+def _token(slot: Slot) -> str:
+    return f"{slot.arm}.{slot.place}"
+
+
+def _parse(token: str) -> Slot:
+    arm, place = token.split(".")
+    return Slot(int(arm), int(place))
+
+
+def _as_store(store: str | Store, *, create: bool) -> Store:
+    return open_store(store, create=create) if isinstance(store, str) else store
+
+
+def only_session(store: Store) -> str:
+    """The name of the session in this store, if it has only one."""
+    names = store.names()
+    if len(names) == 1:
+        return names[0]
+    found = "none" if not names else ", ".join(map(repr, names[:8])) + (" ..." if len(names) > 8 else "")
+    raise SessionError(f"say which session of {store.place} is meant; it has {len(names)}: {found}")
+
+
+def _tightened(policy: Policy, changes: dict[str, float]) -> Policy:
+    for name, value in changes.items():
+        now = getattr(policy, name, None)
+        if now is None:
+            raise ParameterError(f"policy {policy.name} has no {name}, so it cannot be made smaller")
+        if value > now:
+            raise ParameterError(f"{name} is {now} and can only be made smaller, got {value}")
+    return cast(Policy, replace(cast(Any, policy), **changes))

@@ -1,0 +1,34 @@
+"""Stores: append-only logs of sessions in a SQLite file, a PostgreSQL database or memory."""
+
+from __future__ import annotations
+
+from surepick.errors import StoreError
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot
+from surepick.store.memory import MemoryStore
+from surepick.store.protocol import Store
+
+__all__ = ["START", "Draft", "Event", "Head", "Lease", "MemoryStore", "Snapshot", "Store", "open_store"]
+
+
+def open_store(
+    url: str, *, create: bool = True, read_only: bool = False, patience: float | None = None
+) -> Store:
+    """The store at this address: sqlite:///file.db, postgresql://..., memory://, or the path of a file.
+
+    A store that is not there yet is made, unless `create` is false or it is opened for reading only.
+    `patience` is how many seconds to wait for other writers (60 unless told).
+
+    >>> open_store("memory://").names()
+    []
+    """
+    if url.startswith("memory:"):
+        return MemoryStore()
+    from surepick.store.drivers import driver_for  # SQLAlchemy is slow to import: only when it is needed
+    from surepick.store.sql import PATIENCE, SqlStore
+
+    driver = driver_for(url, read_only=read_only)
+    if not driver.exists() and (read_only or not create):
+        raise StoreError(
+            f"there is no store at {driver.place}; check the path, or make one with `surepick new`"
+        )
+    return SqlStore(driver, read_only=read_only, patience=PATIENCE if patience is None else patience)

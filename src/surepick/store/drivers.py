@@ -1,0 +1,226 @@
+"""How to reach SQLite and PostgreSQL: connections, locks, and errors in the user's words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+from urllib.parse import quote
+
+from sqlalchemy.engine import URL, Dialect, make_url
+from sqlalchemy.exc import ArgumentError
+
+from surepick.errors import ConflictError, DamageError, StoreError, missing_extra
+
+
+class Driver(Protocol):
+    """What the SQL store needs to know about one kind of database."""
+
+    dialect: ClassVar[str]
+    begin: ClassVar[str]  # opens a transaction that writes
+    lock_schema: ClassVar[str | None]  # within a transaction: nobody else migrates
+    begin_exclusive: ClassVar[str]  # the same, and nobody else appends to the session with this number
+    list_tables: ClassVar[str]
+    sql: Dialect
+    place: str  # for people; without password
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What its connections raise."""
+        ...
+
+    def connect(self, *, durable: bool) -> Any:
+        """A new DB-API connection in autocommit mode; without `durable` commits need not reach the disk."""
+        ...
+
+    def exists(self) -> bool:
+        """Whether there is something to open."""
+        ...
+
+    def run_all(self, connection: Any, batch: Sequence[tuple[str, Mapping[str, object]]]) -> list[int]:
+        """Run these statements in one journey; how many rows each changed."""
+        ...
+
+    def is_busy(self, error: Exception) -> bool:
+        """Whether this error means: another process is writing, try again."""
+        ...
+
+    def is_gone(self, error: Exception) -> bool:
+        """Whether this error means that the connection cannot be used any more."""
+        ...
+
+    def explain(self, error: Exception) -> StoreError:
+        """The same error in the user's words."""
+        ...
+
+
+class _Sqlite:
+    """One file: write-ahead log, every commit on disk before it is acknowledged."""
+
+    dialect: ClassVar[str] = "sqlite"
+    begin: ClassVar[str] = "BEGIN IMMEDIATE"  # take the writer's lock first, so that no statement later fails
+    lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
+    begin_exclusive: ClassVar[str] = "BEGIN IMMEDIATE"
+    list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+    def __init__(self, url: URL, *, read_only: bool) -> None:
+        if not url.database or url.database == ":memory:":
+            raise StoreError(
+                f"a SQLite store needs a file, got {url.render_as_string()!r}; "
+                "write sqlite:///name.db, or memory:// for a store that is gone when the program ends"
+            )
+        self.path = Path(url.database)
+        self.place = str(self.path)
+        self.read_only = read_only
+        self.sql = url.get_dialect()(paramstyle="named")  # type: ignore[call-arg]
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        return (sqlite3.Error,)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def connect(self, *, durable: bool) -> sqlite3.Connection:
+        mode = "ro" if self.read_only else "rwc"
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.path))}?mode={mode}",
+            uri=True,
+            timeout=0,  # waiting is the store's own business: SQLite's way of it is unfair and gives up
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=64,
+        )
+        try:
+            if not self.read_only:
+                connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def run_all(
+        self, connection: sqlite3.Connection, batch: Sequence[tuple[str, Mapping[str, object]]]
+    ) -> list[int]:
+        return [connection.execute(text, row).rowcount for text, row in batch]
+
+    def is_busy(self, error: Exception) -> bool:
+        waits = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+        return _sqlite_code(error) in waits
+
+    def is_gone(self, error: Exception) -> bool:
+        return False
+
+    def explain(self, error: Exception) -> StoreError:
+        code, place = _sqlite_code(error), self.place
+        if isinstance(error, sqlite3.IntegrityError):
+            return ConflictError(f"an event with this key is already in the log ({error})")
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return DamageError(
+                f"{place} is damaged or is not a SQLite file ({error}); nothing was changed, "
+                "run `surepick doctor` to see what can be read"
+            )
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return StoreError(
+                f"{place} could not be written ({error}): the disk is full or failing; what was acknowledged "
+                "before is safe, make room and repeat this step"
+            )
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return StoreError(
+                f"{place} cannot be opened for this ({error}); check that its folder exists and that you may "
+                "write to both"
+            )
+        return StoreError(f"{place}: {error}")
+
+
+class _Postgres:
+    """One schema of a PostgreSQL database, through psycopg 3."""
+
+    dialect: ClassVar[str] = "postgresql"
+    begin: ClassVar[str] = "BEGIN"
+    lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
+    begin_exclusive: ClassVar[str] = "BEGIN; SELECT 1 FROM surepick_sessions WHERE id = {:d} FOR UPDATE"
+    list_tables: ClassVar[str] = (
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+    )
+
+    def __init__(self, url: URL, *, read_only: bool) -> None:
+        self.place = url.render_as_string(hide_password=True)
+        self.url = url.set(drivername="postgresql+psycopg")
+        self.sql = self.url.get_dialect()()
+        self.read_only = read_only
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        import psycopg
+
+        return (psycopg.Error,)
+
+    def exists(self) -> bool:
+        return True  # a server that cannot be reached says so when connecting
+
+    def connect(self, *, durable: bool) -> Any:
+        try:
+            import psycopg
+        except ModuleNotFoundError:
+            raise missing_extra("psycopg", "postgres") from None
+        _, arguments = self.sql.create_connect_args(self.url)
+        connection = psycopg.connect(**arguments, autocommit=True)
+        connection.prepare_threshold = 2  # the same dozen statements for hours
+        if not durable:
+            connection.execute("SET synchronous_commit = off")
+        if self.read_only:
+            connection.execute("SET default_transaction_read_only = on")
+        return connection
+
+    def run_all(self, connection: Any, batch: Sequence[tuple[str, Mapping[str, object]]]) -> list[int]:
+        with connection.pipeline():
+            cursors = [connection.execute(text, row) for text, row in batch]
+        return [cursor.rowcount for cursor in cursors]
+
+    def is_busy(self, error: Exception) -> bool:
+        return getattr(error, "sqlstate", None) in ("40001", "40P01", "55P03", "53300")
+
+    def is_gone(self, error: Exception) -> bool:
+        import psycopg
+
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+    def explain(self, error: Exception) -> StoreError:
+        import psycopg
+
+        if isinstance(error, psycopg.errors.UniqueViolation):
+            return ConflictError(f"an event with this key is already in the log ({error})")
+        if isinstance(error, psycopg.errors.DiskFull):
+            return StoreError(f"{self.place}: the server's disk is full ({error}); make room and repeat")
+        if isinstance(error, psycopg.OperationalError):
+            return StoreError(
+                f"{self.place} does not answer ({str(error).strip()}); check that the server is running and "
+                "repeat this step: repeating is harmless"
+            )
+        return StoreError(f"{self.place}: {str(error).strip()}")
+
+
+def _sqlite_code(error: Exception) -> int | None:
+    """The primary result code; the extended one only adds where it happened."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def driver_for(url: str, *, read_only: bool) -> Driver:
+    """The driver for this address; an address without :// is the path of a SQLite file."""
+    try:
+        parsed = make_url(url) if "://" in url else URL.create("sqlite", database=url)
+    except ArgumentError:
+        raise StoreError(f"the store address {url!r} cannot be read; {_EXAMPLES}") from None
+    backend = parsed.drivername.split("+")[0]
+    if backend == "sqlite":
+        return _Sqlite(parsed, read_only=read_only)
+    if backend in ("postgresql", "postgres"):
+        return _Postgres(parsed, read_only=read_only)
+    raise StoreError(f"surepick has no store of kind {backend!r}; {_EXAMPLES}")
+
+
+_EXAMPLES = "write sqlite:///trips.db, postgresql://user@host/database, or the path of a file"

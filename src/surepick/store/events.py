@@ -1,0 +1,109 @@
+"""Events and their chain: every event carries a checksum of itself and of all events before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from surepick.errors import DamageError
+
+
+class Head(NamedTuple):
+    """Where a log ends: how many events it has, and the fingerprint of all of them."""
+
+    position: int
+    checksum: str
+
+
+START = Head(0, "0" * 32)
+
+
+class Draft(NamedTuple):
+    """An event that is not in a log yet; `body` is JSON text and `key` is unique within its log."""
+
+    kind: str
+    body: str
+    time: float  # seconds since 1970, UTC
+    key: str | None = None
+
+
+class Event(NamedTuple):
+    """An event as the log keeps it, never to be changed; the first one has position 1."""
+
+    position: int
+    kind: str
+    key: str | None
+    time: float
+    body: str
+    checksum: str
+
+    @property
+    def head(self) -> Head:
+        """The head of the log when this event was its last."""
+        return Head(self.position, self.checksum)
+
+
+class Lease(NamedTuple):
+    """A token that a worker is measuring until the lease ends; losing it costs time, never a measurement."""
+
+    token: str
+    worker: str
+    expires: float  # seconds since 1970, UTC
+
+
+class Snapshot(NamedTuple):
+    """What a session had made of its log up to `head`: a cache, and losing it loses nothing."""
+
+    head: Head
+    body: bytes
+
+
+def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
+    """The drafts as the next events of a log that ends at `head`.
+
+    >>> first, second = seal([Draft("noted", "{}", 0.0), Draft("noted", "{}", 0.0)], START)
+    >>> second.position, first.checksum != second.checksum
+    (2, True)
+    """
+    events = []
+    position, checksum = head
+    for draft in drafts:
+        position += 1
+        checksum = _checksum(checksum, position, draft.kind, draft.key, draft.time, draft.body)
+        events.append(Event(position, draft.kind, draft.key, draft.time, draft.body, checksum))
+    return events
+
+
+def is_successor(event: Event, head: Head) -> bool:
+    """Whether this event is exactly what was written after this head."""
+    expected = _checksum(head.checksum, head.position + 1, event.kind, event.key, event.time, event.body)
+    return event.head == Head(head.position + 1, expected)
+
+
+def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator[Event]:
+    """The rows as events, each of them proved to be the one that was written after the one before."""
+    head = after
+    for row in rows:
+        event = Event(*row)  # type: ignore[arg-type]
+        if not is_successor(event, head):
+            raise DamageError(_broken(log, head.position + 1, event.position))
+        head = event.head
+        yield event
+
+
+def _checksum(before: str, position: int, kind: str, key: str | None, time: float, body: str) -> str:
+    line = json.dumps([before, position, kind, key, time, body], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(line.encode()).hexdigest()[:32]
+
+
+def _broken(log: str, expected: int, found: int) -> str:
+    if found != expected:
+        what = f"session {log!r} lacks event {expected}: the log continues with event {found}"
+    else:
+        what = (
+            f"event {expected} of session {log!r} does not match its checksum, so it or an earlier one was "
+            "changed after it was written"
+        )
+    return f"{what}; run `surepick doctor` to see what can be read"

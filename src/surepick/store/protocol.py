@@ -1,0 +1,85 @@
+"""What a store promises; memory, SQLite and PostgreSQL all pass the same contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot
+
+
+class Store(Protocol):
+    """Append-only logs, one per session, safe to use from many threads and processes at once.
+
+    What `append` has acknowledged survives the death of the process and of the machine.
+    """
+
+    @property
+    def place(self) -> str:
+        """Where the store is, for people; without password."""
+        ...
+
+    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
+        """Begin a log with these events; refused when the name is taken."""
+        ...
+
+    def names(self) -> list[str]:
+        """The names of all logs, oldest first."""
+        ...
+
+    def head(self, name: str) -> Head:
+        """Where this log ends now."""
+        ...
+
+    def read(self, name: str, *, after: Head = START) -> Iterator[Event]:
+        """The events after this head in their order, each checked against its checksum."""
+        ...
+
+    def find(self, name: str, key: str) -> Event | None:
+        """The event with this key, at the same cost however long the log is."""
+        ...
+
+    def append(
+        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
+    ) -> Head:
+        """All of the drafts or none become the next events, if the log still ends at `expected`.
+
+        Otherwise, and when a key is already in the log, a ConflictError says so and nothing is written.
+        Leases on the tokens in `release` end together with it.
+        """
+        ...
+
+    def exclusive(self, name: str, *, meanwhile: Callable[[], None] = ...) -> AbstractContextManager[None]:
+        """Within it nobody else appends to this log, and what this thread appends is one transaction.
+
+        `meanwhile` is called now and then while waiting for others, where the store has to ask for its turn.
+        """
+        ...
+
+    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+        """The tokens of these that the worker holds from now on: free, expired, or its own already.
+
+        Leases are shared by all processes at once but need not survive a crash of the machine.
+        """
+        ...
+
+    def release(self, name: str, tokens: Sequence[str]) -> None:
+        """End the leases on these tokens, if there are any."""
+        ...
+
+    def leases(self, name: str) -> list[Lease]:
+        """All leases, expired ones included, ordered by token."""
+        ...
+
+    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        """Keep this snapshot instead of an earlier one."""
+        ...
+
+    def snapshot(self, name: str) -> Snapshot | None:
+        """The snapshot that was kept, or None: there is none, or it is not as it was written."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections; what was acknowledged stays."""
+        ...

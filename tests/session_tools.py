@@ -1,0 +1,65 @@
+"""What the session tests share: a small problem, tapes of measurements, and a simulation that reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import surepick as sp
+from surepick.problem import FloatArray, IntArray
+from surepick.session import Request, Session
+
+PLANS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=float)
+SCALE = 0.3
+MEANS = np.array([1.0, 0.3, 0.6, -0.2])
+
+
+def problem(**options: object) -> sp.Problem:
+    """Five plans over four arms."""
+    names = ["copper", "tin", "zinc", "lead"]
+    return sp.Problem(PLANS, arm_names=names, **{"noise_scale": SCALE, **options})  # type: ignore[arg-type]
+
+
+class Tapes:
+    """The measurements that each arm would give, in their order; an environment for `simulate` as well."""
+
+    def __init__(self, seed: int = 0, *, means: FloatArray = MEANS, scale: float = SCALE) -> None:
+        self.means = means
+        self._noise = scale * np.random.default_rng(seed).standard_normal((len(means), 20_000))
+        self._used = np.zeros(len(means), dtype=int)
+
+    def value(self, token: str) -> float:
+        """The measurement that stands at the token's place."""
+        arm, place = map(int, token.split("."))
+        return float(self.means[arm] + self._noise[arm, place])
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Sums of the next places of the tapes, as `simulate` wants them."""
+        sums = np.zeros(len(counts))
+        for arm in np.flatnonzero(counts):
+            places = range(self._used[arm], self._used[arm] + counts[arm])
+            sums[arm] = sum(self.value(f"{arm}.{place}") for place in places)
+            self._used[arm] += counts[arm]
+        return sums
+
+
+def run_to_end(session: Session, tapes: Tapes, *, n: int = 1, worker: str | None = None) -> sp.Outcome:
+    """Ask and tell until the session has ended."""
+    while requests := session.ask(n, worker=worker):
+        tell_all(session, requests, tapes)
+    assert session.outcome is not None
+    return session.outcome
+
+
+def tell_all(session: Session, requests: list[Request], tapes: Tapes) -> None:
+    for request in requests:
+        session.tell(request, tapes.value(request.token))
+
+
+def same_run(a: sp.Outcome, b: sp.Outcome) -> bool:
+    """Whether two runs took the same decisions on the same measurements."""
+    return (
+        (a.plan, a.status, a.n_measurements, a.n_rounds) == (b.plan, b.status, b.n_measurements, b.n_rounds)
+        and a.counts.tolist() == b.counts.tolist()
+        and np.array_equal(a.means, b.means, equal_nan=True)
+        and a.standing == b.standing
+    )

@@ -1,0 +1,270 @@
+"""What every store must do; a store passes by subclassing `StoreContract` with its own fixtures."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from surepick.errors import ConflictError, StoreError
+from surepick.store import START, Draft, Head, Lease, Snapshot, Store
+
+
+def note(text: str = "hello", key: str | None = None) -> Draft:
+    return Draft("noted", f'{{"text":"{text}"}}', 1.5, key)
+
+
+class StoreContract:
+    """The laws of a store; subclasses provide the fixtures `store` and, where it lasts, `reopen`."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        raise NotImplementedError
+
+    def test_a_new_store_has_no_logs(self, store: Store) -> None:
+        assert store.names() == []
+
+    def test_logs_are_listed_oldest_first(self, store: Store) -> None:
+        for name in ("zinc", "copper", "ein Müsli / 'x' %s :y"):
+            store.create(name, [note()])
+        assert store.names() == ["zinc", "copper", "ein Müsli / 'x' %s :y"]
+
+    def test_a_name_is_taken_once(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        with pytest.raises(StoreError, match="already a session named 'trips'"):
+            store.create("trips", [note("other")])
+        assert store.head("trips") == head
+
+    def test_an_unknown_name_is_refused_with_the_closest_one(self, store: Store) -> None:
+        store.create("trips", [note()])
+        for attempt in (
+            lambda: store.head("tripz"),
+            lambda: list(store.read("tripz")),
+            lambda: store.find("tripz", "a"),
+            lambda: store.append("tripz", [note()], expected=START),
+        ):
+            with pytest.raises(StoreError, match="did you mean 'trips'"):
+                attempt()
+
+    def test_what_is_appended_is_read_back_in_order(self, store: Store) -> None:
+        head = store.create("trips", [note("first")])
+        store.append("trips", [note('ü\\n %s :x {}"'.replace('"', "")), note("third", "k")], expected=head)
+        events = list(store.read("trips"))
+        assert [e.position for e in events] == [1, 2, 3]
+        assert [e.body for e in events] == [
+            '{"text":"first"}',
+            '{"text":"ü\\n %s :x {}"}',
+            '{"text":"third"}',
+        ]
+        assert [e.key for e in events] == [None, None, "k"]
+        assert events[0].time == 1.5
+        assert events[0].kind == "noted"
+
+    def test_times_come_back_to_the_last_bit(self, store: Store) -> None:
+        times = [0.1, 1794775637.5173495, 1 / 3, 1e-300, 12345678901.25]
+        store.create("trips", [Draft("noted", "{}", time) for time in times])
+        assert [event.time for event in store.read("trips")] == times
+
+    def test_reading_after_a_head_gives_the_rest(self, store: Store) -> None:
+        head = store.create("trips", [note(), note()])
+        store.append("trips", [note("rest")], expected=head)
+        assert [event.body for event in store.read("trips", after=head)] == ['{"text":"rest"}']
+        assert list(store.read("trips", after=store.head("trips"))) == []
+
+    def test_a_long_log_is_read_whole(self, store: Store) -> None:
+        head = store.create("trips", [])
+        for _ in range(3):
+            head = store.append("trips", [note()] * 4000, expected=head)
+        assert sum(1 for _ in store.read("trips")) == 12000
+
+    def test_an_append_at_an_old_position_is_refused_and_writes_nothing(self, store: Store) -> None:
+        old = store.create("trips", [note()])
+        new = store.append("trips", [note("winner")], expected=old)
+        with pytest.raises(ConflictError, match="no longer ends at event 1"):
+            store.append("trips", [note("loser")], expected=old)
+        assert store.head("trips") == new
+        assert len(list(store.read("trips"))) == 2
+
+    def test_an_append_with_another_history_is_refused(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        with pytest.raises(ConflictError):
+            store.append("trips", [note()], expected=Head(head.position, "f" * 32))
+
+    def test_a_key_is_used_once_per_log_and_the_whole_batch_is_refused(self, store: Store) -> None:
+        head = store.create("trips", [note("first", "told:1")])
+        with pytest.raises(ConflictError, match="already in the log"):
+            store.append("trips", [note("fresh", "told:2"), note("again", "told:1")], expected=head)
+        assert store.find("trips", "told:2") is None
+        assert store.head("trips") == head
+        store.append("trips", [note("fresh", "told:2")], expected=head)
+        store.create("other", [note("first", "told:1")])
+
+    def test_find_gives_the_event_of_a_key(self, store: Store) -> None:
+        store.create("trips", [note("a", "x"), note("b", "y")])
+        found = store.find("trips", "y")
+        assert found is not None
+        assert found == list(store.read("trips"))[1]
+        assert store.find("trips", "z") is None
+
+    def test_equal_events_give_equal_fingerprints_and_different_ones_do_not(self, store: Store) -> None:
+        heads = {name: store.create(name, [note("same"), note("same")]) for name in ("a", "b")}
+        assert heads["a"] == heads["b"]
+        assert store.create("c", [note("same"), note("other")]) != heads["a"]
+
+    def test_appending_nothing_changes_nothing(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        assert store.append("trips", [], expected=head) == head
+
+    def test_what_happens_in_exclusive_is_one_transaction(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        with store.exclusive("trips"):
+            middle = store.append("trips", [note("a")], expected=head)
+            assert store.head("trips") == middle
+            assert len(list(store.read("trips"))) == 2
+            end = store.append("trips", [note("b", "k")], expected=middle)
+        assert store.head("trips") == end
+
+    def test_an_error_in_exclusive_leaves_no_trace(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+
+        def fail() -> None:
+            with store.exclusive("trips"):
+                store.append("trips", [note("a", "k")], expected=head)
+                raise RuntimeError("stop")
+
+        with pytest.raises(RuntimeError, match="stop"):
+            fail()
+        assert store.head("trips") == head
+        assert store.find("trips", "k") is None
+        store.append("trips", [note("a", "k")], expected=head)
+
+    def test_a_claimed_token_is_its_workers_until_the_lease_ends(self, store: Store) -> None:
+        store.create("trips", [note()])
+        claim = partial(store.claim, "trips")
+        assert claim(["a", "b"], worker="one", now=0.0, until=10.0) == ["a", "b"]
+        assert claim(["b", "c"], worker="two", now=5.0, until=15.0) == ["c"]
+        assert claim(["b"], worker="one", now=5.0, until=15.0) == ["b"]
+        assert claim(["a", "b"], worker="two", now=10.0, until=20.0) == ["a"]
+        assert store.leases("trips") == [
+            Lease("a", "two", 20.0),
+            Lease("b", "one", 15.0),
+            Lease("c", "two", 15.0),
+        ]
+
+    def test_a_released_token_is_free(self, store: Store) -> None:
+        store.create("trips", [note()])
+        store.claim("trips", ["a", "b"], worker="one", now=0.0, until=10.0)
+        store.release("trips", ["a", "never held"])
+        assert [lease.token for lease in store.leases("trips")] == ["b"]
+
+    def test_leases_end_with_the_append_that_answers_them_or_not_at_all(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        store.claim("trips", ["a", "b", "c"], worker="one", now=0.0, until=10.0)
+        with pytest.raises(ConflictError):
+            store.append("trips", [note()], expected=Head(7, "f" * 32), release=["a"])
+        assert len(store.leases("trips")) == 3
+        store.append("trips", [note()], expected=head, release=["a", "c"])
+        assert [lease.token for lease in store.leases("trips")] == ["b"]
+
+    def test_leases_of_two_logs_are_apart(self, store: Store) -> None:
+        store.create("trips", [note()])
+        store.create("mines", [note()])
+        assert store.claim("trips", ["a"], worker="one", now=0.0, until=10.0) == ["a"]
+        assert store.claim("mines", ["a"], worker="two", now=0.0, until=10.0) == ["a"]
+
+    def test_of_many_threads_one_gets_the_token(self, store: Store) -> None:
+        store.create("trips", [note()])
+        winners: list[str] = []
+
+        def work(i: int) -> None:
+            for j in range(20):
+                won = store.claim("trips", [f"t{j}"], worker=str(i), now=0.0, until=10.0)
+                winners.extend(won)
+
+        in_threads(4, work)
+        assert sorted(winners) == sorted(f"t{j}" for j in range(20))
+
+    def test_the_last_snapshot_is_kept(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        assert store.snapshot("trips") is None
+        store.save_snapshot("trips", Snapshot(head, b"old"))
+        store.save_snapshot("trips", Snapshot(head, bytes(range(256)) * 100))
+        assert store.snapshot("trips") == Snapshot(head, bytes(range(256)) * 100)
+
+    def test_threads_lose_no_update(self, store: Store) -> None:
+        store.create("trips", [note()])
+        in_threads(4, lambda i: [append_patiently(store, f"{i}-{j}") for j in range(25)])
+        keys = [event.key for event in store.read("trips")][1:]
+        assert sorted(keys) == sorted(f"{i}-{j}" for i in range(4) for j in range(25))
+
+    def test_threads_that_hold_the_log_never_conflict(self, store: Store) -> None:
+        store.create("trips", [note()])
+
+        def work(i: int) -> None:
+            for j in range(25):
+                with store.exclusive("trips"):
+                    store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
+
+        in_threads(4, work)
+        assert store.head("trips").position == 101
+
+
+class LastingStoreContract(StoreContract):
+    """The further laws of a store that outlives the program; `reopen` opens the same place again."""
+
+    @pytest.fixture
+    def reopen(self) -> Callable[[], Store]:
+        raise NotImplementedError
+
+    def test_a_reopened_store_has_everything(self, store: Store, reopen: Callable[[], Store]) -> None:
+        head = store.create("trips", [note("a", "k"), note("b")])
+        before = list(store.read("trips"))
+        store.close()
+        again = reopen()
+        assert again.head("trips") == head
+        assert list(again.read("trips")) == before
+        assert again.find("trips", "k") == before[0]
+
+    def test_two_openings_see_each_other(self, store: Store, reopen: Callable[[], Store]) -> None:
+        other = reopen()
+        head = store.create("trips", [note()])
+        assert other.head("trips") == head
+        head = other.append("trips", [note("from the other")], expected=head)
+        assert [event.body for event in store.read("trips")][-1] == '{"text":"from the other"}'
+
+    def test_a_closed_store_can_be_used_again(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        store.close()
+        store.close()
+        assert store.head("trips") == head
+
+
+def in_threads(count: int, work: Callable[[int], object]) -> None:
+    """Run work(0), ..., work(count - 1) at the same time and raise what any of them raises."""
+    errors: list[BaseException] = []
+
+    def guarded(i: int) -> None:
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def append_patiently(store: Store, key: str) -> None:
+    """Append an event with this key, however often somebody else is faster."""
+    while True:
+        try:
+            store.append("trips", [note(key=key)], expected=store.head("trips"))
+            return
+        except ConflictError:
+            assert store.find("trips", key) is None

@@ -1,0 +1,77 @@
+"""What the store tests run in processes of their own, started and killed by `crowd`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from store_contract import note
+from surepick.errors import ConflictError, StoreError
+from surepick.store import open_store
+
+_FORK = multiprocessing.get_context("fork")  # no imports again: all of a crowd start at the same moment
+
+
+def crowd(count: int, task: Callable[..., None], *arguments: object) -> list[BaseProcess]:
+    """Processes that run task(i, *arguments), for i below count."""
+    workers: list[BaseProcess] = [_FORK.Process(target=task, args=(i, *arguments)) for i in range(count)]
+    for worker in workers:
+        worker.start()
+    return workers
+
+
+def all_succeed(workers: list[BaseProcess], timeout: float = 120.0) -> bool:
+    """Wait for the processes; whether each of them ended without an error."""
+    for worker in workers:
+        worker.join(timeout)
+    return all(worker.exitcode == 0 for worker in workers)
+
+
+def storm(i: int, url: str) -> None:
+    """Open a store that may not exist yet, make or find the session, and append ten events."""
+    store = open_store(url)
+    try:
+        store.create("trips", [note()])
+    except StoreError as error:
+        if "already a session" not in str(error):
+            raise
+    for j in range(10):
+        with store.exclusive("trips"):
+            store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
+
+
+def append_until_killed(i: int, url: str, journal: Path, attempt: int) -> None:
+    """Append events for ever and write each key to a journal once it is acknowledged."""
+    store = open_store(url)
+    acknowledged = os.open(journal, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    for j in range(10**9):
+        key = f"{attempt}-{i}-{j}"
+        while True:
+            try:
+                drafts = [note(key=key), note(key=key + "-twin")]
+                store.append("trips", drafts, expected=store.head("trips"), release=[key])
+                break
+            except ConflictError:
+                continue
+        os.write(acknowledged, f"{key}\n".encode())
+
+
+def hold(i: int, url: str, ready: Path) -> None:
+    """Keep the writer's lock until killed."""
+    store = open_store(url)
+    with store.exclusive("trips"):
+        ready.touch()
+        time.sleep(60)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Return once the condition holds; fail after half a minute."""
+    for _ in range(3000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise TimeoutError("the other process did not get there")

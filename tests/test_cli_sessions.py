@@ -1,0 +1,257 @@
+"""Sessions from the command line: names, JSON, exit codes, files, damage, and the user's own program."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import surepick as sp
+from session_tools import Tapes
+from surepick.cli import app
+from surepick.cli.measuring import last_number
+from surepick.errors import SurepickError
+from surepick.session import Session
+
+PROBLEM = """kind = "table"
+plans = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]]
+arm_names = ["copper", "tin", "zinc", "lead"]
+noise_scale = 0.3
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(memory_disk: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty folder with a problem file, where each test works."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREPICK_STORE", raising=False)
+    (tmp_path / "mine.toml").write_text(PROBLEM)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def ok(*words: str) -> str:
+    result = run(*words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return str(result.stdout)
+
+
+def answer(*words: str) -> Any:
+    return json.loads(ok(*words, "--json"))
+
+
+def refused(*words: str) -> str:
+    """The message of a command that must fail with a known error."""
+    result = run(*words)
+    assert isinstance(result.exception, SurepickError), result.output
+    return str(result.exception)
+
+
+def test_a_session_by_hand_from_new_to_the_answer() -> None:
+    Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.1"))
+    ok("new", "mine.toml", "--delta", "0.1", "--seed", "3")
+    tapes = Tapes(scale=0.1)
+    while (asked := run("ask", "-n", "4", "--json")).exit_code == 0:
+        for request in json.loads(asked.stdout)["requests"]:
+            ok("tell", request["token"], str(tapes.value(request["token"])))
+    assert asked.exit_code == 3
+    expected = sp.simulate(
+        Session.load("surepick.db").problem, sp.CombGapE(delta=0.1), Tapes(scale=0.1), seed=3
+    )
+    status = answer("status")
+    assert (status["status"], status["answer"]) == ("confident", expected.plan_name)
+    assert status["counts"] == dict(zip(status["counts"], expected.counts.tolist(), strict=True))
+    assert "wrong with probability at most 0.1" in ok("status")
+    Path("certificate.json").write_text(json.dumps(status))
+    assert ok("verify", "certificate.json").startswith("holds")
+    status["certificate"]["delta"] = 0.001
+    Path("certificate.json").write_text(json.dumps(status))
+    assert run("verify", "certificate.json").exit_code == 1
+    assert "confident" in ok("list")
+
+
+def test_names_stand_for_tokens_and_close_names_are_suggested() -> None:
+    ok("new", "mine.toml")
+    assert ok("ask", "-n", "2") == "0.0\tcopper\n1.0\ttin\n"
+    assert answer("tell", "tin", "-0.25")["receipt"] == "accepted"
+    assert answer("tell", "1.0", "-0.25")["receipt"] == "repeated"
+    assert "did you mean 'copper'" in refused("tell", "coper", "1")
+    assert "is not asked for now" in refused("tell", "tin", "1")
+    assert answer("tell", "tin", "9", "--unasked")["n_told"] == 1
+    assert "must be finite" in refused("tell", "zinc", "nan")
+    assert "not a token" in refused("tell", "9.9", "1")
+    assert run("tell", "zinc", "many").exit_code == 2
+
+
+def test_several_workers_and_all_held() -> None:
+    ok("new", "mine.toml")
+    first = answer("ask", "-n", "100", "--worker", "a")["requests"]
+    assert len(first) > 4
+    assert run("ask", "--worker", "b").exit_code == 4
+    ok("withdraw", first[0]["token"], "--reason", "busy")
+    assert answer("ask", "--worker", "b")["requests"] == [first[0]]
+
+
+def test_exported_measurements_can_be_imported_into_a_new_session() -> None:
+    ok("new", "mine.toml", "--seed", "3")
+    session, tapes = Session.load("surepick.db"), Tapes()
+    while requests := session.ask(20):
+        for request in requests:
+            session.tell(request, tapes.value(request.token))
+    session.record("tin", 77.0)
+    ok("export", "-o", "all.csv")
+    ok("export", "--format", "json", "-o", "all.json")
+    assert json.loads(Path("all.json").read_text())["certificate"]["plan_name"] == answer("status")["answer"]
+    ok("new", "mine.toml", "--seed", "3", "--name", "again")
+    counts = answer("import", "all.csv", "-s", "again")["imported"]
+    assert counts["unasked"] == 1
+    assert counts["not asked for yet"] == 0
+    again = Session.load("surepick.db", "again")
+    assert again.outcome is not None
+    assert session.outcome is not None
+    assert again.outcome.counts.tolist() == session.outcome.counts.tolist()
+
+
+def test_rows_by_arm_answer_what_is_asked_or_are_only_kept() -> None:
+    ok("new", "mine.toml")
+    Path("by_hand.csv").write_text("arm,value\ntin,1.5\ncopper,2\n")
+    assert answer("import", "by_hand.csv")["imported"]["unasked"] == 2
+    assert answer("import", "by_hand.csv", "--answers")["imported"]["accepted"] == 2
+    Path("bad.csv").write_text("arm,value\ntin,\n")
+    assert "row 2" in refused("import", "bad.csv")
+    Path("bad.csv").write_text("arm,value\ntin,lots\n")
+    assert "expected a number" in refused("import", "bad.csv")
+
+
+def test_the_log_shows_what_happened_and_extend_goes_on() -> None:
+    ok("new", "mine.toml", "--budget", "4")
+    tapes = Tapes()
+    for token in ("0.0", "1.0", "2.0", "3.0"):
+        ok("tell", token, str(tapes.value(token)))
+    assert answer("status")["status"] == "budget spent"
+    assert [event["kind"] for event in answer("log", "--last", "0")][-1] == "stopped"
+    assert answer("extend", "--budget", "100")["status"] == "running"
+    ok("close", "--reason", "enough")
+    assert answer("status")["status"] == "closed"
+
+
+def test_what_is_not_there_is_said() -> None:
+    assert "there is no store at" in refused("status")
+    assert not Path("surepick.db").exists()
+    ok("new", "mine.toml")
+    assert "did you mean 'mine'" in refused("status", "-s", "mime")
+    assert "already a session named 'mine'" in refused("new", "mine.toml")
+
+
+def test_doctor_explains_damage_and_rescues_what_is_left() -> None:
+    ok("new", "mine.toml")
+    session = Session.load("surepick.db")
+    for _ in range(40):
+        session.tell(session.ask()[0], [0.5 + i / 7 for i in range(20)])
+    session.store.close()
+    assert ok("doctor").startswith("surepick.db: nothing is wrong")
+    whole = Path("surepick.db").read_bytes()
+    Path("surepick.db").write_bytes(whole[: len(whole) * 2 // 3])
+    result = run("doctor", "--rescue", "left.csv")
+    assert result.exit_code == 1
+    assert "cut off" in result.stdout
+    with Path("left.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert 400 < len(rows) <= 800  # the write-ahead log may hold what the file has lost
+    assert Path("surepick.db").read_bytes() == whole[: len(whole) * 2 // 3]
+
+
+def measuring(folder: Path, body: str) -> str:
+    """A measure command: a small program with `arm` and `calls` (how often it was called) at hand."""
+    program = folder / "measure.py"
+    program.write_text(
+        "import sys, os, time, random\n"
+        "arm = sys.argv[1]\n"
+        f"log = open({str(folder / 'calls')!r}, 'a'); log.write(arm + '\\n'); log.close()\n"
+        f"calls = len(open({str(folder / 'calls')!r}).readlines())\n"
+        f"{body}\n"
+    )
+    return f"{sys.executable} -S {program} {{arm}}"
+
+
+MEANS = "means = {'copper': 5.0, 'tin': 0.0, 'zinc': 1.0, 'lead': -1.0}"
+
+
+@pytest.mark.parametrize("jobs", ["1", "4"])
+def test_run_calls_a_program_until_it_is_sure(folder: Path, jobs: str) -> None:
+    command = measuring(folder, f"{MEANS}\nprint('measured', arm, 'as', means[arm], 'units')")
+    data = answer("run", "mine.toml", "--measure", command, "--jobs", jobs)
+    assert (data["status"], data["answer"]) == ("confident", "plan 4")
+    assert data["n_told"] == len((folder / "calls").read_text().splitlines())
+    again = answer("run", "mine.toml", "--measure", command)
+    assert again["n_told"] == data["n_told"]  # it was over: nothing was measured again
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("pass", "printed no number"),
+        ("print('nan')", "not a finite number"),
+        ("sys.stderr.write('no signal'); sys.exit(7)", r"failed (7)"),
+        ("time.sleep(30)", "no answer within 0.5 s"),
+    ],
+)
+def test_a_program_that_fails_is_explained_and_nothing_is_lost(folder: Path, body: str, message: str) -> None:
+    command = measuring(folder, f"if calls <= 3:\n    print(1.5); sys.exit()\n{body}")
+    text = refused("run", "mine.toml", "--measure", command, "--timeout", "0.5")
+    assert message in text
+    assert answer("status")["n_told"] == 3
+    session = Session.load("surepick.db")
+    assert session.store.leases("mine") == []
+
+
+def test_retries_bridge_a_failing_program(folder: Path) -> None:
+    command = measuring(folder, f"{MEANS}\nif calls % 3 == 0: sys.exit(1)\nprint(means[arm])")
+    data = answer("run", "mine.toml", "--measure", command, "--retries", "2")
+    assert data["status"] == "confident"
+
+
+def test_a_budget_ends_the_run_with_exit_code_one(folder: Path) -> None:
+    result = run("run", "mine.toml", "--measure", measuring(folder, "print(1)"), "--budget", "6")
+    assert result.exit_code == 1
+    assert "nothing is promised" in result.stdout
+
+
+def test_run_refuses_another_problem_and_a_command_without_arm(folder: Path) -> None:
+    assert "needs {arm}" in refused("run", "mine.toml", "--measure", "true")
+    ok("new", "mine.toml")
+    (folder / "mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
+    assert "another problem" in refused("run", "mine.toml", "--measure", "echo {arm} 1")
+
+
+def test_an_unknown_noise_scale_is_learned_first(folder: Path) -> None:
+    (folder / "mine.toml").write_text(PROBLEM.replace("0.3", '"unknown"'))
+    command = measuring(folder, f"{MEANS}\nprint(random.gauss(means[arm], 0.1))")
+    data = answer("run", "mine.toml", "--measure", command, "--jobs", "2", "--pilot", "4")
+    assert data["answer"] == "plan 4"
+    assert "pilot of 4" in data["certificate"]["noise"]
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [("3", 3.0), ("a 1\nb -2.5e3\n", -2500.0), ("x=.5;", 0.5), ("v1.2 took 7 s", 7.0), ("took 4s 8", 8.0)],
+)
+def test_the_last_number_printed_is_the_value(output: str, value: float) -> None:
+    assert last_number(output, "tin") == value
+
+
+def test_the_store_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> None:
+    monkeypatch.setenv("SUREPICK_STORE", postgres_url)
+    ok("new", "mine.toml")
+    assert ok("ask") == "0.0\tcopper\n"
+    assert ok("doctor").count("proved intact") == 1
+    assert not Path("surepick.db").exists()
