@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import surepick.session as session_module
 from session_tools import Tapes
 from surepick.session import Receipt, Session
 from surepick.store import sql
@@ -23,33 +27,49 @@ def work(i: int, url: str, seed: int, journal: Path | None = None) -> None:
 
 
 def work_until_statement(i: int, url: str, seed: int, journal: Path, last: int) -> None:
-    """Measure, and die by kill -9 just before or after the given statement reaches the database."""
-    session = Session.load(url, "mine")
-    left = last
-    original = sql._Link.__init__
-
-    def counting(link: sql._Link, connection: object) -> None:
-        original(link, connection)
-        execute = link.execute
-
-        def execute_or_die(text: str, parameters: object) -> object:
-            nonlocal left
-            left -= 1
-            if left == 0 and last % 2:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = execute(text, parameters)  # type: ignore[arg-type]
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-
-        link.execute = execute_or_die  # type: ignore[assignment]
-
+    """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
+    session, tapes = Session.load(url, "mine"), Tapes(seed)
+    session_module.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
     session.store.close()
-    sql._Link.__init__ = counting  # type: ignore[method-assign]
-    tapes = Tapes(seed)
-    for request in session.ask(2, worker="mortal"):
+    fate = Fate(last)
+    fate.take_over(session.store)
+    for request in session.ask(4, worker="mortal"):
         session.tell(request, tapes.value(request.token))
         acknowledge(journal, request.token)
+
+
+class Fate:
+    """Counts the statements of this process and ends it by kill -9 at the last one."""
+
+    def __init__(self, last: int) -> None:
+        self._left = last
+        self._die_before = bool(last % 2)
+
+    def passes(self, execute: Callable[..., Any], *arguments: Any) -> Any:
+        """Run one statement, unless it is the last."""
+        self._left -= 1
+        if self._left == 0 and self._die_before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = execute(*arguments)
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    def take_over(self, store: Any) -> None:
+        """See every statement that the store sends; in SQLite also those in the middle of an append."""
+        connect, run_all = sql._Link.__init__, store._driver.run_all
+
+        def counted_link(link: sql._Link, connection: Any) -> None:
+            connect(link, connection)
+            link.execute = partial(self.passes, connection.execute)
+
+        def counted_batch(connection: Any, batch: Any) -> list[int]:
+            if store._driver.pipelines:
+                return list(self.passes(run_all, connection, batch))
+            return [self.passes(connection.execute, text, row).rowcount for text, row in batch]
+
+        sql._Link.__init__ = counted_link  # type: ignore[method-assign]
+        store._driver.run_all = counted_batch
 
 
 def acknowledge(journal: Path, token: str) -> None:

@@ -162,6 +162,17 @@ def test_an_ended_session_asks_for_nothing() -> None:
     assert session.outcome.plan is None
 
 
+def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, tapes = new(store), Tapes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_decide", lambda self: None)
+        tell_all(session, [r for r in session.ask(4) if r.wanted], tapes)
+    assert session.ledger().n_missing == 0
+    assert same_run(run_to_end(Session.load(store, "mine"), tapes), run_to_end(new(), Tapes()))
+
+
 # Telling
 
 

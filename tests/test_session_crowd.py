@@ -63,12 +63,12 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(url: str, t
     journal = tmp_path / "journal"
     journal.touch()
     deaths = 0
-    for last in range(1, 40):
+    for last in range(1, 32):
         (worker,) = crowd(1, work_until_statement, url, 2, journal, last)
         worker.join()
         deaths += worker.exitcode == -signal.SIGKILL
         Session.load(url, "mine").ask(wait=False)
-    assert deaths > 10  # what is left of the range are statements that a short life does not reach
+    assert deaths > 10
     time.sleep(0.5)  # until the leases of the dead have ended
     assert all_succeed(crowd(1, work, url, 2, journal))
     check_answer(url, 2, journal.read_text().split())

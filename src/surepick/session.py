@@ -33,6 +33,7 @@ AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
 SNAPSHOT_EVERY = 2000  # events
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 CLAIM_TRIES = 20
+ALONE_AFTER = 20  # own events in a row after which a session takes it that it is alone
 FIRST_WAIT, LONGEST_WAIT = 0.02, 0.5  # seconds between two looks for a free token
 
 
@@ -101,6 +102,7 @@ class Session:
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._stale = self._slow = False
         self._ledger, self._head = self._open()
+        self._company_at = self._head.position  # where the log was when somebody else had last appended
 
     @classmethod
     def create(
@@ -265,6 +267,7 @@ class Session:
         pause = FIRST_WAIT
         while True:
             self._catch_up()
+            self._decide()  # the process that completed the round may have died before it could
             if self._ledger.is_over:
                 return []
             requests = self._claim(n, worker or "")
@@ -429,7 +432,9 @@ class Session:
                 self._ledger, self._head = self._open()
                 self._stale = False
             else:
-                self._head = self._fold(self._ledger, self._head)
+                head = self._fold(self._ledger, self._head)
+                if head != self._head:
+                    self._head, self._company_at = head, head.position
         except LostTapesError:
             self._ledger, self._head = self._open_whole()
             self._stale = False
@@ -439,26 +444,46 @@ class Session:
     ) -> None:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
-        Nobody else can append meanwhile. A policy that takes its time decides afterwards instead, without
-        keeping the others waiting.
+        A session that has been alone for a while appends where it knows the log to end. One that has company
+        holds the log first, since it would be too late more often than not. A policy that takes its time
+        decides afterwards, without keeping the others waiting.
         """
-        self._catch_up()
-        with self._reread_on_error(), self.store.exclusive(self.name, meanwhile=self._catch_up):
-            self._catch_up()
-            drafts = make()
-            self._apply(drafts)
-            if quick and self._is_quick():
-                drafts += _drafts(self._decisions(), self._clock())
-            head = self.store.append(self.name, drafts, expected=self._head, release=release)
-        self._head = head
+        if not (self._is_alone() and self._append_alone(make, release, quick)):
+            with self._reread_on_error(), self.store.exclusive(self.name, meanwhile=self._catch_up):
+                self._catch_up()
+                head = self._append(make, release, quick)
+            self._head = head
         self._decide()
         self._keep_snapshot()
+
+    def _append_alone(self, make: Callable[[], list[Draft]], release: Sequence[str], quick: bool) -> bool:
+        """Whether the append came in time; if not, the ledger will be read again."""
+        try:
+            with self._reread_on_error():
+                self._head = self._append(make, release, quick)
+        except ConflictError:
+            self._company_at = self._head.position
+            return False
+        return True
+
+    def _append(self, make: Callable[[], list[Draft]], release: Sequence[str], quick: bool) -> Head:
+        drafts = make()
+        self._apply(drafts)
+        if quick and self._is_quick():
+            drafts += _drafts(self._decisions(), self._clock())
+        return self.store.append(self.name, drafts, expected=self._head, release=release)
+
+    def _is_alone(self) -> bool:
+        """Whether nobody else has appended for a while."""
+        return not self._stale and self._head.position - self._company_at > ALONE_AFTER
 
     @contextmanager
     def _reread_on_error(self) -> Iterator[None]:
         """If the log does not take what the ledger has taken, the ledger is read again from the log."""
         try:
             yield
+        except _LostRaceError:
+            raise  # nothing was changed
         except BaseException:
             self._stale = True
             raise

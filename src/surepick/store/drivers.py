@@ -22,6 +22,7 @@ class Driver(Protocol):
     lock_schema: ClassVar[str | None]  # within a transaction: nobody else migrates
     begin_exclusive: ClassVar[str]  # the same, and nobody else appends to the session with this number
     list_tables: ClassVar[str]
+    pipelines: ClassVar[bool]  # whether several statements travel together
     sql: Dialect
     place: str  # for people; without password
 
@@ -62,6 +63,7 @@ class _Sqlite:
     begin: ClassVar[str] = "BEGIN IMMEDIATE"  # take the writer's lock first, so that no statement later fails
     lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
     begin_exclusive: ClassVar[str] = "BEGIN IMMEDIATE"
+    pipelines: ClassVar[bool] = False
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
     def __init__(self, url: URL, *, read_only: bool) -> None:
@@ -142,6 +144,7 @@ class _Postgres:
     begin: ClassVar[str] = "BEGIN"
     lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
     begin_exclusive: ClassVar[str] = "BEGIN; SELECT 1 FROM surepick_sessions WHERE id = {:d} FOR UPDATE"
+    pipelines: ClassVar[bool] = True
     list_tables: ClassVar[str] = (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )

@@ -63,6 +63,10 @@ _CLAIM = (
     "ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires "
     "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker"
 )
+_RELEASE_WITH_APPEND = (
+    "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token AND EXISTS ("
+    "SELECT 1 FROM surepick_sessions WHERE id = :session_id AND checksum = :last_checksum)"
+)
 _RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
 _LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
 _SAVE_SNAPSHOT = (
@@ -142,24 +146,12 @@ class SqlStore:
         """All of the drafts or none become the next events, if the log still ends at `expected`."""
         events = seal(drafts, expected)
         head = events[-1].head if events else expected
-        with self._transaction() as link:
-            session_id = self._id(name)
-            move = {
-                "session_id": session_id,
-                "position": head.position,
-                "checksum": head.checksum,
-                "expected_position": expected.position,
-                "expected_checksum": expected.checksum,
-            }
-            batch: list[tuple[str, Parameters]] = [(_MOVE_HEAD, move)]
-            for event in events:
-                row = {"session_id": session_id, "last_checksum": head.checksum, **event._asdict()}
-                batch.append((_APPEND, row))
-            batch += [(_RELEASE, {"session_id": session_id, "token": token}) for token in release]
-            if self._execute_all(link, batch)[0] != 1:
-                raise ConflictError(
-                    f"session {name!r} no longer ends at event {expected.position}; read on and try again"
-                )
+        session_id = self._id(name)
+        batch = _append_batch(session_id, events, release, expected, head)
+        if self._write_all(batch) != 1:
+            raise ConflictError(
+                f"session {name!r} no longer ends at event {expected.position}; read on and try again"
+            )
         return head
 
     @contextmanager
@@ -281,12 +273,18 @@ class SqlStore:
         except self._driver.errors as error:
             raise self._driver.explain(error) from error
 
-    def _execute_all(self, link: _Link, batch: Sequence[tuple[str, Parameters]]) -> list[int]:
-        """Run statements inside a transaction, in one journey to the server; rows changed by each."""
-        try:
-            return self._driver.run_all(link.connection, [(self._sql(text), row) for text, row in batch])
-        except self._driver.errors as error:
-            raise self._driver.explain(error) from error
+    def _write_all(self, batch: Sequence[tuple[str, Parameters]]) -> int:
+        """Run statements in one transaction, and where it can be in one journey; rows the first changed."""
+        sql = [(self._sql(text), row) for text, row in batch]
+        link = self._open_link(durable=True)
+        if self._driver.pipelines and not (link and link.inside):
+            whole = [("BEGIN", NO_PARAMETERS), *sql, ("COMMIT", NO_PARAMETERS)]
+            return self._retry(lambda link: link.run_or_roll_back(self._driver, whole))[1]
+        with self._transaction() as link:
+            try:
+                return self._driver.run_all(link.connection, sql)[0]
+            except self._driver.errors as error:
+                raise self._driver.explain(error) from error
 
     def _query(self, text: str, parameters: Parameters = NO_PARAMETERS) -> list[tuple[Any, ...]]:
         """All rows of a reading statement; inside a transaction it sees what was written there."""
@@ -380,6 +378,14 @@ class _Link:
         self.inside = True
         return self
 
+    def run_or_roll_back(self, driver: Driver, batch: Sequence[tuple[str, Parameters]]) -> list[int]:
+        """Run a whole transaction at once; if it fails nothing of it stays open."""
+        try:
+            return driver.run_all(self.connection, batch)
+        except BaseException:
+            self.roll_back()
+            raise
+
     def usable(self) -> bool:
         return not self._closed and not self.inherited()
 
@@ -402,6 +408,23 @@ class _Link:
 
 _INHERITED: list[_Link] = []
 _ROLE = {True: "durable", False: "relaxed"}
+
+
+def _append_batch(
+    session_id: int, events: Sequence[Event], release: Sequence[str], expected: Head, head: Head
+) -> list[tuple[str, Parameters]]:
+    """The statements of an append; all but the first do nothing unless the first has moved the head."""
+    move = {
+        "session_id": session_id,
+        "position": head.position,
+        "checksum": head.checksum,
+        "expected_position": expected.position,
+        "expected_checksum": expected.checksum,
+    }
+    same = {"session_id": session_id, "last_checksum": head.checksum}
+    appended = [(_APPEND, {**same, **event._asdict()}) for event in events]
+    released = [(_RELEASE_WITH_APPEND, {**same, "token": token}) for token in release]
+    return [(_MOVE_HEAD, move), *appended, *released]
 
 
 def _body_checksum(body: bytes) -> str:
