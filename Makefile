@@ -10,7 +10,7 @@ PYTEST_WORKERS ?= 2
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
 	@echo "make test       lint, types and the whole test suite"
-	@echo "make bench      the benchmarks: ratios measured in one run"
+	@echo "make bench      the benchmarks, about an hour: ratios measured in one run"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
 
@@ -35,8 +35,11 @@ test: lint
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
 
+BENCHMARKS := rounds design finish bet_gap_e problems store
+
 bench: $(READY)
-	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench
+	for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; OMP_NUM_THREADS=1 $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
