@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surepick.pilot import Pilot as Pilot
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
+    from surepick.policies import BetGapE as BetGapE
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
     from surepick.policies import LinGapE as LinGapE
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Bernoulli": "simulation",
     "CLUCB": "policies",
+    "BetGapE": "policies",
     "CombGapE": "policies",
     "Gaussian": "simulation",
     "GenTSExplore": "policies",
