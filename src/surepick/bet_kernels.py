@@ -134,7 +134,7 @@ def divide(
 ) -> float:
     """Shares that nearly minimise max_q sum_s squares[q, s] / share_s, and that maximum.
 
-    The multiplicative dual of ALGORITHMS section 6: share_s in proportion to sqrt(sum_q dual_q squares_qs),
+    The multiplicative dual of `design`: share_s in proportion to sqrt(sum_q dual_q squares_qs),
     dual_q growing where row q is worse than the average. The bracket is checked at every step.
     """
     n_rows, n_arms = squares.shape
@@ -192,7 +192,7 @@ def log_normal_cdf(x: float) -> float:
 
 @compiled
 def log_mixture(gap: float, spread: float, centre: float, prior: float) -> float:
-    """log of the integral over g > 0 of N(g; centre, prior) given g > 0, times exp((g gap - g^2/2) / spread)."""
+    """log of the mean of exp((g gap - g^2/2) / spread) over g ~ N(centre, prior) given g > 0."""
     posterior = 1.0 / (1.0 / prior + 1.0 / spread)
     mode = posterior * (centre / prior + gap / spread)
     return (
@@ -213,7 +213,7 @@ def settle_mixture(
     prior: FloatArray,
     purse: FloatArray,  # (n_plans,) log wealth, changed
 ) -> None:
-    """Multiply each plan's purse by its mixture bet on this block; no bet where the centre is not positive."""
+    """Multiply each plan's purse by its mixture bet on this block; none where the centre is not positive."""
     for q in range(len(ids)):
         if centre[q] > 0.0:
             purse[ids[q]] += log_mixture(gap[q], spread[q], centre[q], prior[q])

@@ -139,7 +139,7 @@ class Purse:
         return cls(np.full(n_plans, NOTHING), np.full((n_plans, TUNING.rungs), NOTHING))
 
     def receive(self, log_stake: float, ladder_share: float) -> None:
-        """Put this stake on every plan: a share on the ladder, in equal parts on its rungs, the rest mixed."""
+        """Put this stake on every plan: a share in equal parts on the ladder, the rest on the mixture."""
         if ladder_share < 1:
             np.logaddexp(self.mixture, log_stake + math.log1p(-ladder_share), out=self.mixture)
         if ladder_share > 0:
@@ -188,7 +188,7 @@ class Block:
         if max_batch is None:
             return self.left.copy()
         before = np.cumsum(self.left) - self.left
-        return np.minimum(self.left, np.maximum(max_batch - before, 0))
+        return np.asarray(np.minimum(self.left, np.maximum(max_batch - before, 0)))
 
 
 @dataclass(eq=False)
@@ -394,7 +394,7 @@ class BetRun:
         return Bets(rivals, centre, spread, gap + TUNING.cap * error, self._lead.unit[rivals])
 
     def _allocate(self, rivals: IntArray, gap: FloatArray, spread: FloatArray) -> IntArray:
-        """Counts of the next block: shares that serve the rival farthest from being ruled out, and a length."""
+        """Counts of the next block, for the rivals that are farthest from being ruled out."""
         deficit = np.clip(self._target - self._wealth[rivals], _LEAST_DEFICIT, 2 * self._target)
         square = np.maximum(gap, 0) ** 2
         price = self._variance * self._problem.costs
@@ -421,7 +421,7 @@ class BetRun:
         self._dual[rivals] = dual
 
     def _counts(self, differing: BoolArray, need: float) -> IntArray:
-        """Whole counts for the next block, in proportion to the shares of cost; no rival's arm is left out."""
+        """Whole counts in proportion to the shares of cost; no arm of a rival is left out."""
         costs, relevant = self._problem.costs, self._problem.relevant
         spent = float(self._evidence.counts @ costs)
         budget = min(TUNING.block_share * spent, TUNING.need_share * need)
@@ -452,7 +452,7 @@ class BetRun:
     def _weight(self, counts: IntArray) -> FloatArray:
         """The variance of each arm's mean of so many measurements; inf for none."""
         nothing = np.full(len(counts), np.inf)
-        return np.divide(self._variance, counts, out=nothing, where=counts > 0)
+        return np.asarray(np.divide(self._variance, counts, out=nothing, where=counts > 0))
 
     def _pooled_weight(self) -> FloatArray:
         return self._weight(self._evidence.counts)
