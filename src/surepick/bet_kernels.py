@@ -226,16 +226,14 @@ def settle_ladder(
     spread: FloatArray,
     rung: FloatArray,  # (n_rungs,)
     unit: FloatArray,  # per id: what a rung is a multiple of
-    cap: FloatArray,  # per id: no bet above it
     purse: FloatArray,  # (n_plans, n_rungs) log wealth, changed
 ) -> None:
     """Multiply each rung's purse by exp((g gap - g^2/2) / spread) for its own fixed g."""
     for q in range(len(ids)):
         j = ids[q]
-        if cap[q] > 0.0:
-            for r in range(len(rung)):
-                g = min(rung[r] * unit[q], cap[q])
-                purse[j, r] += (g * gap[q] - 0.5 * g * g) / spread[q]
+        for r in range(len(rung)):
+            g = rung[r] * unit[q]
+            purse[j, r] += (g * gap[q] - 0.5 * g * g) / spread[q]
 
 
 @compiled

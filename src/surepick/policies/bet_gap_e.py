@@ -16,6 +16,7 @@ measurements can be taken in any order and by many workers.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -45,13 +46,12 @@ class Tuning:
     restart: float = 1.4  # growth of the measurements between restarts
     selection: float = 0.3  # how much the gap of a lead that won by luck is distrusted
     caution: float = 0.15  # how far below the estimated gap adaptive bets are centred
-    cap: float = 0.5  # ladder bets stay below the estimated gap plus this
     top_rung: float = 2.0  # largest ladder bet, in units of the noise of one measurement of each arm
     rungs: int = 17  # each a factor sqrt(2) below the last
-    smoothing: float = 40.0  # squared standard errors added to squared gaps: calm allocations
+    smoothing: float = 16.0  # squared standard errors added to squared gaps: calm allocations
     need_smoothing: float = 4.0  # the same, where the length of a block is planned
     block_share: float = 0.1  # a block is at most this share of what was measured
-    need_share: float = 0.2  # and about this share of what seems to be needed still
+    need_share: float = 0.15  # and about this share of what seems to be needed still
     side_share: float = 0.02  # of a block for arms on which no rival is left
     piece_share: float = 0.7  # of a stake on "better than the lead by more than epsilon"
 
@@ -106,6 +106,7 @@ class BetGapE:
 
     def start(self, problem: Problem) -> BetRun:
         """A fresh run on this problem."""
+        _warm_up()
         return BetRun(problem, self)
 
 
@@ -116,12 +117,11 @@ class Bets:
     ids: IntArray  # the rivals that are bet against
     centre: FloatArray  # of the mixture over gaps; no bet where it is not positive
     prior: FloatArray  # variance of the mixture
-    cap: FloatArray  # of the ladder's bets
     unit: FloatArray  # of the ladder's rungs
 
     def shifted(self, epsilon: float) -> Bets:
         """The bets on "the lead is more than epsilon worse": every gap is larger by epsilon."""
-        return replace(self, centre=self.centre + epsilon, cap=self.cap + epsilon)
+        return replace(self, centre=self.centre + epsilon)
 
 
 @dataclass(eq=False)
@@ -151,7 +151,7 @@ class Purse:
         from surepick import bet_kernels as kernels
 
         kernels.settle_mixture(bets.ids, gap, spread, bets.centre, bets.prior, self.mixture)
-        kernels.settle_ladder(bets.ids, gap, spread, rung, bets.unit, bets.cap, self.ladder)
+        kernels.settle_ladder(bets.ids, gap, spread, rung, bets.unit, self.ladder)
 
     def log_total(self, ids: IntArray, log_cash: float) -> FloatArray:
         """log of these stakes and the cash together, for each of `ids`."""
@@ -391,7 +391,7 @@ class BetRun:
         old = 1 - np.clip(spread / fresh, 0, 1)
         error = np.sqrt(spread)
         centre = gap - (self._distrust * np.sqrt(old) + TUNING.caution) * error
-        return Bets(rivals, centre, spread, gap + TUNING.cap * error, self._lead.unit[rivals])
+        return Bets(rivals, centre, spread, self._lead.unit[rivals])
 
     def _allocate(self, rivals: IntArray, gap: FloatArray, spread: FloatArray) -> IntArray:
         """Counts of the next block, for the rivals that are farthest from being ruled out."""
@@ -462,3 +462,13 @@ def _filled(evidence: Evidence) -> FloatArray:
     """The means, and 0 where nothing was measured: on such arms no plan is compared."""
     zeros = np.zeros(len(evidence.sums))
     return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
+
+
+@functools.cache
+def _warm_up() -> None:
+    """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
+    run = BetRun(Problem([[1.0, 0.0], [0.0, 1.0]]), BetGapE())
+    for _ in range(2):
+        decision = run.decide()
+        assert isinstance(decision, Measure)
+        run.absorb(decision.counts, np.zeros(2))
