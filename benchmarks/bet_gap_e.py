@@ -5,8 +5,8 @@ python benchmarks/bet_gap_e.py --scale 0.1
 
 Instances and noise are drawn with seeds that were never used while BetGapE was developed. Figures are means
 over instances of measurements divided by the limit, T* log(1/(2.4 delta)) or the number of relevant arms
-where that is larger. CombGapE's published radius does not keep its promise (docs/guarantees.md); it is here because
-it is the method to beat. Its runs are cut off at `CUT_OFF` times the limit and counted as they are.
+where that is larger. CombGapE's published radius does not keep its promise (docs/guarantees.md); it is here
+because it is the method to beat. Its runs are cut off at `CUT_OFF` times the limit and counted as they are.
 """
 
 import argparse

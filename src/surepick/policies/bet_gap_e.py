@@ -44,7 +44,7 @@ class Tuning:
     stake: float = 0.3  # of the cash at every restart
     ladder_share: float = 0.4  # of every stake on fixed bets, with epsilon
     restart: float = 1.4  # growth of the measurements between restarts
-    selection: float = 0.3  # how much the gap of a lead that won by luck is distrusted
+    selection: float = 0.35  # how much the gap of a lead that won by luck is distrusted
     caution: float = 0.15  # how far below the estimated gap adaptive bets are centred
     top_rung: float = 2.0  # largest ladder bet, in units of the noise of one measurement of each arm
     rungs: int = 17  # each a factor sqrt(2) below the last
