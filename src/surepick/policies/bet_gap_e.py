@@ -42,18 +42,18 @@ class Tuning:
     first_stake: float = 0.73  # of the cash at the first chance
     first_ladder_share: float = 0.48  # of the first stake on fixed bets; the others are adaptive
     stake: float = 0.3  # of the cash at every restart
-    ladder_share: float = 0.4  # of every stake on fixed bets, with epsilon
+    stake_with_epsilon: float = 0.2  # the same with epsilon, where every new lead is a restart too
     restart: float = 1.4  # growth of the measurements between restarts
     selection: float = 0.35  # how much the gap of a lead that won by luck is distrusted
     caution: float = 0.15  # how far below the estimated gap adaptive bets are centred
     top_rung: float = 2.0  # largest ladder bet, in units of the noise of one measurement of each arm
     rungs: int = 17  # each a factor sqrt(2) below the last
-    smoothing: float = 16.0  # squared standard errors added to squared gaps: calm allocations
+    smoothing: float = 32.0  # squared standard errors added to squared gaps: calm allocations
     need_smoothing: float = 4.0  # the same, where the length of a block is planned
     block_share: float = 0.1  # a block is at most this share of what was measured
     need_share: float = 0.15  # and about this share of what seems to be needed still
     side_share: float = 0.02  # of a block for arms on which no rival is left
-    piece_share: float = 0.7  # of a stake on "better than the lead by more than epsilon"
+    piece_share: float = 0.9  # of a stake on "better than the lead by more than epsilon"
 
 
 TUNING = Tuning()
@@ -63,7 +63,7 @@ _STEPS, _TOLERANCE = 40, 0.02  # of the allocation; a rough one costs measuremen
 _WARMTH = 0.9  # of the start of an allocation from the last one
 _LEAST_SHARE = 1e-3  # of an equal share: keeps prices finite
 _OLD_LEADS = 8  # leads whose pieces are kept; forgetting one only loses wealth
-_KEEP_GAP, _KEEP_EPSILON = 0.5, 0.4  # with epsilon: a lead stays unless beaten by standard errors, or epsilon
+_KEEP_GAP, _KEEP_EPSILON = 0.5, 0.6  # with epsilon: a lead stays unless beaten by standard errors, or epsilon
 
 
 @dataclass(frozen=True)
@@ -352,7 +352,7 @@ class BetRun:
         first = self._next_stake == 0.0
         self._next_stake = TUNING.restart * measured
         if self._policy.epsilon:
-            self._stake(TUNING.stake, TUNING.ladder_share)
+            self._stake(TUNING.stake_with_epsilon, 0.0)
         elif first:
             self._stake(TUNING.first_stake, TUNING.first_ladder_share)
         else:
