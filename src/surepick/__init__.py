@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _HOME = {
     "Bernoulli": "simulation",
-    "CLUCB": "policies",
     "BetGapE": "policies",
+    "CLUCB": "policies",
     "CombGapE": "policies",
     "Gaussian": "simulation",
     "GenTSExplore": "policies",

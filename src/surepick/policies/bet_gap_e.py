@@ -49,6 +49,7 @@ class Tuning:
     top_rung: float = 2.0  # largest ladder bet, in units of the noise of one measurement of each arm
     rungs: int = 17  # each a factor sqrt(2) below the last
     smoothing: float = 32.0  # squared standard errors added to squared gaps: calm allocations
+    smoothing_with_costs: float = 4.0  # less where prices differ: calm divisions stay near one of each arm
     need_smoothing: float = 4.0  # the same, where the length of a block is planned
     block_share: float = 0.1  # a block is at most this share of what was measured
     need_share: float = 0.15  # and about this share of what seems to be needed still
@@ -213,6 +214,8 @@ class BetRun:
         self._variance = known_noise_scale(problem) ** 2
         self._target = -math.log(policy.delta)
         self._rung = TUNING.top_rung * 0.5 ** (np.arange(TUNING.rungs) / 2)
+        priced = np.ptp(problem.costs[problem.relevant]) > 0
+        self._smoothing = TUNING.smoothing_with_costs if priced else TUNING.smoothing
         self._distrust = TUNING.selection * math.log(problem.n_plans)
         self._evidence = Evidence.none(problem.n_arms)
         self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
@@ -398,7 +401,7 @@ class BetRun:
         deficit = np.clip(self._target - self._wealth[rivals], _LEAST_DEFICIT, 2 * self._target)
         square = np.maximum(gap, 0) ** 2
         price = self._variance * self._problem.costs
-        self._divide(rivals, deficit / (square + TUNING.smoothing * spread), price)
+        self._divide(rivals, deficit / (square + self._smoothing * spread), price)
         _, per_cost = self._compare(rivals, self._price_per_share(price), self._means)
         need = 2 * float((deficit / (square + TUNING.need_smoothing * spread) * per_cost).max())
         return self._counts(self._differing(rivals), need)
