@@ -189,7 +189,7 @@ def main():
     scale = parser.parse_args().scale
     sp.simulate(sp.Problem(np.eye(2)), sp.BetGapE(), sp.Gaussian([9.0, 0.0]))  # compile first
     print(
-        "# BetGapE against its goals\n\n`python benchmarks/bet_gap_e.py`, N(0, 1) noise, "
+        f"# BetGapE against its goals\n\n`python benchmarks/bet_gap_e.py --scale {scale:g}`, N(0, 1) noise, "
         "means +- standard errors.\n"
     )
     against_the_limit(scale)

@@ -37,7 +37,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
     runs = parser.parse_args().runs
-    print("# Error rates of BetGapE\n\n`python benchmarks/bet_gap_e_soundness.py`\n")
+    print(f"# Error rates of BetGapE\n\n`python benchmarks/bet_gap_e_soundness.py --runs {runs}`\n")
     print("| family | bets | delta | wrong | error rate (95% interval) | answered in budget | promise |")
     print("|---|---|---|---|---|---|---|")
     for name in FAMILIES:
