@@ -9,6 +9,8 @@ from surepick.policy import Measure, Policy, Stop
 from surepick.simulation import CompiledRun, SeededRun, round_rng
 
 CASES: list[Policy] = [
+    sp.BetGapE(delta=0.1),
+    sp.BetGapE(delta=0.1, max_batch=3),
     sp.CombGapE(delta=0.1),
     sp.CombGapE(delta=0.1, radius="normal-mixture-joint"),
     sp.CombGapE(delta=0.1, radius="kaufmann-koolen"),
@@ -73,7 +75,9 @@ def is_compiled(policy, problem):
 
 
 def depends_on_the_order_of_arms(policy):
-    """Draws go to arms by position, and so do turns, equal counts and the last bits of a design."""
+    """Draws go to arms by position, as do turns, equal counts, parts of a batch, last bits of a design."""
+    if getattr(policy, "max_batch", None):
+        return True
     return (
         policy.randomized or policy.name in ("Uniform", "RAGE") or getattr(policy, "arm_rule", "") == "naive"
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surepick.pilot import Pilot as Pilot
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
+    from surepick.policies import BetGapE as BetGapE
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
     from surepick.policies import LinGapE as LinGapE
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _HOME = {
     "Bernoulli": "simulation",
+    "BetGapE": "policies",
     "CLUCB": "policies",
     "CombGapE": "policies",
     "Gaussian": "simulation",

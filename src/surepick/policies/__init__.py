@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from surepick.errors import ParameterError, suggestion
+from surepick.policies.bet_gap_e import BetGapE
 from surepick.policies.clucb import CLUCB
 from surepick.policies.comb_gap_e import CombGapE
 from surepick.policies.gen_ts_explore import GenTSExplore
@@ -17,6 +18,7 @@ from surepick.policies.uniform import Uniform
 from surepick.policy import Policy
 
 POLICIES: dict[str, type[Policy]] = {
+    "BetGapE": BetGapE,
     "CLUCB": CLUCB,
     "CombGapE": CombGapE,
     "GenTSExplore": GenTSExplore,
@@ -91,6 +93,7 @@ __all__ = [
     "CLUCB",
     "POLICIES",
     "RAGE",
+    "BetGapE",
     "CombGapE",
     "GenTSExplore",
     "LinGapE",

@@ -1,0 +1,90 @@
+"""Instances made to catch a policy that errs too often, and a BetGapE that cheats, to show they can.
+
+Shared by the tests and by benchmarks/bet_gap_e_soundness.py.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.comparison import is_error
+from surepick.policies.bet_gap_e import BetGapE, BetRun
+
+REFUTED = 1e-6  # so many errors would be an accident of this probability at error rate delta
+
+
+@dataclass(frozen=True)
+class Family:
+    """A problem, its truth, and what is asked of the policy."""
+
+    problem: sp.Problem
+    truth: object
+    delta: float
+    epsilon: float = 0.0
+    budget: int = 6_000
+
+
+def lucky_leads():
+    """Many plans of nearly the same value, so that the lead changes often."""
+    rng = np.random.default_rng(6)
+    plans = rng.integers(0, 3, (30, 6)).astype(float)
+    return sp.Problem(plans), sp.Gaussian(0.02 * rng.normal(size=6))
+
+
+SCALES = np.array([10.0, 0.1, 1.0])
+FAMILIES = {
+    "two arms, gap .02, delta .2": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.02, 0.0]), 0.2),
+    "two arms, gap .02, delta .05": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.02, 0.0]), 0.05),
+    "two arms, gap .02, delta .01": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.02, 0.0]), 0.01),
+    "one best of ten, nine equal rivals": Family(
+        sp.Problem(np.eye(10)), sp.Gaussian([0.1] + [0.0] * 9), 0.2, budget=8_000
+    ),
+    "coin tosses": Family(sp.Problem(np.eye(2), noise_scale=0.5), sp.Bernoulli([0.51, 0.5]), 0.2),
+    "bounded noise": Family(sp.Problem(np.eye(2)), sp.UniformNoise([0.02, 0.0], 1.0), 0.2),
+    "very unequal scales": Family(
+        sp.Problem([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], noise_scale=SCALES),
+        sp.Gaussian([0.1, 0.0, 0.0], SCALES),
+        0.2,
+        budget=20_000,
+    ),
+    "two of three tie for the best": Family(sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.03]), 0.2),
+    "leads that change often": Family(*lucky_leads(), 0.2, budget=20_000),
+    "epsilon just below the gap": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.11, 0.0]), 0.2, epsilon=0.1),
+    "epsilon and many leads": Family(*lucky_leads(), 0.2, epsilon=0.03, budget=20_000),
+}
+
+
+class PeekingRun(BetRun):
+    """Centres its bets on the gaps of the very block they are about: what the proof forbids."""
+
+    def _close_block(self, block):
+        if block.bets is not None:
+            means = block.sums / np.maximum(block.counts, 1)
+            gap, spread = self._compare(block.bets.ids, self._weight(block.counts), means)
+            block.bets = replace(block.bets, centre=gap, prior=spread / 10)
+        super()._close_block(block)
+
+
+class Peeking(BetGapE):
+    """BetGapE with bets chosen after seeing the block: the negative control."""
+
+    def start(self, problem):
+        return PeekingRun(problem, self)
+
+
+def count_errors(family, policy_class, runs, first_seed=0):
+    """How many of the runs answer wrongly, and how many answer at all."""
+    policy = policy_class(delta=family.delta, epsilon=family.epsilon)
+    outcomes = [
+        sp.simulate(family.problem, policy, family.truth, seed=first_seed + r, budget=family.budget)
+        for r in range(runs)
+    ]
+    wrong = sum(is_error(family.problem, family.truth, outcome) for outcome in outcomes)
+    return wrong, sum(outcome.plan is not None for outcome in outcomes)
+
+
+def is_refuted(wrong, runs, delta):
+    """Whether "wrong with probability at most delta" is refuted by an exact binomial test."""
+    return bool(binom.sf(wrong - 1, runs, delta) < REFUTED)
