@@ -181,8 +181,8 @@ class FoundProblem(Problem):
     >>> from surepick.problems import knapsack
     >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=100)
     >>> print(problem.candidates.explanation)
-    2 plans from 100 draws, the last 94 without a new one; if the truth is like one more draw, its best plan is
-    missing with a chance of about 0 (at most 0.46, at 95%)
+    2 plans from 100 draws, the last 94 without a new one; if the truth is like one more draw, its best plan
+    is missing with a chance of about 0 (at most 0.46, at 95%)
     >>> problem.search_further(9900).candidates.chance_of_new_at_most() < 0.05
     True
     """

@@ -7,6 +7,7 @@ maximised: the value of a plan is linear, risk enters through the limits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +87,7 @@ def portfolio_family(
         variable_names=names,
     )
     _refuse_impossible(program, budget)
-    return program_family(program)
+    return replace(program_family(program), noun="portfolio")
 
 
 def _membership(names: tuple[str, ...], group: str, members: Sequence[str]) -> FloatArray:

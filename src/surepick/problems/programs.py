@@ -197,7 +197,7 @@ def _why_unsolved(program: Program, weights: FloatArray, message: str) -> str:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if "ime limit" in message:
-        return f"the integer program was not solved within {SECONDS:g} seconds; make it smaller, or list its plans"
+        return f"the integer program was not solved within {SECONDS:g} seconds; make it smaller"
 
     feasible = milp(
         np.zeros(len(weights)),

@@ -151,7 +151,7 @@ def _count_at_most(ways: _Ways) -> int:
     n_nodes = len(ways.network.nodes)
     if not ways.acyclic:
         out = np.bincount(ways.tails, minlength=n_nodes).tolist()
-        return min(prod(max(1, k) for k in out), 1 << ways.network.n_edges)
+        return min(prod(max(1, int(k)) for k in out), 1 << ways.network.n_edges)
     total = [0] * n_nodes
     total[ways.source] = 1
     for tail, head in zip(ways.tails.tolist(), ways.heads.tolist(), strict=True):
