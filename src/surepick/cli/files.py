@@ -115,9 +115,8 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
 
 def _print(loaded: Loaded, forecast: Forecast | None) -> None:
     problem, say = loaded.problem, show.console.print
-    say(
-        f"[bold]{loaded.title}[/] ({loaded.kind}; the {'smallest' if problem.minimize else 'largest'} is best)"
-    )
+    goal = "smallest" if problem.minimize else "largest"
+    say(f"[bold]{loaded.title}[/] ({loaded.kind}; the {goal} is best)")
     say(f"plans: {_completeness(loaded)}.")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
     matter = f"{problem.n_arms - len(idle)} of {problem.n_arms} matter"

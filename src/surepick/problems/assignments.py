@@ -120,6 +120,7 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
         piece_names=names,
         minimize=minimize,
         n_plans=perm(max(pairs.possible.shape), min(pairs.possible.shape)),
+        count_is_exact=bool(pairs.possible.all()),
         noun="matching",
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
         within=lambda weights, required, forbidden: _assign(pairs, sign * weights, required, forbidden),

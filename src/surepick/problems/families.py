@@ -33,7 +33,7 @@ PerArm: TypeAlias = "float | Sequence[float] | FloatArray | None"
 # first and in the order in which the plan uses them; None when there is no such plan.
 Within: TypeAlias = Callable[[FloatArray, "list[int]", "list[int]"], "list[int] | None"]
 
-MOST_LISTED = 100_000  # plans; a longer list is better left to an oracle
+MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
 LONGEST_NAME = 100  # letters; plans with longer names are numbered
 GRID = 30  # binary digits that are kept of the entries of a real-valued plan: 1e-9 of the largest
 
@@ -51,6 +51,7 @@ class Family:
     piece_names: tuple[str, ...]
     minimize: bool
     n_plans: int | None
+    count_is_exact: bool = False  # or within rounding of it
     noun: str = "plan"
     name_of: Callable[[FloatArray], str] | None = None
     within: Within | None = None
@@ -307,8 +308,10 @@ def _guess(family: Family, guess: npt.ArrayLike) -> FloatArray:
 
 
 def _all_plans(family: Family, progress: Progress | None) -> Candidates:
-    found = list(_vectors(family, np.zeros(len(family.piece_names)), MOST_LISTED + 1, progress))
-    if len(found) > MOST_LISTED:
+    many = family.count_is_exact and family.n_plans is not None and family.n_plans > MOST_LISTED
+    no_weight = np.zeros(len(family.piece_names))
+    found = [] if many else list(_vectors(family, no_weight, MOST_LISTED + 1, progress))
+    if many or len(found) > MOST_LISTED:
         raise ProblemError(
             f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or use the "
             "family's oracle_problem()"

@@ -83,6 +83,7 @@ def path_family(
         piece_names=network.edge_names,
         minimize=minimize,
         n_plans=_count_at_most(ways),
+        count_is_exact=ways.acyclic,
         noun="path",
         name_of=lambda plan: _name(ways, plan),
         within=lambda weights, required, forbidden: _within(ways, sign * weights, required, forbidden),

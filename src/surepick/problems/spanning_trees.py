@@ -15,6 +15,7 @@ from surepick.problems.families import Family, FoundProblem, PerArm, counted
 from surepick.problems.networks import Graph, Network, as_network
 
 ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
+EXACT = 10**6  # counts below this are whole numbers to within rounding
 
 
 def trees(
@@ -72,6 +73,7 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
         piece_names=network.edge_names,
         minimize=minimize,
         n_plans=_count_at_most(network),
+        count_is_exact=True,
         noun="tree",
         name_of=lambda plan: counted(network.edge_names, plan),
         within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
@@ -119,7 +121,8 @@ def _count_at_most(network: Network) -> int:
     log = float(np.linalg.slogdet(laplacian[1:, 1:])[1])
     if log > 40:  # past the whole numbers that floats can tell apart: round up in binary digits
         return int(2 ** math.ceil(log / math.log(2) + ROUNDING * n_nodes))
-    return max(1, math.ceil(math.exp(log) * (1 - ROUNDING * n_nodes)))
+    count = math.exp(log)
+    return round(count) if count < EXACT else math.ceil(count * (1 + ROUNDING * n_nodes))
 
 
 def _refuse_unconnected(network: Network) -> None:
