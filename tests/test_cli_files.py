@@ -13,7 +13,7 @@ from surepick.problems.files import KINDS
 def run(*words, code=0):
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == code, result.output
-    return result.output
+    return result.stdout
 
 
 def fail(monkeypatch, capsys, *words):
