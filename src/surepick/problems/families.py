@@ -131,7 +131,7 @@ class Family:
         if self.n_plans == 1:
             raise ProblemError(f"there is one {self.noun} only; there is nothing to choose")
         return OracleProblem(
-            lambda means: on_grid(self.best(means)),
+            lambda means: on_grid(self.in_arms(as_pieces(self.solve(self.weights(means))))),
             self.n_arms,
             noise_scale,
             costs=costs,
@@ -267,9 +267,9 @@ def on_grid(plan: FloatArray) -> FloatArray:
     >>> on_grid(np.array([1.0, 0.1 + 0.2])).tolist() == on_grid(np.array([1.0, 0.3])).tolist()
     True
     """
-    largest = float(np.abs(plan).max(initial=0.0))
-    if largest == 0:
+    if (plan == np.rint(plan)).all():
         return plan
+    largest = float(np.abs(plan).max())
     unit = 2.0 ** (np.floor(np.log2(largest)) - GRID)
     return np.asarray(np.round(plan / unit) * unit) + 0.0
 
