@@ -24,7 +24,7 @@ LAYERS = [
         "round_words",
         "pilot",
     },
-    {"policies", "problems"},
+    {"policies", "problems", "forecasts"},
     {"simulation"},
     {"comparison", "codec", "store"},
     {"session", "certificate", "ledger", "run_state"},

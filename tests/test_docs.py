@@ -50,3 +50,11 @@ def test_every_link_between_documents_leads_somewhere():
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_python_in_the_guide_to_problems_runs():
+    names = {}
+    for code in blocks((ROOT / "docs" / "problems.md").read_text(encoding="utf-8"), "python"):
+        exec(compile(code, "problems.md", "exec"), names)
+    assert names["outcome"].status is sp.Status.CONFIDENT
+    assert sum(names["outcome"].plan) == 20

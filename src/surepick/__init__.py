@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
     from surepick.errors import SurepickError as SurepickError
+    from surepick.forecasts import Forecast as Forecast
+    from surepick.forecasts import forecast as forecast
     from surepick.limits import Limit as Limit
     from surepick.limits import limit as limit
     from surepick.oracle import OracleProblem as OracleProblem
@@ -45,6 +47,7 @@ _HOME = {
     "BetGapE": "policies",
     "CLUCB": "policies",
     "CombGapE": "policies",
+    "Forecast": "forecasts",
     "Gaussian": "simulation",
     "GenTSExplore": "policies",
     "Limit": "limits",
@@ -67,6 +70,7 @@ _HOME = {
     "TSExplore": "policies",
     "Uniform": "policies",
     "UniformNoise": "simulation",
+    "forecast": "forecasts",
     "limit": "limits",
     "policies": "",
     "problems": "",

@@ -20,8 +20,9 @@ class OracleProblem:
 
     `best(weights)` takes one weight per arm and returns the plan vector pi with the largest weights.pi; it
     must be exact. `n_plans`, a number that the plans do not exceed (such as 2**n_arms for 0/1 plans, a whole
-    number of any size), is needed by policies that protect against all plans at once. The rest is as in
-    `Problem`. An answer is a plan vector: a tuple of numbers.
+    number of any size), is needed by policies that protect against all plans at once. With `minimize=True`
+    the best plan is the one with the smallest weights.pi, and `best` returns that. `name_plan(plan)` gives a
+    plan a name. The rest is as in `Problem`. An answer is a plan vector: a tuple of numbers.
 
     >>> import numpy as np
     >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, n_plans=3)
@@ -35,6 +36,8 @@ class OracleProblem:
     costs: FloatArray  # (n_arms,)
     arm_names: tuple[str, ...]
     n_plans: int | None
+    minimize: bool
+    name_plan: Callable[[FloatArray], str] | None
 
     def __init__(
         self,
@@ -45,6 +48,8 @@ class OracleProblem:
         costs: float | Sequence[float] | FloatArray | None = None,
         arm_names: Sequence[str] | None = None,
         n_plans: int | None = None,
+        minimize: bool = False,
+        name_plan: Callable[[FloatArray], str] | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
@@ -62,6 +67,8 @@ class OracleProblem:
             "costs": per_arm("costs", 1.0 if costs is None else costs, names),
             "arm_names": names,
             "n_plans": n_plans,
+            "minimize": bool(minimize),
+            "name_plan": name_plan,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
@@ -83,8 +90,11 @@ class OracleProblem:
             )
         return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
 
-    def name_of(self, plan: object) -> None:
-        """Plans that are not listed have no names."""
+    def name_of(self, plan: npt.ArrayLike | None) -> str | None:
+        """The name of this plan vector, where plans have names."""
+        if plan is None or self.name_plan is None:
+            return None
+        return self.name_plan(np.asarray(plan, dtype=float))
 
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {self.n_plans:.3g}"

@@ -197,7 +197,7 @@ def read_table(path: str | Path) -> Table:
     Commas separate cells; blank lines and a byte-order mark are skipped.
     """
     path = Path(path)
-    lines = _csv_lines(path)
+    lines = csv_lines(path)
     if len(lines) < 2 or len(lines[0][1]) < 2:
         hint = "; separate the cells by commas" if lines and ";" in lines[0][1][0] else ""
         raise ProblemError(
@@ -216,8 +216,8 @@ def read_table(path: str | Path) -> Table:
     return Table(read_only(numbers), names, columns)
 
 
-def _csv_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines that are not blank, with their numbers in the file."""
+def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The lines of a CSV file that are not blank, with their numbers in the file."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream)

@@ -42,7 +42,7 @@ class Outcome:
 
     `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
     the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
-    are vectors and have no names. `guarantee` says what the answer promises and under which assumption.
+    are vectors. `guarantee` says what the answer promises and under which assumption.
     """
 
     plan: Answer | None

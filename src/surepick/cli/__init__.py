@@ -8,6 +8,7 @@ import typer
 
 from surepick.cli import sessions
 from surepick.cli.decisions import compare, demo, limit, simulate
+from surepick.cli.files import check, init
 from surepick.cli.reproduce import reproduce
 from surepick.errors import SurepickError
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for _command in (demo, simulate, compare, limit, reproduce):
+for _command in (demo, init, check, simulate, compare, limit, reproduce):
     app.command(no_args_is_help=_command is not demo)(_command)
 sessions.register(app)
 

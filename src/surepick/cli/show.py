@@ -343,3 +343,6 @@ def _without_infinities(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_infinities(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+print_json, make_table = _print_json, _table  # for the commands of other modules

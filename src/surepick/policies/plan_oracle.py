@@ -55,7 +55,10 @@ class PlanOracle(Protocol):
 
 
 class CallableOracle:
-    """The oracle of an `OracleProblem`; plans are called by their vectors."""
+    """The oracle of an `OracleProblem`; plans are called by their vectors.
+
+    Inside, larger is better: where the problem minimises, plans are the negated vectors.
+    """
 
     def __init__(self, problem: OracleProblem) -> None:
         if problem.n_plans is None:
@@ -64,6 +67,7 @@ class CallableOracle:
                 "n_plans=2**n_arms for plans of zeros and ones"
             )
         self._problem = problem
+        self._sign = -1.0 if problem.minimize else 1.0
         self.n_arms, self.costs = problem.n_arms, problem.costs
         self.arms = np.arange(problem.n_arms)
         self.noise_scale = known_noise_scale(problem)
@@ -71,7 +75,7 @@ class CallableOracle:
 
     def best(self, weights: FloatArray) -> FloatArray:
         """One call of the oracle, checked."""
-        return self._problem.best_plan(weights)
+        return self._sign * self._problem.best_plan(weights) + 0.0
 
     def best_of_each(self, weights: FloatArray) -> FloatArray:
         """One call a row."""
@@ -79,7 +83,7 @@ class CallableOracle:
 
     def answer(self, plan: FloatArray) -> tuple[float, ...]:
         """The vector as a tuple."""
-        return tuple(plan.tolist())
+        return tuple((self._sign * plan + 0.0).tolist())
 
 
 class ListedOracle:

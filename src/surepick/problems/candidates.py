@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,12 +35,19 @@ class Instance:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The distinct plans that an oracle answered, in the order of their first appearance."""
+    """The distinct plans that a search found, in the order of their first appearance.
 
-    plans: FloatArray  # (n_plans, n_arms)
+    `how` says which search it was: "draws" (the best plans of draws from a box), "all" (every plan there is)
+    or "best" (the best under a guess; every other plan is at least `margin` worse than the best of them
+    there).
+    """
+
+    plans: FloatArray  # (n_plans, n_entries)
     counts: IntArray  # (n_plans,) how many draws led to each
     n_draws: int
     draws_since_new: int  # draws after the last one that brought a new plan
+    how: Literal["draws", "all", "best"] = "draws"
+    margin: float = 0.0
 
     @property
     def n_plans(self) -> int:
@@ -51,9 +59,39 @@ class Candidates:
         """An estimate of the probability that one more draw brings a plan not seen yet.
 
         Good and Turing's: the share of draws whose plan was seen only once. Near 0 the list is as good as
-        complete; near 1 it is a sample of a much larger set.
+        complete; near 1 it is a sample of a much larger set. Nothing can be said of the "best" (nan).
         """
+        if self.how != "draws":
+            return 0.0 if self.how == "all" else math.nan
         return float(np.count_nonzero(self.counts == 1)) / self.n_draws
+
+    def chance_of_new_at_most(self, risk: float = 0.05) -> float:
+        """A bound on that probability which holds for all but a share `risk` of seeds.
+
+        The missing mass exceeds its mean by eps with probability at most exp(-n eps^2) (McAllester & Ortiz
+        2003), the estimate falls short of its own mean, which is no smaller, with at most exp(-n eps^2 / 2).
+        """
+        if self.how != "draws":
+            return self.chance_of_new
+        slack = (1 + math.sqrt(2)) * math.sqrt(math.log(2 / risk) / self.n_draws)
+        return min(1.0, self.chance_of_new + slack)
+
+    @property
+    def explanation(self) -> str:
+        """One sentence for people: how many plans there are, and how sure it is that none is missing."""
+        if self.how == "all":
+            return f"{self.n_plans} plans, which are all there are"
+        if self.how == "best":
+            return (
+                f"the {self.n_plans} best plans under the guess; every plan left out is at least "
+                f"{self.margin:.4g} worse there than the best"
+            )
+        return (
+            f"{self.n_plans} plans from {self.n_draws} draws, the last {self.draws_since_new} without a "
+            "new one; "
+            f"if the truth is like one more draw, its best plan is missing with a chance of about "
+            f"{self.chance_of_new:.2g} (at most {self.chance_of_new_at_most():.2g}, at 95%)"
+        )
 
 
 def plans_from_oracle(
@@ -64,6 +102,7 @@ def plans_from_oracle(
     n_draws: int,
     seed: int = 0,
     tolerance: float = SAME_PLAN,
+    known: Candidates | None = None,
     progress: Progress | None = None,
 ) -> Candidates:
     """The distinct plans that are best somewhere in the box between `lower` and `upper`.
@@ -71,34 +110,64 @@ def plans_from_oracle(
     Draws each arm's mean uniformly from its interval `n_draws` times, asks `oracle(weights)` for a best plan
     (one number per arm) and keeps those that differ, in any entry, by more than `tolerance` times the largest
     entry from every plan kept before. The first draws of a longer run are those of a shorter one with the
-    same seed. `progress(done, total)` is called after each draw.
+    same seed: pass `known`, what a run with the same box and seed has found, to top it up by `n_draws` more.
+    `progress(done, total)` is called after each draw.
 
     >>> cheapest = lambda hours: [1, 0] if hours[0] < hours[1] else [0, 1]
     >>> found = plans_from_oracle(cheapest, [1, 2], [4, 3], n_draws=50)
     >>> sorted(found.plans.tolist()), found.n_draws
     ([[0.0, 1.0], [1.0, 0.0]], 50)
+    >>> plans_from_oracle(cheapest, [1, 2], [4, 3], n_draws=30, known=found).n_draws
+    80
     """
     low, high = _box(lower, upper)
-    total = as_count("n_draws", n_draws)
-    rng, found, newest = seeded(seed), _DistinctPlans(tolerance), 0
-    for draw in range(total):
-        weights = low + (high - low) * rng.random(low.size)
-        if found.add(_as_plan(oracle(weights), low.size, draw)):
-            newest = draw
-        if progress is not None:
-            progress(draw + 1, total)
-    plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
-    return Candidates(plans, counts, total, draws_since_new=total - 1 - newest)
+    search = _Search(oracle, low, high, low.size, seed, tolerance)
+    return search.run(as_count("n_draws", n_draws), known, progress)
 
 
-def problem_from(candidates: Candidates, **options: Any) -> Problem:
-    """The problem of choosing between these candidates; `options` are those of `Problem`."""
-    if candidates.n_plans < 2:
-        raise ProblemError(
-            f"all {candidates.n_draws} draws lead to the same plan, so within this spread there is nothing "
-            "to choose; widen the spread or raise n_draws"
-        )
-    return Problem(candidates.plans, **options)
+def piece_plans(
+    oracle: Oracle,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    n_entries: int,
+    n_draws: int,
+    seed: int,
+    known: Candidates | None = None,
+    progress: Progress | None = None,
+) -> Candidates:
+    """The same for plans made of pieces: the oracle answers with `n_entries` numbers, one per piece.
+
+    >>> oracle = lambda weights: [1, weights[0] < 2, 0]
+    >>> piece_plans(oracle, np.ones(1), np.full(1, 3.0), n_entries=3, n_draws=9, seed=0).n_plans
+    2
+    """
+    search = _Search(oracle, lower, upper, n_entries, seed, SAME_PLAN)
+    return search.run(as_count("n_draws", n_draws), known, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    oracle: Oracle
+    lower: FloatArray
+    upper: FloatArray
+    n_entries: int
+    seed: int
+    tolerance: float
+
+    def run(self, n_draws: int, known: Candidates | None, progress: Progress | None) -> Candidates:
+        n_arms, done = self.lower.size, 0 if known is None else known.n_draws
+        rng, found = seeded(self.seed), _DistinctPlans(self.tolerance, known)
+        rng.bit_generator.advance(done * n_arms)  # type: ignore[attr-defined]  # one step a number
+        newest = -1 if known is None else done - 1 - known.draws_since_new
+        for draw in range(done, done + n_draws):
+            weights = self.lower + (self.upper - self.lower) * rng.random(n_arms)
+            if found.add(_as_plan(self.oracle(weights), self.n_entries, draw)):
+                newest = draw
+            if progress is not None:
+                progress(draw + 1 - done, n_draws)
+        plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
+        return Candidates(plans, counts, done + n_draws, done + n_draws - 1 - newest)
 
 
 class _DistinctPlans:
@@ -108,13 +177,17 @@ class _DistinctPlans:
     narrow window of the sorted projections are compared entry by entry.
     """
 
-    def __init__(self, tolerance: float) -> None:
+    def __init__(self, tolerance: float, known: Candidates | None = None) -> None:
         if not 0 <= tolerance < 0.5:
             raise ProblemError(f"tolerance is a small share of a plan's largest entry, got {tolerance!r}")
         self.plans: list[FloatArray] = []
         self.counts: list[int] = []
         self._tolerance = tolerance
         self._by_projection: list[tuple[float, int]] = []
+        if known is not None:
+            for plan, count in zip(known.plans, known.counts.tolist(), strict=True):
+                self.add(plan)
+                self.counts[-1] = count
 
     def add(self, plan: FloatArray) -> bool:
         """Count this plan; True when it was new."""

@@ -1,4 +1,4 @@
-"""The compiled dynamic programme of the unbounded knapsack; importing it imports Numba."""
+"""The compiled dynamic programmes of the knapsack; importing them imports Numba."""
 
 from __future__ import annotations
 
@@ -31,4 +31,32 @@ def fill(weights: IntArray, values: FloatArray, capacity: int) -> IntArray:
         else:
             copies[last[c]] += 1
             c -= weights[last[c]]
+    return copies
+
+
+@numba.njit(cache=True)
+def fill_bounded(weights: IntArray, values: FloatArray, most: IntArray, capacity: int) -> IntArray:
+    """The same with at most `most[s]` copies of item s.
+
+    best_s[c] = max over q <= most[s] of best_{s-1}[c - q weights[s]] + q values[s]. Ties go to fewer copies
+    of the item with the highest index.
+    """
+    best = np.zeros(capacity + 1)
+    taken = np.zeros((weights.size, capacity + 1), dtype=np.int32)
+    for s in range(weights.size):
+        if values[s] <= 0:
+            continue
+        for c in range(capacity, weights[s] - 1, -1):  # downwards: best[c - q w] is still without item s
+            start = best[c]
+            for q in range(1, min(most[s], c // weights[s]) + 1):
+                worth = best[c - q * weights[s]] + q * values[s]
+                if worth > start:
+                    start = worth
+                    taken[s, c] = q
+            best[c] = start
+    copies = np.zeros(weights.size, dtype=np.int64)
+    c = capacity
+    for s in range(weights.size - 1, -1, -1):
+        copies[s] = taken[s, c]
+        c -= copies[s] * weights[s]
     return copies

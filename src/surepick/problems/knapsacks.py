@@ -1,31 +1,22 @@
 """Knapsacks: how many copies of each item to pack when the items' values must be measured.
 
 The plans are numbers of copies, the arms are the items' values per copy. Weights and capacity are known whole
-numbers; an item may be packed any number of times.
+numbers; an item may be packed any number of times, or up to a number of copies (one: the 0/1 knapsack).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
-from surepick.problem import FloatArray, IntArray, Problem, read_only
-from surepick.problems.candidates import (
-    Candidates,
-    Instance,
-    Progress,
-    as_count,
-    as_numbers,
-    half_widths,
-    plans_from_oracle,
-    problem_from,
-    seeded,
-)
+from surepick.problem import FloatArray, IntArray, names_for, read_only
+from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
+from surepick.problems.families import Family, FoundProblem, OneCandidateError, counted
 
 # The settings of the paper's Table 1.
 PAPER_CAPACITY = 100
@@ -35,6 +26,8 @@ PAPER_DRAWS = 100
 
 # The dynamic programme keeps 16 bytes per unit of capacity; beyond this it would not fit in ordinary memory.
 LARGEST_CAPACITY = 10**8
+# With limited copies it keeps a table of 4 bytes for every item and unit of capacity.
+LARGEST_TABLE = 4 * 10**8
 
 
 def knapsack(
@@ -48,24 +41,67 @@ def knapsack(
     noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
     costs: float | Sequence[float] | FloatArray | None = None,
     item_names: Sequence[str] | None = None,
+    copies: int | Sequence[int] | None = None,
     progress: Progress | None = None,
-) -> Problem:
+) -> FoundProblem:
     """The problem of packing a knapsack whose items have values near a guess.
 
     Each value is thought to lie within `spread` of `guess`. The candidate plans are the best packings of
     `n_draws` draws from that box, each solved exactly; equal packings are kept once, and ties between
-    packings go to room left unused, then to the item with the lowest index. `noise_scale` and `costs` are
-    those of `Problem`; `progress(done, total)` is called after each draw.
+    packings go to room left unused, then to the item with the lowest index. `copies` limits how often an item
+    may be packed: one number (1: the 0/1 knapsack) or one per item. `noise_scale` and `costs` are those of
+    `Problem`; `progress(done, total)` is called after each draw.
 
     >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, item_names=["tea", "coffee"])
     >>> problem.arm_names, sorted(problem.plans.tolist())
     (('tea', 'coffee'), [[0.0, 2.0], [2.0, 0.0]])
     """
-    candidates = _packings(
-        weights, guess, capacity, spread=spread, n_draws=n_draws, seed=seed, progress=progress
+    names = item_names if item_names is not None else [f"item {s}" for s in range(np.size(weights))]
+    family = knapsack_family(weights, capacity, copies=copies, item_names=names)
+    centre = as_numbers("guess", guess)
+    _refuse_other_length("guess", centre, family.n_arms)
+    return family.problem(
+        centre,
+        spread=spread,
+        n_draws=n_draws,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        progress=progress,
     )
-    names = item_names if item_names is not None else [f"item {s}" for s in range(len(weights))]
-    return problem_from(candidates, noise_scale=noise_scale, costs=costs, arm_names=names)
+
+
+def knapsack_family(
+    weights: Sequence[int] | npt.NDArray[np.integer],
+    capacity: int,
+    *,
+    copies: int | Sequence[int] | None = None,
+    item_names: Sequence[str] | None = None,
+) -> Family:
+    """All packings that fit, known by the best for given values of the items.
+
+    >>> family = knapsack_family([3, 4], 10, copies=1, item_names=["tea", "coffee"])
+    >>> family.best([4.0, 5.0]).tolist(), family.n_plans
+    ([1.0, 1.0], 4)
+    """
+    loads, room = _loads(weights, capacity)
+    most = room // loads if copies is None else np.minimum(room // loads, _copies(copies, loads.size))
+    if not most.any():
+        raise ProblemError("nothing can be packed: copies allows no item; allow at least one copy of one")
+    bounded = bool((most < room // loads).any())
+    if bounded and loads.size * room > LARGEST_TABLE:
+        raise ProblemError(
+            f"the capacity {capacity} is too fine to solve exactly; choose a larger unit of weight"
+        )
+    names = names_for("item", item_names, loads.size)
+    return Family(
+        solve=lambda values: _solve(loads, values, room, most if bounded else None),
+        piece_names=names,
+        minimize=False,
+        n_plans=prod(int(k) + 1 for k in most),
+        noun="packing",
+        name_of=lambda plan: counted(names, plan),
+    )
 
 
 def best_packing(
@@ -80,7 +116,7 @@ def best_packing(
     """
     loads, room = _loads(weights, capacity)
     worth = as_numbers("values", values)
-    _refuse_other_length("values", worth, loads)
+    _refuse_other_length("values", worth, loads.size)
     return _solve(loads, worth, room)
 
 
@@ -104,44 +140,32 @@ def knapsack_instance(n_items: int, seed: int) -> Instance:
         weights = rng.integers(PAPER_LIGHTEST, PAPER_HEAVIEST + 1, size=n_items)
         values = weights + rng.uniform(-PAPER_SPREAD, PAPER_SPREAD, size=n_items)
         draw_seed = int(rng.integers(2**63))
-        found = _packings(
-            weights, weights, PAPER_CAPACITY, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed
-        )
-        if found.n_plans > 1:
-            break
-    problem = problem_from(found, arm_names=[f"item {s}" for s in range(n_items)])
-    return Instance(problem, read_only(values), f"knapsack of {n_items} items, seed {seed}")
+        try:
+            problem = knapsack(weights, weights, PAPER_CAPACITY, n_draws=PAPER_DRAWS, seed=draw_seed)
+        except OneCandidateError:
+            continue
+        return Instance(problem, read_only(values), f"knapsack of {n_items} items, seed {seed}")
+    raise AssertionError("unreachable")
 
 
-def _packings(
-    weights: Sequence[int] | npt.NDArray[np.integer],
-    guess: npt.ArrayLike,
-    capacity: int,
-    *,
-    spread: npt.ArrayLike,
-    n_draws: int,
-    seed: int,
-    progress: Progress | None = None,
-) -> Candidates:
-    loads, room = _loads(weights, capacity)
-    centre = as_numbers("guess", guess)
-    _refuse_other_length("guess", centre, loads)
-    width = half_widths(spread, centre.shape)
-    return plans_from_oracle(
-        lambda values: _solve(loads, values, room),
-        centre - width,
-        centre + width,
-        n_draws=n_draws,
-        seed=seed,
-        progress=progress,
-    )
+def _solve(loads: IntArray, values: FloatArray, room: int, most: IntArray | None = None) -> IntArray:
+    from surepick.problems.knapsack_dp import (
+        fill,
+        fill_bounded,
+    )  # here: Numba is loaded only when it is needed
 
-
-def _solve(loads: IntArray, values: FloatArray, room: int) -> IntArray:
-    from surepick.problems.knapsack_dp import fill  # here, so that Numba is loaded only when it is needed
-
-    packed: IntArray = fill(loads, values, room)
+    packed: IntArray = fill(loads, values, room) if most is None else fill_bounded(loads, values, most, room)
     return packed
+
+
+def _copies(given: int | Sequence[int], n_items: int) -> IntArray:
+    numbers = np.asarray(given, dtype=float)
+    if numbers.shape not in ((), (n_items,)) or not ((numbers >= 0) & (numbers == np.floor(numbers))).all():
+        raise ProblemError(
+            f"copies must be one whole number or one for each of the {n_items} items, 0 or more, got "
+            f"{given!r}"
+        )
+    return np.broadcast_to(numbers, (n_items,)).astype(np.int64)
 
 
 def _loads(weights: Sequence[int] | npt.NDArray[np.integer], capacity: int) -> tuple[IntArray, int]:
@@ -166,8 +190,6 @@ def _loads(weights: Sequence[int] | npt.NDArray[np.integer], capacity: int) -> t
     return loads // unit, room // unit
 
 
-def _refuse_other_length(what: str, numbers: FloatArray, loads: IntArray) -> None:
-    if numbers.size != loads.size:
-        raise ProblemError(
-            f"{what} must have one number for each of the {loads.size} items, got {numbers.size}"
-        )
+def _refuse_other_length(what: str, numbers: FloatArray, n_items: int) -> None:
+    if numbers.size != n_items:
+        raise ProblemError(f"{what} must have one number for each of the {n_items} items, got {numbers.size}")

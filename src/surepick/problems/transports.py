@@ -15,17 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, missing_extra
-from surepick.problem import FloatArray, Problem, Table, read_only
-from surepick.problems.candidates import (
-    Instance,
-    Progress,
-    as_numbers,
-    half_widths,
-    plans_from_oracle,
-    problem_from,
-    seeded,
-)
+from surepick.problem import FloatArray, Table, read_only
+from surepick.problems.candidates import Instance, Progress, as_numbers, half_widths, seeded
 from surepick.problems.cities import city_hours
+from surepick.problems.families import Family, FoundProblem
 
 if TYPE_CHECKING:
     from surepick.problems.cities import Distances
@@ -57,7 +50,7 @@ def transport(
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
     progress: Progress | None = None,
-) -> Problem:
+) -> FoundProblem:
     """The problem of sending supply to demand at the least total cost, the unit costs being near a guess.
 
     `guess` has one row per supplier and one column per demander; each cost is thought to lie within `spread`
@@ -72,20 +65,42 @@ def transport(
     """
     supplies, demands = _balanced(supply, demand)
     centre = _per_pair("guess", guess, shape=(supplies.size, demands.size))
-    width = half_widths(spread, centre.shape)
-    names = pair_names(
-        _place_names("supplier", supplier_names, supplies.size),
-        _place_names("demander", demander_names, demands.size),
-    )
-    candidates = plans_from_oracle(
-        lambda costs: _cheapest(supplies, demands, costs.reshape(centre.shape)).ravel(),
-        (centre - width).ravel(),
-        (centre + width).ravel(),
+    family = transport_family(supplies, demands, supplier_names=supplier_names, demander_names=demander_names)
+    return family.problem(
+        centre.ravel(),
+        spread=half_widths(spread, centre.shape).ravel(),
         n_draws=n_draws,
         seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
         progress=progress,
     )
-    return problem_from(candidates, noise_scale=noise_scale, costs=costs, arm_names=names, minimize=True)
+
+
+def transport_family(
+    supply: npt.ArrayLike,
+    demand: npt.ArrayLike,
+    *,
+    supplier_names: Sequence[str] | None = None,
+    demander_names: Sequence[str] | None = None,
+) -> Family:
+    """All transports of supply to demand, known by the cheapest for given unit costs, row by row.
+
+    >>> transport_family([3, 2], [4, 1]).best([1, 3, 1, 1]).tolist()
+    [3.0, 0.0, 1.0, 1.0]
+    """
+    supplies, demands = _balanced(supply, demand)
+    shape = m, n = supplies.size, demands.size
+    names = pair_names(
+        _place_names("supplier", supplier_names, m), _place_names("demander", demander_names, n)
+    )
+    return Family(
+        solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
+        piece_names=tuple(names),
+        minimize=True,
+        n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
+        noun="plan",
+    )
 
 
 def transport_instance(

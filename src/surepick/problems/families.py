@@ -1,0 +1,358 @@
+"""Families of plans: sets too large to write down, known by the best plan for given weights.
+
+A plan of a family is made of *pieces* (edges of a graph, pairs, items, variables). Usually each piece is an
+arm of its own. Where the weight of a piece depends on several arms (hours and tolls of an edge), a table of
+coefficients, one row per piece and one column per arm, leads from one to the other.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.errors import ProblemError
+from surepick.oracle import OracleProblem
+from surepick.problem import FloatArray, Problem, names_for, read_only
+from surepick.problems.candidates import (
+    Candidates,
+    Progress,
+    as_count,
+    as_numbers,
+    half_widths,
+    piece_plans,
+)
+
+PerArm: TypeAlias = "float | Sequence[float] | FloatArray | None"
+# The pieces of a best plan that has all the required pieces and none of the forbidden ones, the required
+# first and in the order in which the plan uses them; None when there is no such plan.
+Within: TypeAlias = Callable[[FloatArray, "list[int]", "list[int]"], "list[int] | None"]
+
+MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
+LONGEST_NAME = 100  # letters; plans with longer names are numbered
+GRID = 30  # binary digits that are kept of the entries of a real-valued plan: 1e-9 of the largest
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A set of plans, known by the best of them for given weights of their pieces.
+
+    `solve(weights)` returns a plan, one number per piece, with the least total weight where `minimize` is
+    true and the largest otherwise; it is exact. `n_plans` is a number that the plans do not exceed, None
+    where there is no such number.
+    """
+
+    solve: Callable[[FloatArray], npt.ArrayLike]
+    piece_names: tuple[str, ...]
+    minimize: bool
+    n_plans: int | None
+    count_is_exact: bool = False  # or within rounding of it
+    noun: str = "plan"
+    name_of: Callable[[FloatArray], str] | None = None
+    within: Within | None = None
+    coefficients: FloatArray | None = None  # (n_pieces, n_arms)
+    own_arm_names: tuple[str, ...] | None = None
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The names of what can be measured."""
+        return self.piece_names if self.own_arm_names is None else self.own_arm_names
+
+    @property
+    def n_arms(self) -> int:
+        """The number of quantities that can be measured."""
+        return len(self.arm_names)
+
+    def through(self, coefficients: npt.ArrayLike, arm_names: Sequence[str]) -> Family:
+        """The same plans where a piece weighs the sum over arms of its coefficients times their means.
+
+        >>> from surepick.problems import path_family
+        >>> legs = [("A", "B"), ("B", "C"), ("A", "C")]
+        >>> by_kind = path_family(legs, "A", "C").through([[30, 0], [0, 20], [45, 9]], ["road km", "toll km"])
+        >>> by_kind.best([1.0, 2.0]).tolist()
+        [45.0, 9.0]
+        """
+        table = as_numbers("coefficients", coefficients, ndim=2)
+        if len(table) != len(self.piece_names):
+            raise ProblemError(
+                f"coefficients must have one row for each of the {len(self.piece_names)} pieces, such as "
+                f"{self.piece_names[0]!r}, got {len(table)} rows"
+            )
+        return replace(self, coefficients=table, own_arm_names=names_for("arm", arm_names, table.shape[1]))
+
+    def best(self, means: npt.ArrayLike) -> FloatArray:
+        """The best plan under these means of the arms, one number per arm."""
+        pieces = as_pieces(self.solve(self.weights(as_numbers("means", means))))
+        return self.in_arms(pieces)
+
+    def weights(self, means: FloatArray) -> FloatArray:
+        """The weights of the pieces under these means of the arms."""
+        return means if self.coefficients is None else self.coefficients @ means
+
+    def in_arms(self, pieces: FloatArray) -> FloatArray:
+        """Plans given by pieces, as numbers per arm."""
+        return pieces if self.coefficients is None else on_grid(pieces @ self.coefficients)
+
+    def problem(
+        self,
+        guess: npt.ArrayLike | None = None,
+        *,
+        spread: npt.ArrayLike = 1.0,
+        n_draws: int = 1000,
+        n_best: int | None = None,
+        every: bool = False,
+        seed: int = 0,
+        noise_scale: PerArm = 1.0,
+        costs: PerArm = None,
+        progress: Progress | None = None,
+    ) -> FoundProblem:
+        """The problem of choosing between candidates of this family.
+
+        With a guess of the means, the candidates are the best plans of `n_draws` draws within `spread` of it,
+        or the `n_best` best under the guess itself; without one, or with `every=True`, they are all plans.
+        """
+        options = _Options(noise_scale, costs)
+        if every or guess is None:
+            return FoundProblem(self, _all_plans(self, progress), None, options)
+        centre = _guess(self, guess)
+        if n_best is not None:
+            return FoundProblem(self, _best_plans(self, centre, n_best, progress), None, options)
+        width = half_widths(spread, centre.shape)
+        box = Box(read_only(centre - width), read_only(centre + width), seed)
+        return FoundProblem(self, box.search(self, n_draws, None, progress), box, options)
+
+    def oracle_problem(self, *, noise_scale: PerArm = 1.0, costs: PerArm = None) -> OracleProblem:
+        """The problem of choosing between all plans of this family, none of which is ever listed."""
+        if self.n_plans == 1:
+            raise ProblemError(f"there is one {self.noun} only; there is nothing to choose")
+        return OracleProblem(
+            lambda means: on_grid(self.in_arms(as_pieces(self.solve(self.weights(means))))),
+            self.n_arms,
+            noise_scale,
+            costs=costs,
+            arm_names=self.arm_names,
+            n_plans=self.n_plans,
+            minimize=self.minimize,
+            name_plan=self.name_of if self.coefficients is None else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Where the means of the arms are thought to lie, and the seed of the draws from there."""
+
+    lower: FloatArray  # (n_arms,)
+    upper: FloatArray
+    seed: int
+
+    def search(
+        self, family: Family, n_draws: int, known: Candidates | None, progress: Progress | None
+    ) -> Candidates:
+        """The best plans of draws from the box, in numbers per piece; `known` are those found before."""
+        return piece_plans(
+            lambda means: family.solve(family.weights(means)),
+            self.lower,
+            self.upper,
+            n_entries=len(family.piece_names),
+            n_draws=n_draws,
+            seed=self.seed,
+            known=known,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Options:
+    noise_scale: PerArm
+    costs: PerArm
+
+
+class OneCandidateError(ProblemError):
+    """The search found one plan only, so there is nothing to choose."""
+
+
+class FoundProblem(Problem):
+    """A problem whose plans were searched for: knows how sure it is that none is missing, and can look on.
+
+    >>> from surepick.problems import knapsack
+    >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=100)
+    >>> print(problem.candidates.explanation)
+    2 plans from 100 draws, the last 94 without a new one; if the truth is like one more draw, its best plan
+    is missing with a chance of about 0 (at most 0.46, at 95%)
+    >>> problem.search_further(9900).candidates.chance_of_new_at_most() < 0.05
+    True
+    """
+
+    candidates: Candidates  # in numbers per piece
+    family: Family
+    box: Box | None  # what the candidates were drawn from
+    _options: _Options
+
+    def __init__(self, family: Family, candidates: Candidates, box: Box | None, options: _Options) -> None:
+        if candidates.n_plans < 2:
+            raise OneCandidateError(_one_candidate(family, candidates))
+        super().__init__(
+            family.in_arms(candidates.plans),
+            noise_scale=options.noise_scale,
+            costs=options.costs,
+            arm_names=family.arm_names,
+            plan_names=_plan_names(family, candidates.plans),
+            minimize=family.minimize,
+        )
+        values = {"family": family, "candidates": candidates, "box": box, "_options": options}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def search_further(self, n_draws: int, *, progress: Progress | None = None) -> FoundProblem:
+        """The problem after more draws, the same as if all had been made at once."""
+        if self.box is None:
+            raise ProblemError(
+                f"these candidates did not come from draws ({self.candidates.explanation}); there is nothing "
+                "to top up"
+            )
+        found = self.box.search(self.family, n_draws, self.candidates, progress)
+        return FoundProblem(self.family, found, self.box, self._options)
+
+    def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
+        # families hold functions, which cannot be pickled; other processes get the problem itself
+        state = {name: value for name, value in self.__dict__.items() if name in Problem.__dataclass_fields__}
+        return _blank, (), state  # type: ignore[return-value]
+
+
+def _blank() -> Problem:
+    return object.__new__(Problem)
+
+
+def in_order(family: Family, weights: FloatArray) -> Iterator[list[int]]:
+    """All plans of a family, best first: each the list of its pieces.
+
+    Lawler's partition: without the plan just found, the rest of its branch is the union of branches that
+    agree with its first i pieces and forbid the next one.
+    """
+    if family.within is None:
+        raise ProblemError(f"the {family.noun}s of this family cannot be listed one by one; give a guess")
+    ticket = count()  # of equal plans the one found first comes first
+    signed = weights if family.minimize else -weights
+    heap: list[tuple[float, int, list[int], int, list[int]]] = []
+
+    def push(required: list[int], forbidden: list[int]) -> None:
+        plan = family.within(weights, required, forbidden)  # type: ignore[misc]
+        if plan is not None:
+            value = float(signed[plan].sum())
+            heapq.heappush(heap, (value, next(ticket), plan, len(required), forbidden))
+
+    push([], [])
+    while heap:
+        _, _, plan, n_required, forbidden = heapq.heappop(heap)
+        yield plan
+        for i in range(n_required, len(plan)):
+            push(plan[:i], [*forbidden, plan[i]])
+
+
+def as_pieces(answer: npt.ArrayLike) -> FloatArray:
+    """A plan as an array of numbers."""
+    return np.asarray(answer, dtype=float)
+
+
+def on_grid(plan: FloatArray) -> FloatArray:
+    """The plan rounded to thirty binary digits of its largest entry.
+
+    Solvers reach one vertex by several routes that differ by rounding; on the grid they are equal to the bit.
+
+    >>> on_grid(np.array([1.0, 0.1 + 0.2])).tolist() == on_grid(np.array([1.0, 0.3])).tolist()
+    True
+    """
+    if (plan == np.rint(plan)).all():
+        return plan
+    largest = float(np.abs(plan).max())
+    unit = 2.0 ** (np.floor(np.log2(largest)) - GRID)
+    return np.asarray(np.round(plan / unit) * unit) + 0.0
+
+
+def counted(pieces: Sequence[str], plan: FloatArray, join: str = " + ") -> str:
+    """A name for a plan: the pieces that it uses, and how often.
+
+    >>> counted(["tea", "coffee", "cocoa"], np.array([2.0, 0.0, 1.0]))
+    '2 x tea + cocoa'
+    """
+    used = [(name, x) for name, x in zip(pieces, plan.tolist(), strict=True) if x]
+    return join.join(name if x == 1 else f"{x:g} x {name}" for name, x in used) or "nothing"
+
+
+def _plan_names(family: Family, plans: FloatArray) -> list[str]:
+    """A short name where the family has one, a number where it is long or taken."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for k, plan in enumerate(plans):
+        name = f"{family.noun} {k}" if family.name_of is None else family.name_of(plan)
+        if len(name) > LONGEST_NAME or name in taken:
+            name = f"{family.noun} {k}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _guess(family: Family, guess: npt.ArrayLike) -> FloatArray:
+    centre = as_numbers("guess", guess)
+    if centre.size != family.n_arms:
+        raise ProblemError(
+            f"guess must have one number for each of the {family.n_arms} arms, such as "
+            f"{family.arm_names[0]!r}, got {centre.size}"
+        )
+    return centre
+
+
+def _all_plans(family: Family, progress: Progress | None) -> Candidates:
+    many = family.count_is_exact and family.n_plans is not None and family.n_plans > MOST_LISTED
+    no_weight = np.zeros(len(family.piece_names))
+    found = [] if many else list(_vectors(family, no_weight, MOST_LISTED + 1, progress))
+    if many or len(found) > MOST_LISTED:
+        raise ProblemError(
+            f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or use the "
+            "family's oracle_problem()"
+        )
+    return _listed(found, "all")
+
+
+def _best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progress | None) -> Candidates:
+    wanted = as_count("n_best", n_best)
+    weights = family.weights(guess)
+    found = list(_vectors(family, weights, wanted + 1, progress))
+    if len(found) <= wanted:
+        return _listed(found, "all")
+    margin = abs(float(weights @ found[wanted] - weights @ found[0]))
+    return _listed(found[:wanted], "best", margin)
+
+
+def _vectors(
+    family: Family, weights: FloatArray, most: int, progress: Progress | None
+) -> Iterator[FloatArray]:
+    total = most if family.n_plans is None else min(most, family.n_plans)
+    for k, pieces in enumerate(islice(in_order(family, weights), most)):
+        plan = np.zeros(len(family.piece_names))
+        plan[pieces] = 1.0
+        if progress is not None:
+            progress(min(k + 1, total), total)
+        yield plan
+
+
+def _listed(found: list[FloatArray], how: str, margin: float = 0.0) -> Candidates:
+    plans = np.array(found).reshape(len(found), -1)
+    counts = np.zeros(len(found), dtype=np.int64)
+    return Candidates(read_only(plans), read_only(counts), 0, 0, how, margin)  # type: ignore[arg-type]
+
+
+def _one_candidate(family: Family, candidates: Candidates) -> str:
+    if candidates.how == "draws":
+        return (
+            f"all {candidates.n_draws} draws lead to the same plan, so within this spread there is nothing "
+            "to choose; widen the spread or raise n_draws"
+        )
+    if candidates.how == "best":
+        return "n_best = 1 leaves nothing to choose; ask for 2 or more"
+    return f"there is only one {family.noun}, so there is nothing to choose"

@@ -1,0 +1,148 @@
+"""What a problem file says, key by key; every question names the file and the key when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surepick.errors import FileError, suggestion
+from surepick.problem import Table, read_table
+
+
+@dataclass(frozen=True)
+class Section:
+    """The keys of a file, or of a part of it; every question names the file and the key when it fails."""
+
+    path: Path
+    prefix: str
+    values: Mapping[str, Any]
+
+    def wrong(self, key: str, expected: str) -> FileError:
+        """The error for a key whose value is not what it should be."""
+        return FileError(
+            f"{str(self.path)!r}: {self.prefix}{key} must be {expected}, got {self.values[key]!r}"
+        )
+
+    def refuse_unknown(self, known: set[str]) -> None:
+        """Refuse keys that are not among these, naming the closest."""
+        for key in self.values:
+            if key not in known:
+                hint = suggestion(key, sorted(known))
+                raise FileError(f"{str(self.path)!r}: unknown key {self.prefix + key!r}; {hint}")
+
+    def refuse_missing(self, required: tuple[str, ...]) -> None:
+        """Refuse the absence of any of these keys."""
+        for key in required:
+            if key not in self.values:
+                raise FileError(
+                    f"{str(self.path)!r}: the key {self.prefix + key!r} is missing; it is required"
+                )
+
+    def section(self, key: str, *, keys: tuple[str, ...]) -> Section | None:
+        """The part of the file under this key; None if there is none."""
+        if key not in self.values:
+            return None
+        if not isinstance(self.values[key], dict):
+            raise self.wrong(key, f"a table with the key {keys[0]!r}")
+        part = Section(self.path, f"{key}.", self.values[key])
+        part.refuse_unknown(set(keys))
+        part.refuse_missing(keys)
+        return part
+
+    def text(
+        self, key: str, default: str | None = None, *, options: Mapping[str, object] | None = None
+    ) -> str:
+        """Text, perhaps one of given options."""
+        if default is None:
+            self.refuse_missing((key,))
+        value = self.values.get(key, default)
+        if not isinstance(value, str):
+            raise self.wrong(key, "text")
+        if options is not None and value not in options:
+            hint = suggestion(value, options)
+            raise FileError(f"{str(self.path)!r}: unknown {self.prefix}{key} {value!r}; {hint}")
+        return value
+
+    def whole(self, key: str, default: int) -> int:
+        """A whole number."""
+        value = self.values.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.wrong(key, "a whole number")
+        return value
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """True or false."""
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false")
+        return value
+
+    def names(self, key: str) -> list[str] | None:
+        """A list of names; None if there is none."""
+        value = self.values.get(key)
+        if value is not None and not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+            raise self.wrong(key, "a list of names")
+        return value
+
+    def numbers(self, key: str, default: Any = None) -> Any:
+        """One number or a list of numbers."""
+        value = self.values.get(key, default)
+        if key in self.values and not (is_number(value) or is_list_of_numbers(value)):
+            raise self.wrong(key, "a number or a list of numbers")
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        """One number."""
+        value = self.values.get(key, default)
+        if not is_number(value):
+            raise self.wrong(key, "a number")
+        return float(value)
+
+    def list_of_numbers(self, key: str) -> list[float]:
+        """A list of numbers, at least one."""
+        if not is_list_of_numbers(self.values[key]):
+            raise self.wrong(key, "a list of numbers")
+        return list(self.values[key])
+
+    def rows(self, key: str) -> list[list[float]]:
+        """A list of lists of numbers, all of one length."""
+        value = self.values[key]
+        if not (isinstance(value, list) and value and all(is_list_of_numbers(row) for row in value)):
+            raise self.wrong(key, "a list of lists of numbers, or the name of a CSV file")
+        for number, row in enumerate(value):
+            if len(row) != len(value[0]):
+                raise FileError(
+                    f"{str(self.path)!r}: every row of {self.prefix}{key} must have as many numbers as the "
+                    f"first, {len(value[0])}; row {number} has {len(row)}"
+                )
+        return value
+
+    def attachment(self, key: str) -> Table | None:
+        """The table in the CSV file that the key names, found beside this file; None if it is no name."""
+        value = self.values.get(key)
+        return read_table(self.path.parent / value) if isinstance(value, str) else None
+
+    def beside(self, key: str) -> Path | None:
+        """The file that the key names, found beside this one; None if it is no name."""
+        value = self.values.get(key)
+        return self.path.parent / value if isinstance(value, str) else None
+
+    def one_of(self, *keys: str) -> str:
+        """The one of these keys that the file has; both or none is an error."""
+        given = [key for key in keys if key in self.values]
+        if len(given) != 1:
+            choice = " or ".join(repr(key) for key in keys)
+            raise FileError(f"{str(self.path)!r}: give either {choice}, exactly one of them")
+        return given[0]
+
+
+def is_number(value: object) -> bool:
+    """Whether a file gives one number here."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_list_of_numbers(value: object) -> bool:
+    """Whether a file gives a list of numbers here, at least one."""
+    return isinstance(value, list) and bool(value) and all(is_number(entry) for entry in value)

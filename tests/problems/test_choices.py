@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surepick import problems
+from surepick.errors import ProblemError
+
+
+@given(st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=7), st.integers(1, 2), st.booleans())
+def test_the_best_k_are_the_k_largest(means, k, minimize):
+    names = [f"a{s}" for s in range(len(means))]
+    family = problems.top_k_family(names, k, minimize=minimize)
+    problem = problems.top_k(names, k, minimize=minimize)
+    assert problem.n_plans == family.n_plans
+    chosen = np.sort(means)[:k] if minimize else np.sort(means)[-k:]
+    values = problem.values(means)
+    assert np.array(means) @ family.best(means) == pytest.approx(chosen.sum())
+    assert (values.min() if minimize else values.max()) == pytest.approx(chosen.sum())
+
+
+def test_the_best_arm_is_a_choice_of_one():
+    problem = problems.best_arm(["red", "green"], noise_scale=0.5, costs=[1, 2])
+    assert problem.plans.tolist() == [[1, 0], [0, 1]]
+    assert problem.plan_names == ("red", "green")
+
+
+def test_a_guess_narrows_many_choices_down():
+    names = [f"a{s}" for s in range(40)]
+    with pytest.raises(ProblemError, match="too many to list"):
+        problems.top_k(names, 20)
+    problem = problems.top_k(names, 20, guess=np.arange(40.0), spread=1.0)
+    assert 2 <= problem.n_plans < 10
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        ([["tea", "cofee"], ["tea"]], "set 0 names an unknown arm 'cofee'; did you mean 'coffee'?"),
+        ([["tea"], ["tea", "tea"]], "set 1 names the arm 'tea' twice"),
+        ([["tea"], ["tea"]], "at least two distinct plans"),
+        ([], "(n_plans, n_arms)"),
+    ],
+)
+def test_sets_that_make_no_choice_are_refused(sets, says):
+    with pytest.raises(ProblemError) as caught:
+        problems.subsets(["tea", "coffee"], sets)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("k", [0, 2, 3])
+def test_k_leaves_something_out(k):
+    with pytest.raises(ProblemError, match="k must be"):
+        problems.top_k(["a", "b"], k)

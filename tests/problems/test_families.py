@@ -1,0 +1,178 @@
+import math
+import pickle
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surepick as sp
+from surepick import problems
+from surepick.errors import ProblemError
+
+
+def small_families():
+    diamond = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C")]
+    return {
+        "paths": problems.path_family(diamond, "A", "D", directed=True),
+        "trees": problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")]),
+        "matchings": problems.matching_family(["a", "b"], ["x", "y"]),
+        "top-k": problems.top_k_family(["a", "b", "c"], 1),
+        "knapsack": problems.knapsack_family([3, 4, 5], 9, copies=1),
+        "transport": problems.transport_family([3, 2], [4, 1]),
+        "program": problems.program_family(problems.as_program([[1, 2], [3, 1]], [8, 9])),
+        "portfolio": problems.portfolio_family(["a", "b", "c"], upper=0.5),
+        "edges of several arms": problems.path_family(diamond, "A", "D", directed=True).through(
+            [[1, 0], [2, 1], [1, 2], [0.5, 0], [1, 1]], ["km", "toll"]
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", small_families())
+def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
+    family = small_families()[kind]
+    rng = np.random.default_rng(3)
+    listed = family.problem(np.zeros(family.n_arms), spread=4.0, n_draws=200)
+    means = max((rng.normal(size=family.n_arms) * 3 for _ in range(20)), key=lambda m: gap(listed, m))
+    oracle = family.oracle_problem(noise_scale=0.05)
+    known = sp.Problem(listed.plans, plan_names=listed.plan_names, minimize=listed.minimize, noise_scale=0.05)
+    truth = sp.Gaussian(means, 0.05)
+    hidden = sp.simulate(oracle, sp.GenTSExplore(delta=0.05), truth, seed=1, budget=500)
+    shown = sp.simulate(known, sp.GenTSExplore(delta=0.05), truth, seed=1, budget=5000)
+    assert hidden.status is shown.status is sp.Status.CONFIDENT
+    assert shown.plan == known.best(means)
+    assert hidden.plan == pytest.approx(known.vector(shown.plan), abs=1e-6)
+    if hidden.plan_name is not None:
+        assert hidden.plan_name == shown.plan_name
+
+
+def gap(problem, means):
+    values = np.sort(problem.values(means))
+    return values[1] - values[0] if problem.minimize else values[-1] - values[-2]
+
+
+@pytest.mark.parametrize("kind", small_families())
+def test_the_bound_on_the_number_of_plans_holds(kind):
+    family = small_families()[kind]
+    found = family.problem(np.zeros(family.n_arms), spread=4.0, n_draws=300)
+    assert found.candidates.n_plans <= family.n_plans
+
+
+def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
+    family = problems.tree_family(nx.complete_graph(12))
+    assert family.n_plans > 10**9
+    rng = np.random.default_rng(0)
+    weights = rng.permutation(family.n_arms).astype(float)
+    outcome = sp.simulate(
+        family.oracle_problem(noise_scale=0.02), sp.GenTSExplore(), sp.Gaussian(weights, 0.02), budget=2000
+    )
+    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.plan == tuple(family.best(weights))
+
+
+def test_grid_paths_beyond_counting_are_decided_under_a_budget():
+    grid = nx.DiGraph([((i, j), (i + 1, j)) for i, j in product(range(17), range(18))])
+    grid.add_edges_from([((i, j), (i, j + 1)) for i, j in product(range(18), range(17))])
+    family = problems.path_family(grid, (0, 0), (17, 17))
+    assert family.n_plans == math.comb(34, 17) > 10**9
+    weights = np.random.default_rng(1).uniform(1, 5, family.n_arms)
+    outcome = sp.simulate(
+        family.oracle_problem(noise_scale=0.002), sp.GenTSExplore(), sp.Gaussian(weights, 0.002), budget=1000
+    )
+    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.plan == tuple(family.best(weights))
+    assert outcome.plan_name.startswith("(0, 0) -> ")
+
+
+def test_a_problem_topped_up_is_the_one_of_all_draws_at_once():
+    once = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=80, seed=5)
+    twice = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=30, seed=5).search_further(50)
+    assert (once.plans == twice.plans).all()
+    assert once.plan_names == twice.plan_names
+    assert (once.candidates.counts == twice.candidates.counts).all()
+    assert once.candidates.draws_since_new == twice.candidates.draws_since_new
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 99))
+def test_candidates_of_any_solver_can_be_topped_up(first, more, seed):
+    def oracle(weights):
+        return np.eye(3)[np.argmax(weights)]
+
+    box = [0, 0, 0], [1, 1, 1]
+    start = problems.plans_from_oracle(oracle, *box, n_draws=first, seed=seed)
+    topped = problems.plans_from_oracle(oracle, *box, n_draws=more, seed=seed, known=start)
+    once = problems.plans_from_oracle(oracle, *box, n_draws=first + more, seed=seed)
+    assert topped.plans.tolist() == once.plans.tolist()
+    assert topped.counts.tolist() == once.counts.tolist()
+    assert (topped.n_draws, topped.draws_since_new) == (once.n_draws, once.draws_since_new)
+
+
+def test_only_candidates_from_draws_can_be_topped_up():
+    with pytest.raises(ProblemError, match="nothing to top up"):
+        problems.trees([("A", "B"), ("B", "C"), ("A", "C")]).search_further(10)
+
+
+def test_the_bound_on_missing_plans_holds_for_most_seeds():
+    def oracle(weights):
+        return np.eye(40)[int(40 * weights[0] ** 2)]
+
+    mass = np.sqrt(np.arange(1, 41) / 40) - np.sqrt(np.arange(40) / 40)
+    broken = 0
+    for seed in range(100):
+        found = problems.plans_from_oracle(oracle, np.zeros(40), np.ones(40), n_draws=60, seed=seed)
+        missing = 1 - mass[found.plans.sum(axis=0) > 0].sum()
+        broken += missing > found.chance_of_new_at_most(0.05)
+    assert broken <= 10  # binomial(100, .05) exceeds this with probability .01
+
+
+def test_a_found_problem_travels_to_other_processes():
+    problem = problems.knapsack([4, 5], [4, 5], 10, item_names=["tea", "coffee"])
+    copy = pickle.loads(pickle.dumps(problem))
+    assert (copy.plans == problem.plans).all()
+    assert copy.plan_names == problem.plan_names
+    with pytest.raises(ValueError, match="read-only"):
+        copy.plans[0, 0] = 7
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda f: f.through([[1, 2]], ["a", "b"]), "one row for each of the 3 pieces"),
+        (lambda f: f.problem([1.0]), "one number for each of the 3 arms"),
+        (lambda f: f.problem([1, 2, 3], n_best=1), "ask for 2 or more"),
+        (lambda f: f.problem([1, 2, 3], n_best=0), "n_best must be at least 1"),
+        (lambda f: problems.top_k_family(["a", "b", "c"], 1).problem(), "cannot be listed one by one"),
+    ],
+)
+def test_a_family_says_what_it_needs(call, says):
+    with pytest.raises(ProblemError) as caught:
+        call(problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")]))
+    assert says in str(caught.value)
+
+
+ITEMS = st.lists(
+    st.tuples(st.integers(1, 9), st.floats(-3, 9, width=32), st.integers(0, 2)), min_size=1, max_size=4
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ITEMS, st.integers(1, 16))
+def test_no_packing_with_limited_copies_is_worth_more(items, capacity):
+    weights, values, copies = (np.array(column) for column in zip(*items, strict=True))
+    if weights.min() > capacity or not np.minimum(copies, capacity // weights).any():
+        return
+    family = problems.knapsack_family(weights, capacity, copies=copies)
+    plan = family.best(values)
+    assert weights @ plan <= capacity
+    assert (plan <= copies).all()
+    packings = (np.array(x) for x in product(*(range(c + 1) for c in copies)))
+    assert values @ plan == pytest.approx(max(values @ x for x in packings if weights @ x <= capacity))
+
+
+@pytest.mark.parametrize("copies", [-1, 1.5, [1, 2, 3], "x"])
+def test_copies_that_are_no_numbers_of_copies_are_refused(copies):
+    with pytest.raises((ProblemError, ValueError), match=r"copies must be|could not convert"):
+        problems.knapsack([4, 5], [4, 5], 10, copies=copies)

@@ -1,0 +1,169 @@
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surepick import problems
+from surepick.errors import ProblemError
+
+WEIGHTS = st.floats(-3, 9, allow_nan=False, width=32)
+
+
+@st.composite
+def networks(draw):
+    """A small graph, directed or not, with parallel edges perhaps, and a way from node 0 to node 1."""
+    n_nodes = draw(st.integers(3, 5))
+    pairs = st.tuples(st.integers(0, n_nodes - 1), st.integers(0, n_nodes - 1)).filter(lambda p: p[0] != p[1])
+    edges = [(0, 2), (2, 1), *draw(st.lists(pairs, max_size=7))]
+    weights = draw(st.lists(WEIGHTS, min_size=len(edges), max_size=len(edges)))
+    return edges, np.array(weights), draw(st.booleans())
+
+
+def all_paths(edges, directed):
+    """The edges of every simple path from node 0 to node 1, by trying all sequences."""
+    found = []
+
+    def walk(node, seen, used):
+        if node == 1:
+            found.append(tuple(sorted(used)))
+            return
+        for e, (a, b) in enumerate(edges):
+            for tail, head in ((a, b),) if directed else ((a, b), (b, a)):
+                if tail == node and head not in seen:
+                    walk(head, seen | {head}, [*used, e])
+
+    walk(0, {0}, [])
+    return found
+
+
+def refusal(*args, **options):
+    with pytest.raises(ProblemError) as caught:
+        problems.paths(*args, **options)
+    return str(caught.value)
+
+
+@settings(deadline=None, max_examples=60)
+@given(networks())
+def test_no_simple_path_is_shorter_than_the_best_whatever_the_signs(case):
+    edges, weights, directed = case
+    family = problems.path_family(edges, 0, 1, directed=directed)
+    plan = family.best(weights)
+    assert tuple(np.flatnonzero(plan)) in all_paths(edges, directed)
+    assert weights @ plan == pytest.approx(
+        min(weights[list(path)].sum() for path in all_paths(edges, directed))
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(networks())
+def test_all_simple_paths_are_listed_once_and_never_more_than_the_bound(case):
+    edges, _, directed = case
+    expected = all_paths(edges, directed)
+    family = problems.path_family(edges, 0, 1, directed=directed)
+    assert family.n_plans >= len(expected)
+    if len(expected) == 1:
+        assert "only one path" in refusal(edges, 0, 1, directed=directed)
+        return
+    problem = problems.paths(edges, 0, 1, directed=directed)
+    assert sorted(tuple(np.flatnonzero(plan)) for plan in problem.plans) == sorted(expected)
+    assert "all there are" in problem.candidates.explanation
+
+
+@settings(deadline=None, max_examples=30)
+@given(networks(), st.integers(2, 5))
+def test_the_n_best_are_the_n_shortest_in_order(case, n):
+    edges, weights, directed = case
+    lengths = np.abs(weights) + 0.5
+    totals = sorted(lengths[list(path)].sum() for path in all_paths(edges, directed))
+    if len(totals) < 2:
+        return
+    problem = problems.paths(edges, 0, 1, guess=lengths, directed=directed, n_best=n)
+    assert problem.values(lengths) == pytest.approx(totals[:n])
+    if len(totals) > n:
+        assert problem.candidates.margin == pytest.approx(totals[n] - totals[0])
+
+
+def test_networkx_rustworkx_csv_and_pairs_say_the_same(tmp_path):
+    rustworkx = pytest.importorskip("rustworkx")
+    pairs = [("A", "B", 2.0), ("B", "D", 2.0), ("A", "C", 1.0), ("C", "D", 4.0)]
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from(pairs, weight="guess")
+    other = rustworkx.PyDiGraph()
+    nodes = dict(zip("ABDC", other.add_nodes_from(list("ABDC")), strict=True))
+    other.add_edges_from([(nodes[a], nodes[b], w) for a, b, w in pairs])
+    (tmp_path / "edges.csv").write_text("from,to,guess\n" + "".join(f"{a},{b},{w}\n" for a, b, w in pairs))
+    forms = [pairs, graph, other, tmp_path / "edges.csv"]
+    found = [problems.paths(form, "A", "D", directed=True, n_draws=50) for form in forms]
+    for problem in found:
+        plans = {(name, *plan) for name, plan in zip(problem.plan_names, problem.plans.tolist(), strict=True)}
+        assert set(problem.arm_names) == {"A -> B", "B -> D", "A -> C", "C -> D"}
+        assert {plan[0] for plan in plans} == {"A -> B -> D", "A -> C -> D"}
+
+
+def test_acyclic_networks_take_any_signs_and_may_maximise():
+    grid = [(f"{i},{j}", f"{k},{m}") for i, j in itertools.product(range(3), repeat=2)
+            for k, m in ((i + 1, j), (i, j + 1)) if k < 3 and m < 3]  # fmt: skip
+    family = problems.path_family(grid, "0,0", "2,2", directed=True, minimize=False)
+    assert family.n_plans == 6
+    problem = problems.paths(grid, "0,0", "2,2", directed=True, minimize=False)
+    weights = np.random.default_rng(0).normal(size=len(grid))
+    assert weights @ family.best(weights) == pytest.approx(problem.values(weights).max())
+    assert not problem.minimize
+
+
+def test_parallel_edges_are_arms_of_their_own():
+    problem = problems.paths([("A", "B"), ("A", "B"), ("A", "B")], "A", "B")
+    assert problem.arm_names == ("A - B (1)", "A - B (2)", "A - B (3)")
+    assert problem.n_plans == 3
+    assert len(set(problem.plan_names)) == 3
+
+
+def test_distance_and_toll_may_be_the_arms():
+    legs = [("A", "B"), ("B", "D"), ("A", "D")]
+    family = problems.path_family(legs, "A", "D").through([[10, 0], [5, 2.5], [18, 0]], ["km", "toll"])
+    problem = family.problem([1.0, 1.0], spread=0.9)
+    assert problem.arm_names == ("km", "toll")
+    assert sorted(problem.plans.tolist()) == [[15.0, 2.5], [18.0, 0.0]]
+    assert set(problem.plan_names) == {"A -> B -> D", "A -> D"}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (([("A", "B"), ("C", "D")], "A", "D"), "no path leads from 'A' to 'D'"),
+        (([("A", "B"), ("B", "C")], "A", "Cc"), "no node named 'Cc' in the network; did you mean 'C'?"),
+        (([("A", "B")], "A", "A"), "source and target must differ"),
+        (([("A", "A")], "A", "B"), "edge 0 joins 'A' to itself"),
+        (([], "A", "B"), "the network has no edges"),
+        ((7, "A", "B"), "a network is a list of pairs"),
+        (([("A", "B", "x")], "A", "B"), "an edge is (from, to) or (from, to, guess)"),
+        (([("A", "B"), ("A", "C"), ("C", "B")], "A", "B", "hours"), "guess names no column"),
+        (([("A", "B"), ("A", "C"), ("C", "B")], "A", "B", [1, 2]), "one number for each of the 3 arms"),
+        (([("A", "B")], "A", "B"), "there is only one path"),
+    ],
+)
+def test_a_network_that_makes_no_problem_is_refused(args, says):
+    assert says in refusal(*args)
+
+
+def test_a_csv_of_edges_says_where_it_is_wrong(tmp_path):
+    file = tmp_path / "edges.csv"
+    file.write_text("from,to,guess\nA,B,1\nB,C,x\n")
+    assert "line 3, column 'guess'" in refusal(file, "A", "C")
+    file.write_text("start,end\nA,B\n")
+    assert "columns 'from' and 'to'" in refusal(file, "A", "B")
+    file.write_text("from,to\nA,B,3\n")
+    assert "line 2" in refusal(file, "A", "B")
+
+
+def test_too_many_paths_to_list_are_refused_with_the_way_out():
+    wide = [(i, f"{i}{way}") for i in range(18) for way in "xy"] + [
+        (f"{i}{w}", i + 1) for i in range(18) for w in "xy"
+    ]
+    family = problems.path_family(wide, 0, 18, directed=True)
+    assert family.n_plans == 2**18
+    with pytest.raises(ProblemError, match="too many to list"):
+        family.problem()
