@@ -86,7 +86,7 @@ def test_limit_shows_the_allocation_and_the_theory():
 def test_demo_decides_the_cities():
     data = json.loads(run("demo", "--json", "--seed", "12"))
     assert data["status"] == "confident"
-    assert data["n_measurements"] < data["uniform"]["n_measurements"]
+    assert data["n_measurements"] < data["Uniform"]["n_measurements"]
     text = run("demo", "--seed", "12")
     assert "Manchester" in text
     assert "the limit of any method" in text

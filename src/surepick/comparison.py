@@ -30,6 +30,7 @@ class Comparison:
     errors: int
     error_interval: tuple[float, float]  # exact, 95%
     cut_off: int
+    risk: float | None  # median over runs of the proved bound at the end, where the policy has one
     seconds: float  # a run
 
 
@@ -80,8 +81,14 @@ def summary(
         errors=errors,
         error_interval=binomial_interval(errors, len(outcomes)),
         cut_off=sum(outcome.status is not Status.CONFIDENT for outcome in outcomes),
+        risk=_median_risk(outcomes),
         seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
     )
+
+
+def _median_risk(outcomes: Sequence[Outcome]) -> float | None:
+    risks = [outcome.risk for outcome in outcomes if outcome.risk is not None]
+    return float(np.median(risks)) if risks else None
 
 
 def is_error(problem: Problem, environment: Environment, outcome: Outcome) -> bool:

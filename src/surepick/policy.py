@@ -117,6 +117,21 @@ def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
     )
 
 
+# Assumptions under which promises are made.
+SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
+GAUSSIAN = "independent Gaussian noise of the given scale"
+
+
+def promise(delta: float, epsilon: float, assumption: str) -> str:
+    """What a policy with a proof promises, in one sentence.
+
+    >>> promise(0.05, 0.0, GAUSSIAN)
+    'the best plan, wrong with probability at most 0.05, given independent Gaussian noise of the given scale'
+    """
+    goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
+    return f"{goal}, wrong with probability at most {delta:g}, given {assumption}"
+
+
 def check_delta(delta: float) -> None:
     """Refuse a delta outside (0, 1).
 

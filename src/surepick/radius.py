@@ -49,6 +49,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.errors import ParameterError, suggestion
+from surepick.policy import GAUSSIAN, SUB_GAUSSIAN, promise
 from surepick.problem import FloatArray
 
 PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE = range(6)
@@ -71,19 +72,19 @@ RADII = {
     radius.name: radius
     for radius in (
         Radius("published", PUBLISHED, False, "its proof has holes; measured error rates exceed delta"),
-        Radius("normal-mixture", NORMAL_MIXTURE, True, "independent sub-Gaussian noise of the given scale"),
+        Radius("normal-mixture", NORMAL_MIXTURE, True, SUB_GAUSSIAN),
         Radius(
             "normal-mixture-joint",
             NORMAL_MIXTURE_JOINT,
             True,
-            "independent sub-Gaussian noise of the given scale",
+            SUB_GAUSSIAN,
         ),
-        Radius("kaufmann-koolen", KAUFMANN_KOOLEN, True, "independent Gaussian noise of the given scale"),
+        Radius("kaufmann-koolen", KAUFMANN_KOOLEN, True, GAUSSIAN),
     )
 }
 
 # With their own policies only.
-RECTANGLE_RADIUS = Radius("rectangle", RECTANGLE, True, "independent sub-Gaussian noise of the given scale")
+RECTANGLE_RADIUS = Radius("rectangle", RECTANGLE, True, SUB_GAUSSIAN)
 RIDGE_RADIUS = Radius(
     "ridge",
     RIDGE,
@@ -208,10 +209,4 @@ def guarantee(name: str, delta: float, epsilon: float) -> str:
     radius = radius_named(name)
     if not radius.sound:
         return "none: the published radius has been seen to err more often than delta"
-    return promise(radius, delta, epsilon)
-
-
-def promise(radius: Radius, delta: float, epsilon: float) -> str:
-    """What stopping by a sound radius promises, in one sentence."""
-    goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
-    return f"{goal}, wrong with probability at most {delta:g}, given {radius.assumption}"
+    return promise(delta, epsilon, radius.assumption)

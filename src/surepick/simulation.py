@@ -61,6 +61,11 @@ class Outcome:
     seed: int
     seconds: float
 
+    @property
+    def risk(self) -> float | None:
+        """A proved bound on the probability that declaring the lead is wrong, where the policy has one."""
+        return self.standing.risk
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from surepick.problems.files import Loaded
     from surepick.simulation import Gaussian, Outcome
 
-DEFAULT_POLICY = "CombGapE"
-COMPARED = "CombGapE,CombGapE:arm_rule=naive,CombGapE:radius=published,Uniform"
-UNIFORM_BUDGET = 3 * 10**6  # how far the demo follows uniform measuring
+DEFAULT_POLICY = "BetGapE"
+COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
+BESIDE_THE_DEMO = ("CombGapE", "Uniform")
+DEMO_BUDGET = 3 * 10**6  # how far the demo follows the others
 
 File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
 Seed = Annotated[int, typer.Option(help="Fixes all randomness: the same seed gives the same run.")]
@@ -48,14 +49,20 @@ def demo(
     surepick choose which trips to make until it knows the best plan, wrong with probability at most delta.
     """
     from surepick.cli import show
-    from surepick.policies import Uniform, parse_policy
+    from surepick.policies import parse_policy
 
     chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
     loaded = _demo_case(seed, distances, as_json)
     show.introduce(loaded, chosen, as_json)
     outcome = _run(loaded, chosen, seed, budget, as_json)
-    floor = _run(loaded, Uniform(delta, epsilon), seed, min(budget, UNIFORM_BUDGET), as_json)
-    show.demo(loaded, outcome, floor, as_json)
+    others = [
+        _run(
+            loaded, parse_policy(name, delta=delta, epsilon=epsilon), seed, min(budget, DEMO_BUDGET), as_json
+        )
+        for name in BESIDE_THE_DEMO
+        if name != chosen.name
+    ]
+    show.demo(loaded, outcome, others, as_json)
     raise typer.Exit(show.exit_code(outcome))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surepick.cli.decisions import DEFAULT_POLICY, PolicyText
 from surepick.cli.session_files import (
     import_rows,
     read_certificate,
@@ -40,7 +41,6 @@ Name = Annotated[
 ]
 Worker = Annotated[str, typer.Option(help="Who measures; workers that share a session need names.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-PolicyText = Annotated[str, typer.Option("--policy", help="Who decides, as in CombGapE:arm_rule=naive.")]
 Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
 Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
 Budget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
@@ -62,7 +62,7 @@ _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an 
 def new(
     file: File,
     name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
-    policy: PolicyText = "CombGapE",
+    policy: PolicyText = DEFAULT_POLICY,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
@@ -279,7 +279,7 @@ def run(
     timeout: Annotated[float | None, typer.Option(help="Seconds a measurement may take.")] = None,
     retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
     name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
-    policy: PolicyText = "CombGapE",
+    policy: PolicyText = DEFAULT_POLICY,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,

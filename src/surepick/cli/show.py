@@ -92,16 +92,17 @@ def outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
     console.print(_effort_table(loaded, [result], found))
 
 
-def demo(loaded: Loaded, result: Outcome, floor: Outcome, as_json: bool) -> None:
-    """The answer of the demo, beside measuring uniformly and the limit of any method."""
+def demo(loaded: Loaded, result: Outcome, others: Sequence[Outcome], as_json: bool) -> None:
+    """The answer of the demo, beside other policies and the limit of any method."""
     found = _limit_of(loaded, result)
     if as_json:
         data = _outcome_data(loaded, result, found)
-        data["uniform"] = {"n_measurements": floor.n_measurements, "status": str(floor.status)}
+        for other in others:
+            data[other.policy.name] = {"n_measurements": other.n_measurements, "status": str(other.status)}
         _print_json(data)
         return
     _print_answer(loaded, result)
-    console.print(_effort_table(loaded, [result, floor], found))
+    console.print(_effort_table(loaded, [result, *others], found))
     console.print(
         "\nNext: [bold]surepick simulate examples/routes.toml[/], or "
         "[bold]surepick compare examples/routes.toml[/]"
@@ -209,8 +210,8 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
         return
     with_costs = bool(np.ptp(loaded.problem.costs) > 0)
     title = f"{loaded.title}: {rows[0].runs} runs each, delta = {delta:g}"
-    cost = ["mean cost"] if with_costs else []
-    numbers = ("mean ± sd", "median", *cost, "wrong", "95% CI", "cut off")
+    cost = ["cost"] if with_costs else []
+    numbers = ("mean ± sd", "median", *cost, "wrong", "95% CI", "cut", "risk")
     table = _table(title, "policy", *numbers)
     for row in rows:
         low, high = row.error_interval
@@ -220,8 +221,9 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
             f"{row.median:,.0f}",
             *([f"{row.mean_cost:,.0f}"] if with_costs else []),
             str(row.errors),
-            f"{low:.3f}-{high:.3f}",
+            f"{low:.2f}-{high:.2f}",
             str(row.cut_off),
+            "-" if row.risk is None else f"{row.risk:.2g}",
         )
     console.print(table)
     for row in rows:
@@ -309,6 +311,7 @@ def _outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[
         "n_measurements": result.n_measurements,
         "n_rounds": result.n_rounds,
         "cost": result.cost,
+        "risk": result.risk,
         "limit": measured,
         "times_the_limit": result.n_measurements / measured if measured else None,
         "counts": dict(zip(loaded.problem.arm_names, result.counts.tolist(), strict=True)),

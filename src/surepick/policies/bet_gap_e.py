@@ -25,7 +25,16 @@ import numpy as np
 
 from surepick.errors import ParameterError
 from surepick.evidence import Evidence
-from surepick.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
+from surepick.policy import (
+    SUB_GAUSSIAN,
+    Measure,
+    Standing,
+    Stop,
+    check_delta,
+    check_epsilon,
+    known_noise_scale,
+    promise,
+)
 from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 if TYPE_CHECKING:
@@ -99,11 +108,7 @@ class BetGapE:
     @property
     def guarantee(self) -> str:
         """The promise and its assumption."""
-        answer = f"within {self.epsilon:g} of the best" if self.epsilon else "the best"
-        return (
-            f"the plan is {answer}, wrong with probability at most {self.delta:g}, if measurements are "
-            "independent and sub-Gaussian with the given noise scale"
-        )
+        return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> BetRun:
         """A fresh run on this problem."""

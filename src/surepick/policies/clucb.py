@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from surepick import radius as radii
 from surepick.policies.gap_run import GapRule, GapRun
-from surepick.policy import check_delta, check_epsilon
+from surepick.policy import check_delta, check_epsilon, promise
 from surepick.problem import Problem
 
 
@@ -52,7 +52,7 @@ class CLUCB:
     @property
     def guarantee(self) -> str:
         """The promise and its assumption."""
-        return radii.promise(radii.RECTANGLE_RADIUS, self.delta, self.epsilon)
+        return promise(self.delta, self.epsilon, radii.RECTANGLE_RADIUS.assumption)
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""

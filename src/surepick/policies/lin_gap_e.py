@@ -30,7 +30,7 @@ from typing import ClassVar
 from surepick import radius as radii
 from surepick.errors import ParameterError
 from surepick.policies.gap_run import GapRule, GapRun
-from surepick.policy import check_delta, check_epsilon, known_noise_scale
+from surepick.policy import check_delta, check_epsilon, known_noise_scale, promise
 from surepick.problem import Problem
 
 _KERNEL_RULES = {"greedy": "gap", "ratio": "ratio"}
@@ -71,7 +71,7 @@ class LinGapE:
     @property
     def guarantee(self) -> str:
         """The promise and its assumption."""
-        return radii.promise(radii.RIDGE_RADIUS, self.delta, self.epsilon)
+        return promise(self.delta, self.epsilon, radii.RIDGE_RADIUS.assumption)
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""

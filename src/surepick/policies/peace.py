@@ -35,7 +35,7 @@ import numpy as np
 from surepick.design import round_allocation, width_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phase_run import Phase, PhasedRun
-from surepick.policy import check_delta
+from surepick.policy import GAUSSIAN, check_delta, promise
 from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 EPS = 1 / 10
@@ -72,10 +72,7 @@ class Peace:
     @property
     def guarantee(self) -> str:
         """The promise and its assumption."""
-        return (
-            f"the best plan, wrong with probability at most {self.delta:g}, given independent Gaussian noise "
-            "of the given scale, up to the Monte-Carlo error of the widths"
-        )
+        return promise(self.delta, 0.0, f"{GAUSSIAN}, up to the Monte-Carlo error of the widths")
 
     def start(self, problem: Problem) -> PhasedRun:
         """A fresh run on this problem."""

@@ -38,7 +38,7 @@ import numpy as np
 from surepick.design import pair_allocation, round_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phase_run import Phase, PhasedRun
-from surepick.policy import check_delta
+from surepick.policy import SUB_GAUSSIAN, check_delta, promise
 from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 PAPER_EPS, AUTHORS_EPS = 1 / 5, 1 / 10
@@ -73,10 +73,7 @@ class RAGE:
     @property
     def guarantee(self) -> str:
         """The promise and its assumption."""
-        return (
-            f"the best plan, wrong with probability at most {self.delta:g}, given independent sub-Gaussian "
-            "noise of the given scale"
-        )
+        return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> PhasedRun:
         """A fresh run on this problem."""
