@@ -30,7 +30,7 @@ def lucky_leads():
     """Many plans of nearly the same value, so that the lead changes often."""
     rng = np.random.default_rng(6)
     plans = rng.integers(0, 3, (30, 6)).astype(float)
-    return sp.Problem(plans), sp.Gaussian(0.02 * rng.normal(size=6))
+    return sp.Problem(plans), sp.Gaussian(0.1 * rng.normal(size=6))
 
 
 SCALES = np.array([10.0, 0.1, 1.0])
@@ -52,7 +52,7 @@ FAMILIES = {
     "two of three tie for the best": Family(sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.03]), 0.2),
     "leads that change often": Family(*lucky_leads(), 0.2, budget=20_000),
     "epsilon just below the gap": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.11, 0.0]), 0.2, epsilon=0.1),
-    "epsilon and many leads": Family(*lucky_leads(), 0.2, epsilon=0.03, budget=20_000),
+    "epsilon and many leads": Family(*lucky_leads(), 0.2, epsilon=0.1, budget=20_000),
 }
 
 
