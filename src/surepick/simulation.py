@@ -319,20 +319,18 @@ class _Loop:
 
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
+        randomized = self.policy.randomized
+        driven = run if isinstance(run, CompiledRun | SeededRun) else None
+        fast = self.environment if _is_compiled(self.environment) else None
         while True:
-            randomized = self.policy.randomized
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
                 return decision
             left = self.budget - self.evidence.n_measurements
             if int(decision.counts.sum()) > left:
                 return None
-            if (
-                self.n_rounds > 0
-                and isinstance(run, CompiledRun | SeededRun)
-                and _is_compiled(self.environment)
-            ):
-                self._drive(run, self.environment, min(CHUNK, left))
+            if driven is not None and fast is not None and self.n_rounds > 0:
+                self._drive(driven, fast, min(CHUNK, left))
             else:
                 self._step(run, decision)
             self._show(run)
