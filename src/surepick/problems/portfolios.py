@@ -40,7 +40,7 @@ def portfolio(
     `groups` limits sums: a name with the assets in it and the most that they may hold together. The
     candidates are the best portfolios of `n_draws` draws within `spread` of the guess.
 
-    >>> problem = portfolio([5, 4, 3], upper=0.5, spread=2, asset_names=["stocks", "bonds", "gold"])
+    >>> problem = portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100)
     >>> sorted(problem.plans.tolist())
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """

@@ -66,7 +66,7 @@ def production(
     may also be a `Program` or the path of an MPS or LP file; `guess` is then its objective unless given. The
     candidates are the best programs of `n_draws` draws within `spread` of the guess.
 
-    >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], variable_names=["chairs", "tables"])
+    >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100)
     >>> sorted(problem.plans.tolist())
     [[0.0, 4.0], [2.0, 3.0]]
     """
