@@ -34,7 +34,7 @@ SNAPSHOT_EVERY = 2000  # events
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 CLAIM_TRIES = 20
 ALONE_AFTER = 20  # own events in a row after which a session takes it that it is alone
-FIRST_WAIT, LONGEST_WAIT = 0.02, 0.5  # seconds between two looks for a free token
+FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class Session:
             if requests or not wait:
                 return requests
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_WAIT)
+            pause = min(1.5 * pause, LONGEST_WAIT)
 
     def pending(self) -> list[Request]:
         """What the open round waits for, whoever holds it; nothing is leased by looking."""
@@ -547,28 +547,39 @@ class Session:
             active = {lease.token: lease for lease in self.store.leases(self.name) if lease.expires > now}
             mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
             own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
-            chosen = [
-                _token(slot) for slot in itertools.islice(itertools.chain(own, self._free(active, n)), n)
-            ]
+            candidates = itertools.chain(own, self._free(active, n, worker))
+            chosen = [_token(slot) for slot in itertools.islice(candidates, n)]
             if not chosen:
                 return []
-            until = now + self.lease
-            if any(t not in active or active[t].expires < now + self.lease / 2 for t in chosen):
-                chosen = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
-            if chosen:
-                slots = sorted(map(_parse, chosen), key=self._urgency)
-                return [self._request(slot, worker, until) for slot in slots]
+            ends = {token: active[token].expires for token in chosen if token in active}
+            if min(ends.get(token, now) for token in chosen) < now + self.lease / 2:
+                until = now + self.lease
+                held = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
+                ends = dict.fromkeys(self._still_open(held), until)
+            if ends:
+                slots = sorted(map(_parse, ends), key=self._urgency)
+                return [self._request(slot, worker, ends[_token(slot)]) for slot in slots]
         return []
+
+    def _still_open(self, tokens: list[str]) -> list[str]:
+        """Of the tokens just claimed those that nobody told a moment before; the others are let go."""
+        if self._is_alone():
+            return tokens
+        self._catch_up()
+        told = [token for token in tokens if self._ledger.is_told(_parse(token))]
+        self.store.release(self.name, told)
+        return [token for token in tokens if token not in told]
 
     def _urgency(self, slot: Slot) -> tuple[bool, Slot]:
         """What the round waits for comes first, then by arm and place: the same order however often asked."""
         return not self._ledger.is_wanted(slot), slot
 
-    def _free(self, active: Mapping[str, Lease], n: int) -> Iterator[Slot]:
+    def _free(self, active: Mapping[str, Lease], n: int, worker: str) -> Iterator[Slot]:
         """Places that nobody is measuring: all that the round wants, then some ahead of it."""
         yield from (slot for slot in self._ledger.wanted() if _token(slot) not in active)
-        n_workers = 1 + len({lease.worker for lease in active.values()})
-        busy_ahead = sum(not self._ledger.is_wanted(_parse(token)) for token in active)
+        n_workers = len({worker, *(lease.worker for lease in active.values())})
+        busy = [slot for slot in map(_parse, active) if not self._ledger.is_told(slot)]
+        busy_ahead = sum(not self._ledger.is_wanted(slot) for slot in busy)
         room = min(AHEAD, max(n, AHEAD_PER_WORKER * n_workers)) - busy_ahead - self._ledger.n_ahead
         free = (slot for slot in self._ledger.ahead() if _token(slot) not in active)
         yield from itertools.islice(free, max(room, 0))
@@ -620,7 +631,7 @@ class Session:
         if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
             return Receipt.REPEATED
         if kept.get("worker", "") != body.get("worker", ""):
-            self._commit(lambda: [self._draft("noted", {"late": body})])
+            self._commit(lambda: [self._draft("noted", {"late": body})], release=[_token(slot)])
             return Receipt.LATE
         raise SessionError(
             f"token {_token(slot)!r} was told before with {kept.get('value', kept.get('values'))}, got "

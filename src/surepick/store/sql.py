@@ -30,7 +30,8 @@ Parameters = Mapping[str, object]
 NO_PARAMETERS: Parameters = {}
 
 PATIENCE = 60.0  # seconds to wait for other writers before giving up
-FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.003  # seconds between two tries for the writer's lock
+# Seconds between two tries for the writer's lock: those who have waited longer try more often and go first.
+LONGEST_PAUSE, SHORTEST_PAUSE, SENIORITY = 0.003, 0.001, 0.02
 PAGE = 5000  # events read at a time, so that a long read never holds back the writers' clean-up
 
 _MAKE_SESSION = (
@@ -305,8 +306,8 @@ class SqlStore:
         meanwhile: Callable[[], None] = _nothing,
     ) -> T:
         """What the attempt returns, once nobody is in its way; a lost connection is opened again once."""
-        deadline = time.monotonic() + self._patience
-        pause, reconnected = FIRST_PAUSE, False
+        began = time.monotonic()
+        reconnected = False
         while True:
             try:
                 return attempt(self._link(durable=durable))
@@ -316,11 +317,12 @@ class SqlStore:
                 if self._driver.is_gone(error) and not reconnected:
                     reconnected = True
                     self._drop_link(durable=durable)
-                elif not self._driver.is_busy(error) or time.monotonic() > deadline:
+                elif not self._driver.is_busy(error) or time.monotonic() > began + self._patience:
                     raise self._final(error) from error
             meanwhile()
+            junior = max(0.0, 1.0 - (time.monotonic() - began) / SENIORITY)
+            pause = SHORTEST_PAUSE + junior * (LONGEST_PAUSE - SHORTEST_PAUSE)
             time.sleep(pause * random.uniform(0.5, 1.0))  # jitter, or all who wait would come back together
-            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _final(self, error: Exception) -> StoreError:
         if not self._driver.is_busy(error):
