@@ -24,7 +24,7 @@ LAYERS = [
         "round_words",
         "pilot",
     },
-    {"policies", "problems", "forecasts"},
+    {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
     {"comparison", "codec", "store"},
     {"session", "certificate", "ledger", "run_state"},

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.simulation import Environment
+from surepick.environments import Environment
 
 
 def environments(means):

@@ -10,6 +10,10 @@ from surepick._version import __version__
 if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
+    from surepick.environments import Bernoulli as Bernoulli
+    from surepick.environments import Gaussian as Gaussian
+    from surepick.environments import Replay as Replay
+    from surepick.environments import UniformNoise as UniformNoise
     from surepick.errors import SurepickError as SurepickError
     from surepick.forecasts import Forecast as Forecast
     from surepick.forecasts import forecast as forecast
@@ -33,22 +37,18 @@ if TYPE_CHECKING:
     from surepick.policy import Stop as Stop
     from surepick.problem import Problem as Problem
     from surepick.session import Session as Session
-    from surepick.simulation import Bernoulli as Bernoulli
-    from surepick.simulation import Gaussian as Gaussian
     from surepick.simulation import Outcome as Outcome
-    from surepick.simulation import Replay as Replay
     from surepick.simulation import Status as Status
-    from surepick.simulation import UniformNoise as UniformNoise
     from surepick.simulation import simulate as simulate
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _HOME = {
-    "Bernoulli": "simulation",
+    "Bernoulli": "environments",
     "BetGapE": "policies",
     "CLUCB": "policies",
     "CombGapE": "policies",
     "Forecast": "forecasts",
-    "Gaussian": "simulation",
+    "Gaussian": "environments",
     "GenTSExplore": "policies",
     "Limit": "limits",
     "LinGapE": "policies",
@@ -60,7 +60,7 @@ _HOME = {
     "Pilot": "pilot",
     "Problem": "problem",
     "RAGE": "policies",
-    "Replay": "simulation",
+    "Replay": "environments",
     "Run": "policy",
     "Session": "session",
     "Standing": "policy",
@@ -69,7 +69,7 @@ _HOME = {
     "SurepickError": "errors",
     "TSExplore": "policies",
     "Uniform": "policies",
-    "UniformNoise": "simulation",
+    "UniformNoise": "environments",
     "forecast": "forecasts",
     "limit": "limits",
     "policies": "",

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.environments import Environment
 from surepick.errors import ParameterError
 from surepick.policy import Policy
 from surepick.problem import Problem
-from surepick.simulation import Environment, Outcome, Status, simulate
+from surepick.simulation import Outcome, Status, simulate
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from surepick.environments import Gaussian
     from surepick.policy import Policy
     from surepick.problems.files import Loaded
-    from surepick.simulation import Gaussian, Outcome
+    from surepick.simulation import Outcome
 
 DEFAULT_POLICY = "BetGapE"
 COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
@@ -159,9 +160,9 @@ def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
 
 
 def _truth(loaded: Loaded) -> Gaussian:
+    from surepick.environments import Gaussian
     from surepick.errors import FileError
     from surepick.policy import known_noise_scale
-    from surepick.simulation import Gaussian
 
     if loaded.means is None:
         raise FileError(

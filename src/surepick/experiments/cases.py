@@ -17,6 +17,7 @@ import numpy as np
 
 from surepick._version import __version__
 from surepick.comparison import is_error
+from surepick.environments import Gaussian
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
@@ -30,7 +31,7 @@ from surepick.experiments.specs import (
 from surepick.limits import Limit, limit
 from surepick.policy import known_noise_scale
 from surepick.problems import Instance
-from surepick.simulation import Gaussian, Outcome, Status, simulate
+from surepick.simulation import Outcome, Status, simulate
 
 
 @dataclass(frozen=True, eq=False)
