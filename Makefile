@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
@@ -14,14 +15,18 @@ help:
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
 
-$(READY): pyproject.toml
+$(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("surepick needs Python 3.11 to 3.13, got %d.%d; set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[problems]'
+	touch $(INSTALLED)
+
+$(READY): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	touch $(READY)
 
-demo: $(READY)
+demo: $(INSTALLED)
 	$(BIN)/surepick demo
 
 lint: $(READY)
