@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli import show
 from surepick.cli.decisions import Delta, File, Json, Seed
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ def init(
 
     Try: surepick init paths, then surepick check paths.toml
     """
+    from surepick.cli import show
     from surepick.problems.starter_files import write_starter
 
     written = write_starter(kind, into, force=force)
@@ -48,6 +48,7 @@ def check(
 
     Try: surepick check examples/routes.toml
     """
+    from surepick.cli import show
     from surepick.problems import load
 
     with show.bar("finding candidate plans", quiet=as_json) as progress:
@@ -114,6 +115,8 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
 
 
 def _print(loaded: Loaded, forecast: Forecast | None) -> None:
+    from surepick.cli import show
+
     problem, say = loaded.problem, show.console.print
     goal = "smallest" if problem.minimize else "largest"
     say(f"[bold]{loaded.title}[/] ({loaded.kind}; the {goal} is best)")
@@ -132,6 +135,8 @@ def _print(loaded: Loaded, forecast: Forecast | None) -> None:
 
 
 def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
+    from surepick.cli import show
+
     say = show.console.print
     if forecast is None:
         say("forecast: none; it needs a noise scale and a guess of the means.")
