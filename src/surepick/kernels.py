@@ -124,10 +124,16 @@ def make_field(problem: Problem, variance: FloatArray, arms: IntArray, base: Flo
     return Field(columns, rows, *by_arm, *by_plan, variance.copy(), problem.costs.copy(), arms, base)
 
 
+def _is_thin(problem: Problem) -> bool:
+    """Whether the loops keep the plans as their non-zeros alone: where these are few."""
+    plans = problem.plans
+    return not isinstance(plans, np.ndarray) or int(np.count_nonzero(plans)) < THIN * plans.size
+
+
 def _stored(problem: Problem) -> Plans:
-    """The plans as the loops keep them: their non-zeros alone where these are few."""
+    """The plans as the loops keep them."""
     plans = problem.oriented
-    if isinstance(plans, np.ndarray) and np.count_nonzero(plans) < THIN * plans.size:
+    if isinstance(plans, np.ndarray) and _is_thin(problem):
         from scipy import sparse
 
         return sparse.csr_array(plans)
@@ -150,7 +156,7 @@ def make_race(
     value = np.full(width, NOWHERE)
     integers = np.zeros(11, dtype=np.int64)
     integers[[LEAD, RIVAL, ARM]] = -1
-    integers[[CODE, RULE, SPARSE]] = code, rule, not isinstance(_stored(problem), np.ndarray)
+    integers[[CODE, RULE, SPARSE]] = code, rule, _is_thin(problem)
     floats = np.zeros(11)
     floats[[EPSILON, LOG_DELTA, NORM_BOUND]] = epsilon, math.log(delta), norm_bound
     floats[LOG_PLANS] = math.log(_size(problem, code))

@@ -138,6 +138,16 @@ class Section:
         return given[0]
 
 
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, or a clear error that names it."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FileError(f"{str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+
+
 def is_number(value: object) -> bool:
     """Whether a file gives one number here."""
     return isinstance(value, int | float) and not isinstance(value, bool)

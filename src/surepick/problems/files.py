@@ -18,7 +18,7 @@ from surepick.errors import FileError, ProblemError
 from surepick.problem import FloatArray, Problem, Table, read_only
 from surepick.problems.candidates import Progress, half_widths
 from surepick.problems.file_kinds import COMMON_KEYS, KINDS, Built
-from surepick.problems.file_sections import Section, is_list_of_numbers, is_number
+from surepick.problems.file_sections import Section, is_list_of_numbers, is_number, read_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +106,9 @@ def _parse(path: Path) -> dict[str, Any]:
     parsers: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": _parse_json}
     if path.suffix.lower() not in parsers:
         raise FileError(f"a problem file ends in .toml or .json, got {str(path)!r}")
+    text = read_text(path)
     try:
-        document = parsers[path.suffix.lower()](path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+        document = parsers[path.suffix.lower()](text)
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise FileError(f"{str(path)!r} is not valid {path.suffix[1:].upper()}: {error}") from None
     if not isinstance(document, dict):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from surepick.errors import FileError
+from surepick.problems.file_sections import read_text
 from surepick.problems.programs import Program
 
 SECTIONS = {
@@ -64,13 +65,7 @@ def read_lp(path: str | Path) -> Program:
     (('x', 'y'), [3.0, 4.0], [8.0], False)
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise FileError(f"cannot read {str(file)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{str(file)!r} is not UTF-8 text") from None
-    return _Reader(file).read(text)
+    return _Reader(file).read(read_text(file))
 
 
 @dataclass

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from surepick.errors import FileError
+from surepick.problems.file_sections import read_text
 from surepick.problems.programs import Program
 
 SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
@@ -34,13 +35,7 @@ def read_mps(path: str | Path) -> Program:
     (('x',), [8.0], True)
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise FileError(f"cannot read {str(file)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{str(file)!r} is not UTF-8 text") from None
-    return _Reader(file).read(text)
+    return _Reader(file).read(read_text(file))
 
 
 @dataclass
