@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.problem import FloatArray, names_for, per_arm, read_only
 
 Best = Callable[[FloatArray], npt.ArrayLike]
@@ -38,6 +39,7 @@ class OracleProblem:
     n_plans: int | None
     minimize: bool
     name_plan: Callable[[FloatArray], str] | None
+    layout: Layout | None = None  # how to draw a plan; decides nothing
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class OracleProblem:
         n_plans: int | None = None,
         minimize: bool = False,
         name_plan: Callable[[FloatArray], str] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
@@ -60,6 +63,8 @@ class OracleProblem:
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
             )
         names = names_for("arm", arm_names, int(n_arms))
+        if layout is not None:
+            layout.check_arms(int(n_arms))
         values: dict[str, object] = {
             "best": best,
             "n_arms": int(n_arms),
@@ -69,6 +74,7 @@ class OracleProblem:
             "n_plans": n_plans,
             "minimize": bool(minimize),
             "name_plan": name_plan,
+            "layout": layout,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
