@@ -38,7 +38,16 @@ def fingerprint(value: object) -> str:
     >>> fingerprint({"a": 1}) == fingerprint({"a": 1}), fingerprint({"a": 1}) == fingerprint({"a": 2})
     (True, False)
     """
-    return hashlib.sha256(dumps(value).encode()).hexdigest()[:16]
+    return digest(dumps(value).encode())
+
+
+def digest(data: bytes) -> str:
+    """Sixteen hexadecimal digits of SHA-256.
+
+    >>> len(digest(b"a")), digest(b"a") == digest(b"b")
+    (16, False)
+    """
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def problem_to_json(problem: Problem) -> Json:
