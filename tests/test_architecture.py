@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
-    {"_version", "errors"},
+    {"_version", "errors", "plugins"},
     {"problem", "oracle"},
     {"evidence"},
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,7 @@ class Section:
         part.refuse_missing(keys)
         return part
 
-    def text(
-        self, key: str, default: str | None = None, *, options: Mapping[str, object] | None = None
-    ) -> str:
+    def text(self, key: str, default: str | None = None, *, options: Collection[str] | None = None) -> str:
         """Text, perhaps one of given options."""
         if default is None:
             self.refuse_missing((key,))

@@ -17,7 +17,7 @@ import numpy as np
 from surepick.errors import FileError, ProblemError
 from surepick.problem import FloatArray, Problem, Table, read_only
 from surepick.problems.candidates import Progress, half_widths
-from surepick.problems.file_kinds import COMMON_KEYS, KINDS, Built
+from surepick.problems.file_kinds import COMMON_KEYS, Built, kind_named, kind_names
 from surepick.problems.file_sections import Section, is_list_of_numbers, is_number, read_text
 
 
@@ -47,8 +47,8 @@ def load(path: str | Path, *, progress: Progress | None = None) -> Loaded:
     """
     path = Path(path)
     document = Section(path, "", _parse(path))
-    name = document.text("kind", options=KINDS)
-    kind = KINDS[name]
+    name = document.text("kind", options=kind_names())
+    kind = kind_named(name)
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
     document.refuse_missing(kind.required)
     truth = document.section("truth", keys=("means",))
