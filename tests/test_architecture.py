@@ -29,7 +29,7 @@ LAYERS = [
     {"comparison", "codec", "store"},
     {"session", "certificate", "ledger", "run_state"},
     {"views"},
-    {"experiments", "plots", "report", "web"},
+    {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
