@@ -286,7 +286,7 @@ def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
 
 
 def measuring(document: Section) -> dict[str, Any]:
-    """The options of every kind: noise scale and costs."""
+    """The options of every kind: noise scale and costs. Bounds come when the arms are known."""
     unknown = document.values.get("noise_scale") == "unknown"
     noise = None if unknown else document.numbers("noise_scale", 1.0)
     return {"noise_scale": noise, "costs": document.numbers("costs")}
@@ -312,7 +312,7 @@ def _optional_guess(document: Section) -> list[float] | None:
     return list(given)
 
 
-COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "costs")
+COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs")
 _DRAWS = ("spread", "n_draws", "seed")
 _LISTED = (*_DRAWS, "n_best", "every")
 _PROGRAM = ("use", "limits", "senses", "lower", "upper", "whole", "variable_names", "minimize")
