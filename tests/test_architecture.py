@@ -26,7 +26,7 @@ LAYERS = [
     },
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
-    {"comparison", "codec", "store"},
+    {"comparison", "advice", "codec", "store"},
     {"session", "certificate", "ledger", "run_state"},
     {"views"},
     {"experiments", "plots", "report", "web", "testing"},
