@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.layout import Layout
-from surepick.problem import FloatArray, names_for, per_arm, read_only
+from surepick.problem import Bounds, FloatArray, names_for, per_arm, read_only, scale_and_bounds
 
 Best = Callable[[FloatArray], npt.ArrayLike]
 
@@ -38,6 +38,7 @@ class OracleProblem:
     arm_names: tuple[str, ...]
     n_plans: int | None
     minimize: bool
+    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
     layout: Layout | None = None  # how to draw a plan; decides nothing
 
@@ -51,6 +52,7 @@ class OracleProblem:
         arm_names: Sequence[str] | None = None,
         n_plans: int | None = None,
         minimize: bool = False,
+        bounds: Bounds | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
         layout: Layout | None = None,
     ) -> None:
@@ -65,14 +67,16 @@ class OracleProblem:
         names = names_for("arm", arm_names, int(n_arms))
         if layout is not None:
             layout.check_arms(int(n_arms))
+        scale, limits = scale_and_bounds(noise_scale, bounds, names)
         values: dict[str, object] = {
             "best": best,
             "n_arms": int(n_arms),
-            "noise_scale": None if noise_scale is None else per_arm("noise_scale", noise_scale, names),
+            "noise_scale": scale,
             "costs": per_arm("costs", 1.0 if costs is None else costs, names),
             "arm_names": names,
             "n_plans": n_plans,
             "minimize": bool(minimize),
+            "bounds": limits,
             "name_plan": name_plan,
             "layout": layout,
         }
