@@ -23,10 +23,11 @@ import numpy as np
 from surepick import codec
 from surepick.errors import SessionError
 from surepick.evidence import Evidence
+from surepick.oracle import AnyProblem, Best, OracleProblem
 from surepick.pilot import Pilot, after_pilot, may_use_pilot, with_scale
 from surepick.policies import policy_named
-from surepick.policy import Policy, Run, Standing, Stop
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.policy import Answer, Policy, Run, Standing, Stop, start
+from surepick.problem import FloatArray, IntArray
 from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import Status, round_rng
 
@@ -55,7 +56,7 @@ class Decision(NamedTuple):
 class Setup:
     """What a session was created with, or extended to."""
 
-    problem: Problem
+    problem: AnyProblem
     policy: Policy
     seed: int
     budget: int | None
@@ -73,12 +74,12 @@ class Setup:
         }
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Setup:
-        """The setup that these JSON values describe."""
+    def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
+        """The setup that these JSON values describe; a function that they do not hold comes as `oracle`."""
         _check_version(body["policy"])
         pilot = body["pilot"]
         return cls(
-            codec.problem_from_json(body["problem"]),
+            codec.problem_from_json(body["problem"], oracle),
             codec.policy_from_json(body["policy"]),
             body["seed"],
             body["budget"],
@@ -119,7 +120,7 @@ class Ledger:
         self.problem = setup.problem  # with the noise scale, once it is known
         self.policy = setup.policy  # with the delta that is left after a pilot
         self.status: Status | None = None
-        self.plan: int | None = None
+        self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.n_rounds = 0
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
@@ -133,7 +134,7 @@ class Ledger:
         self._missing = 0
         self._run: Run | None = None
         if setup.pilot is None:
-            self._run = self.policy.start(self.problem)
+            self._run = _started(self.policy, self.problem)
 
     # What it says
 
@@ -166,6 +167,14 @@ class Ledger:
     def standing(self) -> Standing:
         """Where the run stands."""
         return Standing() if self._run is None else self._run.standing()
+
+    def rivals(self) -> tuple[Answer, ...]:
+        """The plans that the run has in mind beside its lead, where they cannot be listed."""
+        rivals = getattr(self._run, "rivals", None)
+        if rivals is not None:
+            return tuple(rivals())
+        rival = self.standing().rival
+        return () if rival is None else (rival,)
 
     def is_told(self, slot: Slot) -> bool:
         """Whether this place already has its measurement."""
@@ -239,6 +248,8 @@ class Ledger:
         made = []
         while self._missing == 0 and self.status is None:
             decision = self._next()
+            if decision is None:
+                raise SessionError("this session was opened to look at, without its function; load it again")
             self._take(decision.kind, decision.body)
             made.append(decision)
         return made
@@ -289,13 +300,13 @@ class Ledger:
         """A decision of the log: the run decides too, to be in the same state, but the log is right."""
         if self.status is None and self._missing == 0:
             mine = self._next()
-            if (mine.kind, mine.body) != (kind, body):
+            if mine is not None and (mine.kind, mine.body) != (kind, body):
                 self.surprises.append(self.n_rounds)
         self._take(kind, body)
 
     def _take(self, kind: str, body: Body) -> None:
         if kind == "stopped":
-            self.status, self.plan, self._asked = Status(body["status"]), body["plan"], None
+            self.status, self.plan, self._asked = Status(body["status"]), _as_answer(body["plan"]), None
             self.end_key = self._round_key()
             return
         self._asked = {arm: self._places(arm, count) for arm, count in body["counts"]}
@@ -310,8 +321,8 @@ class Ledger:
             return range(first, first + count)
         return tuple(itertools.islice((i for i in itertools.count(first) if i not in skipped), count))
 
-    def _next(self) -> Decision:
-        """Hand the complete round to the run and let it decide."""
+    def _next(self) -> Decision | None:
+        """Hand the complete round to the run and let it decide; None when the run is an onlooker."""
         if self._asked is not None:
             self._absorb(self._asked)
             self._asked = None
@@ -320,10 +331,13 @@ class Ledger:
             assert self.setup.pilot is not None
             counts = self.setup.pilot.counts(self.problem)
             return Decision("asked", {"pilot": True, "counts": _sparse(counts)}, f"{self.epoch}:pilot")
+        if isinstance(self._run, Onlooker):
+            return None
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         decision = self._run.decide(rng)
         if isinstance(decision, Stop):
-            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": decision.plan}, key)
+            plan = list(decision.plan) if isinstance(decision.plan, tuple) else decision.plan
+            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": plan}, key)
         if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None}, key)
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)}, key)
@@ -378,7 +392,7 @@ class Ledger:
         assert self.setup.pilot is not None
         self.problem = with_scale(self.setup.problem, scale)
         self.policy = after_pilot(self.setup.policy, self.setup.pilot)
-        self._run = self.policy.start(self.problem)
+        self._run = _started(self.policy, self.problem)
 
     # How it is kept
 
@@ -386,12 +400,13 @@ class Ledger:
         """All of it but the tapes, or None when the run's state cannot be kept."""
         run = None
         if self._run is not None:
-            run = run_to_json(self._run, lambda: self.policy.start(self.problem))
+            run = run_to_json(self._run, lambda: _started(self.policy, self.problem))
             if run is None:
                 return None
         scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
         return {
             **{name: getattr(self, name) for name in _PLAIN},
+            "plan": list(self.plan) if isinstance(self.plan, tuple) else self.plan,
             "policy": codec.policy_to_json(self.setup.policy),
             "budget": self.setup.budget,
             "status": self.status,
@@ -414,6 +429,7 @@ class Ledger:
         ledger = cls(replace(setup, policy=policy, budget=body["budget"]))
         for name in _PLAIN:
             setattr(ledger, name, body[name])
+        ledger.plan = _as_answer(body["plan"])
         ledger.has_tapes = False
         ledger.status = None if body["status"] is None else Status(body["status"])
         ledger.evidence = Evidence(np.array(body["counts"], dtype=np.int64), np.array(body["sums"]))
@@ -439,11 +455,35 @@ _PLAIN = (
     "n_rounds",
     "n_used",
     "epoch",
-    "plan",
     "surprises",
     "_cursor",
     "_missing",
 )
+
+
+class Onlooker:
+    """In place of a run where the oracle's function is not at hand: the log says what was decided."""
+
+    def decide(self, rng: np.random.Generator) -> Stop:
+        """Never asked."""
+        raise AssertionError("an onlooker decides nothing")
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Nothing to take in for somebody who decides nothing."""
+
+    def standing(self) -> Standing:
+        """Not known."""
+        return Standing()
+
+
+def _started(policy: Policy, problem: AnyProblem) -> Run:
+    if isinstance(problem, OracleProblem) and not problem.has_oracle:
+        return Onlooker()
+    return start(policy, problem)
+
+
+def _as_answer(plan: int | list[float] | None) -> Answer | None:
+    return tuple(plan) if isinstance(plan, list) else plan
 
 
 class LostTapesError(Exception):

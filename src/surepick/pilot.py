@@ -23,6 +23,7 @@ import numpy as np
 from scipy import stats
 
 from surepick.errors import ParameterError, ProblemError
+from surepick.oracle import AnyProblem, OracleProblem
 from surepick.policy import Policy
 from surepick.problem import FloatArray, IntArray, Problem
 
@@ -47,11 +48,11 @@ class Pilot:
         if not 0 < self.share < 1:
             raise ParameterError(f"share is the pilot's part of delta, between 0 and 1, got {self.share!r}")
 
-    def counts(self, problem: Problem) -> IntArray:
+    def counts(self, problem: AnyProblem) -> IntArray:
         """How often the pilot measures each arm."""
         return np.where(problem.relevant, self.size, 0).astype(np.int64)
 
-    def scale_bound(self, variances: FloatArray, problem: Problem, delta: float) -> FloatArray:
+    def scale_bound(self, variances: FloatArray, problem: AnyProblem, delta: float) -> FloatArray:
         """For each arm a scale that is not too small, except with probability share * delta in all.
 
         `variances` are the arms' sample variances; arms that nobody measures get the largest bound.
@@ -79,12 +80,14 @@ class Pilot:
         return cls(**data)
 
 
-def with_scale(problem: Problem, scale: FloatArray) -> Problem:
+def with_scale(problem: AnyProblem, scale: FloatArray) -> AnyProblem:
     """The same problem, with this noise scale.
 
     >>> with_scale(Problem([[1, 0], [0, 1]], noise_scale=None), np.array([1.0, 2.0])).noise_scale.tolist()
     [1.0, 2.0]
     """
+    if isinstance(problem, OracleProblem):
+        return problem.with_noise_scale(scale)
     known = Problem(
         problem.plans,
         noise_scale=scale,
@@ -108,7 +111,7 @@ def may_use_pilot(policy: Policy) -> bool:
     return policy.name in USES_PILOT
 
 
-def _refuse_constant(variances: FloatArray, problem: Problem) -> None:
+def _refuse_constant(variances: FloatArray, problem: AnyProblem) -> None:
     if not (variances > 0).all():
         arm = int(np.flatnonzero(problem.relevant)[int(np.argmin(variances > 0))])
         raise ProblemError(

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from surepick.oracle import OracleProblem
 from surepick.policy import Run
 from surepick.problem import Problem
 
 _PLAIN = (bool, int, float, str, type(None))
-_FIXED = (Problem, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+_FIXED = (Problem, OracleProblem, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 
 _ABSENT = object()
 

@@ -91,15 +91,21 @@ def transport_family(
     """
     supplies, demands = _balanced(supply, demand)
     shape = m, n = supplies.size, demands.size
-    names = pair_names(
-        _place_names("supplier", supplier_names, m), _place_names("demander", demander_names, n)
-    )
+    suppliers = _place_names("supplier", supplier_names, m)
+    demanders = _place_names("demander", demander_names, n)
     return Family(
         solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
-        piece_names=tuple(names),
+        piece_names=tuple(pair_names(suppliers, demanders)),
         minimize=True,
         n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
         noun="plan",
+        recipe=lambda: {
+            "kind": "transport",
+            "supply": supplies.tolist(),
+            "demand": as_numbers("demand", demand).tolist(),
+            "supplier_names": suppliers,
+            "demander_names": demanders,
+        },
     )
 
 
