@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
-    {"_version", "errors"},
+    {"_version", "errors", "plugins"},
     {"problem", "oracle"},
     {"evidence"},
     {
@@ -26,10 +26,10 @@ LAYERS = [
     },
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
-    {"comparison", "codec", "store"},
+    {"comparison", "advice", "codec", "store"},
     {"session", "certificate", "ledger", "run_state"},
     {"views"},
-    {"experiments", "plots", "report", "web"},
+    {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

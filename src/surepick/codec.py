@@ -17,7 +17,7 @@ from surepick.errors import FileError, ParameterError
 from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe
 from surepick.policies import policy_named
 from surepick.policy import Policy
-from surepick.problem import Problem
+from surepick.problem import Problem, replaced
 from surepick.simulation import Outcome
 
 FORMAT = 1
@@ -71,6 +71,8 @@ def problem_to_json(problem: AnyProblem) -> Json:
         "costs": problem.costs.tolist(),
         "arm_names": list(problem.arm_names),
         "minimize": problem.minimize,
+        # only where there are some: problems without bounds keep their fingerprints
+        **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
     }
 
 
@@ -115,6 +117,7 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
         arm_names=data["arm_names"],
         plan_names=data["plan_names"],
         minimize=data["minimize"],
+        bounds=data.get("bounds"),
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
@@ -134,7 +137,9 @@ def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
 
     # the count enters decisions and may be rounded otherwise on another machine: the one that was kept holds
     family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])
-    return family.oracle_problem(noise_scale=data["noise_scale"], costs=data["costs"])
+    problem = family.oracle_problem(noise_scale=data["noise_scale"], costs=data["costs"])
+    bounds = data.get("bounds")
+    return problem if bounds is None else replaced(problem, problem.noise_scale, np.array(bounds))
 
 
 def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> OracleProblem:
@@ -145,7 +150,7 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
         )
-    settings = {name: data[name] for name in ("costs", "arm_names", "n_plans", "minimize")}
+    settings = {name: data.get(name) for name in ("costs", "arm_names", "n_plans", "minimize", "bounds")}
     return OracleProblem(oracle, len(data["arm_names"]), data["noise_scale"], **settings)
 
 

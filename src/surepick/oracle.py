@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from surepick.errors import ProblemError
 from surepick.problem import (
     BoolArray,
+    Bounds,
     FloatArray,
     Problem,
     checked_means,
@@ -22,6 +22,8 @@ from surepick.problem import (
     names_for,
     per_arm,
     read_only,
+    replaced,
+    scale_and_bounds,
 )
 
 Best = Callable[[FloatArray], npt.ArrayLike]
@@ -62,6 +64,7 @@ class OracleProblem:
     arm_names: tuple[str, ...]
     n_plans: int | None
     minimize: bool
+    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
 
     def __init__(
@@ -74,6 +77,7 @@ class OracleProblem:
         arm_names: Sequence[str] | None = None,
         n_plans: int | None = None,
         minimize: bool = False,
+        bounds: Bounds | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
     ) -> None:
         if not callable(best):
@@ -85,14 +89,16 @@ class OracleProblem:
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
             )
         names = names_for("arm", arm_names, int(n_arms))
+        scale, limits = scale_and_bounds(noise_scale, bounds, names)
         values: dict[str, object] = {
             "best": best,
             "n_arms": int(n_arms),
-            "noise_scale": None if noise_scale is None else per_arm("noise_scale", noise_scale, names),
+            "noise_scale": scale,
             "costs": per_arm("costs", 1.0 if costs is None else costs, names),
             "arm_names": names,
             "n_plans": n_plans,
             "minimize": bool(minimize),
+            "bounds": limits,
             "name_plan": name_plan,
         }
         for name, value in values.items():
@@ -147,10 +153,7 @@ class OracleProblem:
 
     def with_noise_scale(self, noise_scale: FloatArray) -> Self:
         """The same problem with this noise scale of each arm."""
-        known = copy.copy(self)
-        scale = per_arm("noise_scale", noise_scale, self.arm_names)
-        object.__setattr__(known, "noise_scale", read_only(scale))
-        return known
+        return replaced(self, per_arm("noise_scale", noise_scale, self.arm_names), self.bounds)
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
