@@ -150,7 +150,8 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
         )
-    settings = {name: data.get(name) for name in ("costs", "arm_names", "n_plans", "minimize", "bounds")}
+    names = ("costs", "arm_names", "n_plans", "minimize", "bounds")
+    settings: Json = {name: data.get(name) for name in names}
     return OracleProblem(oracle, len(data["arm_names"]), data["noise_scale"], **settings)
 
 

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.problem import (
     BoolArray,
     Bounds,
@@ -22,7 +23,6 @@ from surepick.problem import (
     names_for,
     per_arm,
     read_only,
-    replaced,
     scale_and_bounds,
 )
 
@@ -66,6 +66,7 @@ class OracleProblem:
     minimize: bool
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
+    layout: Layout | None = None  # how to draw a plan; decides nothing
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class OracleProblem:
         minimize: bool = False,
         bounds: Bounds | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
@@ -89,6 +91,8 @@ class OracleProblem:
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
             )
         names = names_for("arm", arm_names, int(n_arms))
+        if layout is not None:
+            layout.check_arms(int(n_arms))
         scale, limits = scale_and_bounds(noise_scale, bounds, names)
         values: dict[str, object] = {
             "best": best,
@@ -100,6 +104,7 @@ class OracleProblem:
             "minimize": bool(minimize),
             "bounds": limits,
             "name_plan": name_plan,
+            "layout": layout,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
@@ -150,10 +155,6 @@ class OracleProblem:
     def arm(self, name: str) -> int:
         """The index of the arm with this name."""
         return index_of("arm", name, self.arm_names)
-
-    def with_noise_scale(self, noise_scale: FloatArray) -> Self:
-        """The same problem with this noise scale of each arm."""
-        return replaced(self, per_arm("noise_scale", noise_scale, self.arm_names), self.bounds)
 
     @cached_property
     def probes(self) -> tuple[Probe, ...]:

@@ -17,15 +17,17 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import stats
 
 from surepick.errors import ParameterError, ProblemError
-from surepick.oracle import AnyProblem, OracleProblem
+from surepick.oracle import AnyProblem
 from surepick.policy import Policy
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import FloatArray, IntArray, per_arm, replaced
+
+P = TypeVar("P", bound=AnyProblem)
 
 USES_PILOT = frozenset({"CombGapE", "Uniform"})  # their radii hold for any rule of choosing arms
 
@@ -80,24 +82,14 @@ class Pilot:
         return cls(**data)
 
 
-def with_scale(problem: AnyProblem, scale: FloatArray) -> AnyProblem:
+def with_scale(problem: P, scale: FloatArray) -> P:
     """The same problem, with this noise scale.
 
+    >>> from surepick.problem import Problem
     >>> with_scale(Problem([[1, 0], [0, 1]], noise_scale=None), np.array([1.0, 2.0])).noise_scale.tolist()
     [1.0, 2.0]
     """
-    if isinstance(problem, OracleProblem):
-        return problem.with_noise_scale(scale)
-    known = Problem(
-        problem.plans,
-        noise_scale=scale,
-        costs=problem.costs,
-        arm_names=problem.arm_names,
-        plan_names=problem.plan_names,
-        minimize=problem.minimize,
-    )
-    object.__setattr__(known, "duplicates", problem.duplicates)
-    return known
+    return replaced(problem, per_arm("noise_scale", scale, problem.arm_names), problem.bounds)
 
 
 def after_pilot(policy: Policy, pilot: Pilot) -> Policy:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.problem import BoolArray, FloatArray, names_for
 from surepick.problems.candidates import Progress
 from surepick.problems.families import Family, FoundProblem, PerArm
@@ -131,6 +132,11 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
             "possible": pairs.possible.astype(int).tolist(),
             "minimize": minimize,
         },
+        layout=Layout(
+            "matching",
+            places=(*pairs.rows, *pairs.columns),
+            links=tuple(zip(rows.tolist(), (len(pairs.rows) + columns).tolist(), strict=True)),
+        ),
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.oracle import OracleProblem
 from surepick.problem import FloatArray, Problem, names_for, read_only
 from surepick.problems.candidates import (
@@ -59,6 +60,7 @@ class Family:
     coefficients: FloatArray | None = None  # (n_pieces, n_arms)
     own_arm_names: tuple[str, ...] | None = None
     recipe: Callable[[], Mapping[str, Any]] | None = None
+    layout: Layout | None = None  # of the pieces
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -159,6 +161,7 @@ class FamilyProblem(OracleProblem):
             n_plans=family.n_plans,
             minimize=family.minimize,
             name_plan=family.name_of if family.coefficients is None else None,
+            layout=family.layout if family.coefficients is None else None,
         )
         object.__setattr__(self, "family", family)
 
@@ -224,6 +227,7 @@ class FoundProblem(Problem):
             arm_names=family.arm_names,
             plan_names=_plan_names(family, candidates.plans),
             minimize=family.minimize,
+            layout=family.layout if family.coefficients is None else None,
         )
         values = {"family": family, "candidates": candidates, "box": box, "_options": options}
         for name, value in values.items():

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.oracle import counted
 from surepick.problem import FloatArray, IntArray, names_for, read_only
 from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
@@ -104,11 +105,12 @@ def knapsack_family(
         name_of=lambda plan: counted(names, plan),
         recipe=lambda: {
             "kind": "knapsack",
-            "weights": loads.tolist(),
-            "capacity": int(room),
+            "weights": np.asarray(weights).tolist(),
+            "capacity": int(capacity),
             "copies": most.tolist(),
             "item_names": list(names),
         },
+        layout=Layout("items", sizes=tuple(np.asarray(weights, dtype=float).tolist()), room=float(capacity)),
     )
 
 

@@ -94,6 +94,7 @@ def path_family(
             "target": str(target),
             "minimize": minimize,
         },
+        layout=network.layout("path", (network.node(source), network.node(target))),
     )
 
 

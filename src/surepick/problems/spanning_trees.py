@@ -79,6 +79,7 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
         name_of=lambda plan: counted(network.edge_names, plan),
         within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
         recipe=lambda: {"kind": "trees", "graph": network.recipe(), "minimize": minimize},
+        layout=network.layout("tree"),
     )
 
 
