@@ -14,10 +14,10 @@ from scipy import stats
 from surepick import codec
 from surepick._version import __version__
 from surepick.errors import DamageError, SessionError
-from surepick.evidence import Evidence
-from surepick.ledger import Ledger, Moments, Setup
+from surepick.evidence import Evidence, Moments
+from surepick.ledger import Ledger, Setup
 from surepick.oracle import AnyProblem, Best, OracleProblem
-from surepick.policy import Answer
+from surepick.policy import Answer, stated_guarantee
 from surepick.problem import FloatArray, Problem
 from surepick.simulation import Status
 from surepick.store import Event, Store
@@ -79,6 +79,7 @@ class Certificate:
     n_measurements: int
     n_rounds: int
     n_unasked: int
+    n_unasked_counted: int
     rivals: tuple[Rival, ...]
     problem: str  # its fingerprint
     log_position: int
@@ -127,7 +128,9 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         plan_name=problem.name_of(ledger.plan),
         delta=setup.policy.delta,
         epsilon=float(getattr(setup.policy, "epsilon", 0.0)),
-        guarantee=setup.policy.guarantee if status is Status.CONFIDENT else f"none: {status}",
+        guarantee=stated_guarantee(setup.policy, setup.problem)
+        if status is Status.CONFIDENT
+        else f"none: {status}",
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),
@@ -141,6 +144,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_measurements=ledger.n_used,
         n_rounds=ledger.n_rounds,
         n_unasked=ledger.n_recorded,
+        n_unasked_counted=ledger.n_counted,
         rivals=_rivals(ledger, lead),
         problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
         log_position=end.position,
@@ -279,6 +283,7 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
     ignored = ["surepick", "session", "n_unasked"]
     if not theirs.get("rivals"):
         ignored.append("rivals")  # who writes a certificate without the oracle's function does not know them
+    theirs.setdefault("n_unasked_counted", 0)  # which certificates did not have at first
     differing = sorted(
         key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key) and key not in ignored
     )
@@ -286,6 +291,10 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
 
 
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
+    return _noise(setup, ledger) + (_recorded_assumption(ledger) if ledger.n_counted else "")
+
+
+def _noise(setup: Setup, ledger: Ledger) -> str:
     if setup.problem.bounds is not None:
         return (
             "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
@@ -301,8 +310,17 @@ def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
     )
 
 
+def _recorded_assumption(ledger: Ledger) -> str:
+    return (
+        f"; {ledger.n_counted} measurements that nobody asked for are counted: whether they were made and "
+        "recorded did not depend on their values, nor on others that the policy had not read"
+    )
+
+
 def _lines(certificate: Certificate) -> list[str]:
     sure = certificate.is_confident
+    n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
+    unasked = f"; of {n_unasked} unasked ones {n_counted} are counted" if n_unasked else ""
     lines = [
         f"session      {certificate.session}: {certificate.status}",
         f"answer       {certificate.plan_name if sure else 'none: nothing is promised'}",
@@ -310,7 +328,7 @@ def _lines(certificate: Certificate) -> list[str]:
         f"assumes      {certificate.noise}",
         f"policy       {certificate.policy['name']} version {certificate.policy['version']}",
         f"settings     delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}",
-        f"rests on     {certificate.n_measurements} measurements in {certificate.n_rounds} rounds",
+        f"rests on     {certificate.n_measurements} measurements in {certificate.n_rounds} rounds{unasked}",
         f"log          {certificate.log_position} events, fingerprint {certificate.log_checksum}",
     ]
     lines += [

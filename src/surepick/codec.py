@@ -232,6 +232,7 @@ def outcome_to_json(outcome: Outcome) -> Json:
         "status": str(outcome.status),
         "counts": outcome.counts.tolist(),
         "means": [finite_or_none(mean) for mean in outcome.means.tolist()],
+        "noise_scale": None if outcome.noise_scale is None else outcome.noise_scale.tolist(),
         "standing": {
             name: finite_or_none(value) for name, value in dataclasses.asdict(outcome.standing).items()
         },

@@ -223,6 +223,7 @@ class BetRun:
         self._smoothing = TUNING.smoothing_with_costs if priced else TUNING.smoothing
         self._distrust = TUNING.selection * math.log(problem.n_plans)
         self._evidence = Evidence.none(problem.n_arms)
+        self._waiting = Evidence.none(problem.n_arms)  # came unasked while a block was open
         self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
         self._log_cash = 0.0
         self._general = Purse.empty(problem.n_plans)
@@ -263,6 +264,20 @@ class BetRun:
         if not block.left.any():
             self._close_block(block)
 
+    @property
+    def recalls_unasked(self) -> bool:
+        """As past: bets may depend on anything that was known before them."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements that no block asked for: they inform lead, gaps and bets, and win none.
+
+        While a block is open they wait, since its bets were made without them.
+        """
+        self._waiting = self._waiting + Evidence(counts, sums)
+        if self._block is None:
+            self._remember(Evidence.none(self._problem.n_arms))
+
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
         if self._lead is None:
@@ -292,10 +307,16 @@ class BetRun:
         """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
         if block.bets is not None:
             self._settle(block.bets, Evidence(block.counts, block.sums))
-        self._evidence = self._evidence + Evidence(block.counts, block.sums)
-        self._means = _filled(self._evidence)
         self._block = None
-        self._choose_lead()
+        self._remember(Evidence(block.counts, block.sums))
+
+    def _remember(self, seen: Evidence) -> None:
+        """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
+        self._evidence = self._evidence + seen + self._waiting
+        self._waiting = Evidence.none(self._problem.n_arms)
+        self._means = _filled(self._evidence)
+        if self._evidence.counts[self._problem.relevant].all():
+            self._choose_lead()
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
