@@ -48,7 +48,8 @@ def test_a_run_in_the_middle_of_a_block_is_kept_with_its_bets():
     policy = sp.BetGapE(delta=0.1, max_batch=1)
     run = policy.start(PROBLEM)
     play(run, 0, 4)
-    assert run.state()["block"] and run.state()["bets"]
+    assert run.state()["block"]
+    assert run.state()["bets"]
     again = policy.start(PROBLEM)
     restore_run(again, json.loads(json.dumps(run_to_json(run, lambda: policy.start(PROBLEM)))))
     assert play(again, 4, 30) == play(run, 4, 30)
