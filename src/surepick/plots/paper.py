@@ -9,6 +9,7 @@ import numpy as np
 
 from surepick.plots import style
 from surepick.plots.curves import confidence_ticks, forecast_reach, lead_stretches
+from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
 from surepick.plots.style import (
     BLUE,
     FAINT,
@@ -46,8 +47,9 @@ def _subplots(height: float, *, width: float = WIDTH, columns: int = 1, **option
     return figure, axes[0]
 
 
-def progress(view: Progress) -> Figure:
+def progress(given: Given | Progress) -> Figure:
     """Confidence over measurements, coloured by who led, and where the forecast sees the end."""
+    view = as_progress(given)
     with style.styled():
         figure, (axes,) = _subplots(2.7)
         for colour, name, xs, ys in lead_stretches(view):
@@ -95,8 +97,9 @@ def _draw_forecast(axes: Axes, view: Progress) -> None:
     _note(axes, reach.text, "data", (at, 1), "right" if at > 0.8 * right else "center")
 
 
-def rivals(view: Rivals) -> Figure:
+def rivals(given: Given | Rivals) -> Figure:
     """The lead against its rivals: to the left gap and interval, to the right evidence and what is needed."""
+    view = as_rivals(given)
     rows = view.rows
     with style.styled():
         height = 0.95 + _ROW * max(len(rows), 1)
@@ -127,8 +130,9 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def arms(view: Arms) -> Figure:
+def arms(given: Given | Arms) -> Figure:
     """Measurements of each arm as bars, and a mark where the best allocation would have them."""
+    view = as_arms(given)
     rows = [row for row in view.rows if row.matters or row.count] or list(view.rows)
     with style.styled():
         figure, (axes,) = _subplots(0.85 + _ROW * max(len(rows), 1))
@@ -145,8 +149,9 @@ def arms(view: Arms) -> Figure:
         return figure
 
 
-def picture(view: Picture) -> Figure:
+def picture(given: Given | Picture) -> Figure:
     """The plan itself: on a map, on its graph, in its knapsack, or as bars."""
+    view = as_picture(given)
     draw = {"items": _knapsack, "table": _bars}.get(view.kind, _network)
     with style.styled():
         return draw(view)
@@ -189,8 +194,16 @@ def _draw_place(axes: Axes, place: Place, *, named: bool) -> None:
     axes.plot([place.x], [place.y], shape, color=colour, markersize=size, zorder=4)
     if named:
         x, y, ha, va = _SIDES[place.side]
-        name, away = plain(place.name, LONGEST_NAME), {"xytext": (x, y), "textcoords": "offset points"}
-        axes.annotate(name, (place.x, place.y), ha=ha, va=va, fontsize=8, zorder=5, **away)
+        axes.annotate(
+            plain(place.name, LONGEST_NAME),
+            (place.x, place.y),
+            xytext=(x, y),
+            textcoords="offset points",
+            ha=ha,
+            va=va,
+            fontsize=8,
+            zorder=5,
+        )
 
 
 _ROLES = {"from": ("o", BLUE), "to": ("s", ORANGE), "start": ("o", GREEN), "end": ("s", GREEN)}

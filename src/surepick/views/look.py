@@ -35,11 +35,10 @@ class Gaps(NamedTuple):
     error: FloatArray  # (n_plans,) its standard deviation under the noise scale
     order: IntArray  # the rivals, closest first: by gap in units of its error
 
-    @property
-    def z(self) -> FloatArray:
-        """The gaps in units of their errors; 0 where nothing is known."""
+    def z(self, epsilon: float = 0.0) -> FloatArray:
+        """The gaps, and epsilon, in units of their errors; 0 where nothing is known."""
         known = np.isfinite(self.error) & (self.error > 0)
-        return np.divide(self.gap, self.error, out=np.zeros_like(self.gap), where=known)
+        return np.divide(self.gap + epsilon, self.error, out=np.zeros_like(self.gap), where=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +120,9 @@ class Look:
         if not isinstance(self.lead, int) or isinstance(self.problem, OracleProblem):
             return None
         gap, error = self.comparing(self.lead, self.means, self.variance)
+        gap[self.lead] = error[self.lead] = 0.0  # whatever rounding makes of it
         found = Gaps(gap, error, np.empty(0, dtype=np.int64))
-        order = np.argsort(found.z, kind="stable")
+        order = np.argsort(found.z(), kind="stable")
         return found._replace(order=order[order != self.lead])
 
     def comparing(self, plan: int, means: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -140,6 +140,23 @@ class Look:
             )
             error = np.where(apart > 1e-12 * (1.0 + float(row @ row)), np.inf, error)
         return gap, error
+
+    @cached_property
+    def rival_order(self) -> IntArray:
+        """The rivals of a listed lead, those with the least evidence against them first, then the closest."""
+        assert self.gaps is not None
+        order = self.gaps.order
+        if self.log_evidence is None:
+            return order
+        return order[np.argsort(np.maximum(self.log_evidence[order], 0.0), kind="stable")]
+
+    @property
+    def rival(self) -> Answer | None:
+        """The rival that is hardest to rule out."""
+        if self.gaps is not None:
+            return int(self.rival_order[0])
+        rival = self.standing.rival
+        return None if rival == self.lead else rival
 
     @property
     def _sign(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from surepick.evidence import Evidence
 from surepick.policy import Standing
 from surepick.problem import FloatArray
-from surepick.views.look import Look, Weight, noise_variance, weigh
+from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
 
 N_WORLDS = 48  # drawn from what the measurements leave open
 SPREAD = (0.1, 0.5, 0.9)  # quantiles of the forecast
@@ -147,10 +147,10 @@ def _remaining(look: Look, needed: float) -> FloatArray:
 
 def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, needed: float) -> FloatArray:
     """The same in worlds whose best plan is this one."""
+    assert look.gaps is not None
     gap_now, error = look.comparing(plan, look.means, look.variance)
     _, unit_error = look.comparing(plan, look.means, unit)
-    z = np.maximum(gap_now + look.epsilon, 0.0) / np.where(error > 0, error, np.inf)
-    known = z**2 / 2
+    known = np.maximum(Gaps(gap_now, error, look.gaps.order).z(look.epsilon), 0.0) ** 2 / 2
     if plan == look.lead and look.log_evidence is not None:
         known = look.log_evidence
     missing = np.maximum(needed - known, 0.0)

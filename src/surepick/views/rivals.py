@@ -72,12 +72,10 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
         return _one_rival(look, weight)
     proved = look.log_evidence is not None
     needed = _needed(look, weight)
-    gap, error, order = look.gaps
-    z = (gap + look.epsilon) / error.clip(1e-300)
-    known = z.clip(0.0) ** 2 / 2
+    gap, error, order = look.gaps.gap, look.gaps.error, look.rival_order
+    known = look.gaps.z(look.epsilon).clip(0.0) ** 2 / 2
     if look.log_evidence is not None:
         known = look.log_evidence
-        order = order[np.argsort(known[order], kind="stable")]
     rows = tuple(
         _row(look, int(k), float(gap[k]), float(error[k]), float(known[k]), needed)
         for k in order[first : first + n]

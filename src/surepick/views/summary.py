@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from surepick.oracle import OracleProblem
 from surepick.simulation import Status
-from surepick.views.look import Look, weigh
+from surepick.views.look import Look, pair, weigh
 from surepick.views.progress import forecast
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
@@ -85,7 +85,7 @@ def summary(look: Look) -> Summary:
         sentence=sentence(look),
         answer=look.name_of(look.answer),
         lead=look.name_of(look.lead),
-        rival=look.name_of(standing.rival),
+        rival=look.name_of(look.rival),
         risk=standing.risk,
         confidence=None if standing.risk is None else 1.0 - standing.risk,
         toward=None if weight is None else weight.toward,
@@ -165,15 +165,16 @@ def _nothing_yet(look: Look) -> str:
 
 def _doubt(look: Look) -> str:
     standing = look.standing
-    rival = look.name_of(standing.rival)
+    rival = look.name_of(look.rival)
     if standing.risk is not None:
         if standing.risk >= 1.0:
             return f"nothing rules out “{rival}” yet" if rival else "nothing is ruled out yet"
         return f"to declare it now would be wrong with probability at most {standing.risk:.2g}"
-    if rival is None or standing.gap is None:
+    if rival is None or look.lead is None or look.rival is None:
         return "not sure yet"
+    gap, _ = pair(look, look.evidence, look.lead, look.rival)
     within = "" if standing.radius is None else f", known to within {standing.radius:.3g}"
-    return f"it is ahead of “{rival}” by {standing.gap:.3g}{within}"
+    return f"it is ahead of “{rival}” by {gap:.3g}{within}"
 
 
 def _assumption(look: Look) -> str:
@@ -202,8 +203,7 @@ def _of_tie(look: Look) -> list[Warning]:
         return []
     if coming.middle is not None and coming.middle <= NEAR_TIE * look.n_used:
         return []
-    assert look.gaps is not None
-    names = f"“{look.name_of(look.lead)}” and “{look.name_of(int(look.gaps.order[0]))}”"
+    names = f"“{look.name_of(look.lead)}” and “{look.name_of(look.rival)}”"
     return [
         Warning(
             "tie",
