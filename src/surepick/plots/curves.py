@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from surepick.plots.style import GREY, PALETTE, short_number
+from surepick.plots.style import GREY, PALETTE
 from surepick.views import Progress
+from surepick.views.words import short_number
 
 FARTHEST = 4.0  # times the measurements so far that the forecast may stretch the axis to
 EARLIER = "earlier leads"

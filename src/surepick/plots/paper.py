@@ -20,12 +20,10 @@ from surepick.plots.style import (
     PALETTE,
     PAPER,
     SKY,
-    plain,
-    short_number,
-    times,
 )
 from surepick.views import Arms, Link, Picture, Place, Progress, Rivals
 from surepick.views.pictures import LONGEST_NAME, MOST_NAMED
+from surepick.views.words import plain, short_number, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,9 @@ from typing import Any
 from surepick.errors import missing_extra
 from surepick.plots.curves import confidence_ticks, forecast_reach, lead_stretches
 from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
-from surepick.plots.style import BLUE, GREEN, GREY, ORANGE, PALETTE, SKY, plain, short_number, times
+from surepick.plots.style import BLUE, GREEN, GREY, ORANGE, PALETTE, SKY
 from surepick.views import Arms, Link, Picture, Progress, Rival, Rivals
+from surepick.views.words import plain, short_number, times
 
 _ROW = 26  # pixels
 _INK = "rgba(128, 128, 128, 1)"  # read on white and on black

@@ -13,12 +13,12 @@ from typing import Any
 from surepick import views
 from surepick._version import __version__
 from surepick.plots import paper
-from surepick.plots.style import times
 from surepick.report.figures import inline_svg
 from surepick.report.html import Html, joined, table, tag
 from surepick.session import Session
 from surepick.store import Event
 from surepick.views import Arms, Look, Picture, Progress, Rivals, Summary
+from surepick.views.words import times
 
 MOST_RIVALS, MOST_ARMS, MOST_ENTRIES = 15, 25, 40
 LAST_EVENTS = 40  # of the log; those that are no measurements are listed beyond them
@@ -129,11 +129,15 @@ def _plan(picture: Picture | None) -> Html:
     return tag(
         "section",
         tag("h2", "The plan"),
-        tag("p", value),
+        _said(value),
         drawn,
         table(header, rows),
         _more(picture.n_entries - len(rows), "entries"),
     )
+
+
+def _said(text: str) -> Html:
+    return tag("p", text) if text else Html("")
 
 
 def _more(count: int, what: str) -> Html:
@@ -152,7 +156,7 @@ def _progress(progress: Progress) -> Html:
     )
     coming = "" if progress.forecast is None else f"Forecast: {progress.forecast.explanation}."
     drawn = inline_svg(paper.progress(progress), "progress", words)
-    return tag("section", tag("h2", "How sure"), tag("p", coming), drawn)
+    return tag("section", tag("h2", "How sure"), _said(coming), drawn)
 
 
 def _rivals(rivals: Rivals) -> Html:

@@ -32,11 +32,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick.views.arms import Arm, Arms, arms
-from surepick.views.look import Look, look, shortened
+from surepick.views.look import Look, look
 from surepick.views.pictures import Entry, Link, Picture, Place, picture
 from surepick.views.progress import Forecast, Point, Progress, progress
 from surepick.views.rivals import Rival, Rivals, rivals
-from surepick.views.summary import State, Summary, Warning, duration, summary
+from surepick.views.summary import State, Summary, Warning, summary
+from surepick.views.words import duration, shortened
 from surepick.views.work import Token, Want, Work, Worker, work
 
 __all__ = [

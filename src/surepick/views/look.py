@@ -22,6 +22,7 @@ from surepick.session import Session
 from surepick.simulation import Status
 from surepick.store import Head, Lease
 from surepick.trace import Sample
+from surepick.views.words import shortened
 
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
@@ -326,15 +327,6 @@ def label(problem: Problem | OracleProblem, vector: FloatArray) -> str:
         problem.arm_names[s] if vector[s] == 1 else f"{vector[s]:.3g} {problem.arm_names[s]}" for s in used
     ]
     return shortened(" + ".join(parts) or "nothing", LONGEST_LABEL)
-
-
-def shortened(text: str, length: int) -> str:
-    """The text, or as much of it as fits with an ellipsis.
-
-    >>> shortened("a very long name", 8)
-    'a very …'
-    """
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 class Weight(NamedTuple):

@@ -11,6 +11,7 @@ from surepick.evidence import Evidence
 from surepick.policy import Standing
 from surepick.problem import FloatArray
 from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
+from surepick.views.words import rounded
 
 N_WORLDS = 48  # drawn from what the measurements leave open
 SPREAD = (0.1, 0.5, 0.9)  # quantiles of the forecast
@@ -182,15 +183,3 @@ def _explain(low: float | None, middle: float | None, high: float | None) -> str
     top = "an unknown number" if high is None else rounded(high)
     between = f"between {rounded(low or 0.0)} and {top} in eight of ten cases"
     return f"about {rounded(middle)} more measurements, {between}"
-
-
-def rounded(number: float) -> str:
-    """A number of measurements with two significant digits.
-
-    >>> [rounded(x) for x in (0.4, 7.2, 123.0, 45678.0, 2.5e9)]
-    ['0', '7', '120', '46,000', '2.5e+09']
-    """
-    if number >= 1e7:
-        return f"{number:.2g}"
-    digits = max(0, math.floor(math.log10(number)) - 1) if number >= 1 else 0
-    return f"{round(number / 10**digits) * 10**digits:,}"

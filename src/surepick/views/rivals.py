@@ -9,7 +9,8 @@ import numpy as np
 
 from surepick.oracle import OracleProblem
 from surepick.policy import Answer
-from surepick.views.look import Look, Weight, pair, shortened, weigh
+from surepick.views.look import Look, Weight, pair, weigh
+from surepick.views.words import shortened
 
 MOST_LOG = 700.0  # a larger exponential has no number
 LONGEST_NAME = 36  # letters; of plans with longer names the label says what is different

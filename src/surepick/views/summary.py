@@ -9,6 +9,7 @@ from surepick.oracle import OracleProblem
 from surepick.simulation import Status
 from surepick.views.look import Look, pair, weigh
 from surepick.views.progress import forecast
+from surepick.views.words import duration
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
 NEAR_TIE = 30.0  # times the measurements so far that the forecast may ask for before it is called a tie
@@ -256,15 +257,3 @@ def _of_decisions(look: Look) -> list[Warning]:
             Warning("decision", "The round is complete; the next decision is made when somebody asks.")
         )
     return found
-
-
-def duration(seconds: float) -> str:
-    """A span of time in one unit.
-
-    >>> [duration(x) for x in (5, 200, 7300, 400000)]
-    ['5 s', '3 min', '2 h', '5 days']
-    """
-    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size or (unit == "min" and seconds >= 60):
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"
