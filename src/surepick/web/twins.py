@@ -1,0 +1,47 @@
+"""Pages and their JSON twins: one function makes the model, the page shows it, the twin sends it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, Response
+
+from surepick import views
+from surepick.web.drawing import Renderer
+
+Model = Callable[..., Awaitable[Any]]
+
+
+class PlainJson(Response):
+    """An answer in JSON, from anything that is made of views and plain values."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """As bytes; NaN and infinities are null."""
+        return json.dumps(views.to_json(content), ensure_ascii=False, allow_nan=False).encode()
+
+
+def twin(router: APIRouter, renderer: Renderer, path: str, template: str) -> Callable[[Model], Model]:
+    """Serve what the function returns at `path` as a page and at `/api` + `path` as JSON."""
+
+    def register(model: Model) -> Model:
+        async def page(**arguments: Any) -> HTMLResponse:
+            return HTMLResponse(renderer.page(template, await model(**arguments)))
+
+        async def data(**arguments: Any) -> PlainJson:
+            return PlainJson(await model(**arguments))
+
+        for serve, at in ((page, path), (data, "/api" + path)):
+            functools.update_wrapper(serve, model)
+            del serve.__wrapped__  # type: ignore[attr-defined]
+            serve.__signature__ = inspect.signature(model, eval_str=True)  # type: ignore[attr-defined]
+            router.get(at, response_model=None)(serve)
+        return model
+
+    return register
