@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
-    {"_version", "errors"},
+    {"_version", "errors", "plugins"},
     {"problem", "oracle"},
     {"evidence"},
     {
@@ -29,7 +29,7 @@ LAYERS = [
     {"comparison", "codec", "store"},
     {"session", "certificate", "ledger", "run_state"},
     {"views"},
-    {"experiments", "plots", "report", "web"},
+    {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -243,6 +243,11 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
 
 
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
+    if setup.problem.bounds is not None:
+        return (
+            "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
+            "half of their width as its scale"
+        )
     if setup.pilot is None:
         return "independent measurements with sub-Gaussian noise of the given scale"
     pooled = ", one scale for all arms" if setup.pilot.pooled else ""

@@ -24,7 +24,7 @@ from surepick.errors import ConflictError, DamageError, ParameterError, SessionE
 from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
 from surepick.pilot import Pilot
 from surepick.policy import Policy, Standing
-from surepick.problem import Problem
+from surepick.problem import Problem, outside
 from surepick.simulation import Outcome, Status
 from surepick.store import START, Draft, Event, Head, Lease, Snapshot, Store, open_store
 
@@ -680,7 +680,19 @@ class Session:
                 f"the value of arm {arm} ({name!r}) must be finite, got {number}; repeat the measurement, or "
                 "withdraw its token"
             )
+        self._refuse_outside(number, arm)
         return number
+
+    def _refuse_outside(self, value: float, arm: int) -> None:
+        """Refuse a value, or a mean of several, that bounded measurements cannot give."""
+        bounds = self._setup.problem.bounds
+        if bounds is not None and outside(bounds, arm, value):
+            name, (low, high) = self._setup.problem.arm_names[arm], bounds[arm].tolist()
+            raise SessionError(
+                f"the value of arm {arm} ({name!r}) must lie within its bounds, {low:g} to {high:g}, got "
+                f"{value:g}; the guarantee rests on them, so if the value is right, begin again with wider "
+                "bounds"
+            )
 
     def _slot(self, token: str) -> Slot:
         """The place that this token stands for, if it can be one of this session."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.environments import CompiledEnvironment, Environment, is_compiled
+from surepick.environments import BoundedEnvironment, CompiledEnvironment, Environment, is_compiled
 from surepick.errors import ParameterError
 from surepick.evidence import Evidence
 from surepick.oracle import OracleProblem
 from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import FloatArray, IntArray, Problem, outside
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed
@@ -131,6 +131,7 @@ def simulate(
         )
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
+    _refuse_outside(problem, environment)
     with _compile_notice():
         run = start(policy, problem)
     loop = _Loop(problem, policy, environment, seed, budget, progress)
@@ -154,13 +155,17 @@ class _Loop:
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none(self.problem.n_arms)
         self.n_rounds = 0
+        # bounded measurements of an environment that does not say where its own lie
+        self.watched = self.problem.bounds is not None and not isinstance(
+            self.environment, BoundedEnvironment
+        )
         self.began = self.shown = time.perf_counter()
 
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
         randomized = self.policy.randomized
         driven = run if isinstance(run, CompiledRun | SeededRun) else None
-        fast = self.environment if is_compiled(self.environment) else None
+        fast = self.environment if is_compiled(self.environment) and not self.watched else None
         while True:
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
@@ -175,10 +180,16 @@ class _Loop:
             self._show(run)
 
     def _step(self, run: Run, decision: Measure) -> None:
-        sums = self.environment.measure(decision.counts, self.rng)
+        sums = self._measure(decision.counts)
         run.absorb(decision.counts, sums)
         self.evidence = self.evidence + Evidence(decision.counts, sums)
         self.n_rounds += 1
+
+    def _measure(self, counts: IntArray) -> FloatArray:
+        sums = self.environment.measure(counts, self.rng)
+        if self.watched:
+            _refuse_sums(self.problem, counts, sums)
+        return sums
 
     def _drive(self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int) -> None:
         feed, draws = environment.feed(), environment.draw(n, self.rng)
@@ -219,6 +230,33 @@ class _Loop:
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
         )
+
+
+def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) -> None:
+    """Refuse an environment that says that its measurements may lie outside the problem's bounds."""
+    if problem.bounds is None or not isinstance(environment, BoundedEnvironment):
+        return
+    for arm, extremes in enumerate(environment.bounds.tolist()):
+        if any(outside(problem.bounds, arm, value) for value in extremes):
+            low, high = problem.bounds[arm].tolist()
+            raise ParameterError(
+                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) lie within its bounds, {low:g} to "
+                f"{high:g}, and this {type(environment).__name__} gives values from {extremes[0]:g} to "
+                f"{extremes[1]:g}; use one within them, such as Bernoulli, UniformNoise or Replay"
+            )
+
+
+def _refuse_sums(problem: Problem | OracleProblem, counts: IntArray, sums: FloatArray) -> None:
+    """Refuse sums that measurements within the problem's bounds cannot have."""
+    assert problem.bounds is not None
+    for arm in map(int, np.flatnonzero(counts)):
+        n, total = int(counts[arm]), float(sums[arm])
+        if outside(problem.bounds, arm, total, n):
+            low, high = problem.bounds[arm].tolist()
+            raise ParameterError(
+                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) must lie within its bounds, "
+                f"{low:g} to {high:g}, and the environment gave {n} with a mean of {total / n:g}"
+            )
 
 
 def round_rng(seed: int, n_round: int) -> np.random.Generator:

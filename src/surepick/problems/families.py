@@ -216,7 +216,8 @@ class FoundProblem(Problem):
                 "to top up"
             )
         found = self.box.search(self.family, n_draws, self.candidates, progress)
-        return FoundProblem(self.family, found, self.box, self._options)
+        larger = FoundProblem(self.family, found, self.box, self._options)
+        return larger if self.bounds is None else larger.with_bounds(self.bounds)
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself

@@ -45,8 +45,8 @@ def create_app(settings: Settings) -> tuple[Guard, Hub]:
 
     # The interactive pages about the API load scripts from elsewhere, so there are none: see docs/http.md.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    app.include_router(pages.router(desk))
-    app.include_router(writing.router(desk))
+    pages.add_routes(app, desk)
+    writing.add_routes(app, desk)
     app.mount("/static", StaticFiles(directory=str(files("surepick.web") / "static")), name="static")
     explain = _Explain(desk.renderer)
     for kind in (SurepickError, HTTPException, RequestValidationError, Exception):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from surepick.session import Session
@@ -24,9 +24,8 @@ Done = Annotated[str, Query(max_length=20)]
 SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes of this module."""
-    routes = APIRouter()
+def add_routes(routes: FastAPI, desk: Desk) -> None:
+    """Serve the pages of this module."""
 
     def show(path: str, template: str) -> Any:
         return twin(routes, desk.renderer, path, template)
@@ -78,8 +77,6 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/login", response_class=HTMLResponse)
     async def login() -> str:
         return desk.renderer.page("login.html", {"wrong": False})
-
-    return routes
 
 
 class _Watch:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, Response
 
 from surepick import views
@@ -27,7 +27,7 @@ class PlainJson(Response):
         return json.dumps(views.to_json(content), ensure_ascii=False, allow_nan=False).encode()
 
 
-def twin(router: APIRouter, renderer: Renderer, path: str, template: str) -> Callable[[Model], Model]:
+def twin(routes: FastAPI, renderer: Renderer, path: str, template: str) -> Callable[[Model], Model]:
     """Serve what the function returns at `path` as a page and at `/api` + `path` as JSON."""
 
     def register(model: Model) -> Model:
@@ -41,7 +41,7 @@ def twin(router: APIRouter, renderer: Renderer, path: str, template: str) -> Cal
             functools.update_wrapper(serve, model)
             del serve.__wrapped__  # type: ignore[attr-defined]
             serve.__signature__ = inspect.signature(model, eval_str=True)  # type: ignore[attr-defined]
-            router.get(at, response_model=None)(serve)
+            routes.get(at, response_model=None)(serve)
         return model
 
     return register

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
@@ -41,16 +41,14 @@ class FieldError(SurepickError):
         self.field = field
 
 
-def router(desk: Desk) -> APIRouter:
-    """The routes of this module."""
-    routes = APIRouter()
+def add_routes(routes: FastAPI, desk: Desk) -> None:
+    """Serve the forms of this module."""
     _add_login(routes, desk)
     _add_measuring(routes, desk)
     _add_creating(routes, desk)
-    return routes
 
 
-def _add_login(routes: APIRouter, desk: Desk) -> None:
+def _add_login(routes: FastAPI, desk: Desk) -> None:
     @routes.post("/login")
     async def log_in(request: Request) -> Response:
         token = _text(await request.form(), "token")
@@ -74,7 +72,7 @@ def _add_login(routes: APIRouter, desk: Desk) -> None:
         return answer
 
 
-def _add_measuring(routes: APIRouter, desk: Desk) -> None:
+def _add_measuring(routes: FastAPI, desk: Desk) -> None:
     @routes.post("/sessions/{slug}/tell")
     async def tell(slug: str, request: Request) -> Response:
         form = await request.form()
@@ -119,7 +117,7 @@ def _add_measuring(routes: APIRouter, desk: Desk) -> None:
         return PlainJson(await desk.with_session(slug, lambda opened: _ask(opened, n, worker)))
 
 
-def _add_creating(routes: APIRouter, desk: Desk) -> None:
+def _add_creating(routes: FastAPI, desk: Desk) -> None:
     @routes.get("/new", response_class=HTMLResponse)
     async def new() -> str:
         return _new_page(desk, DEFAULTS, {}, "")
