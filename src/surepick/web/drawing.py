@@ -69,16 +69,16 @@ def whole(value: float | None) -> str:
     """A count with its thousands apart.
 
     >>> whole(1234567), whole(None)
-    ('1\u202f234\u202f567', '–')
+    ('1,234,567', '–')
     """
-    return "–" if value is None else f"{round(value):,}".replace(",", "\u202f")
+    return "–" if value is None else f"{round(value):,}"
 
 
 def times(value: float) -> str:
     """How many times more likely.
 
     >>> times(1.0), times(20.0), times(12345.0), times(3.2e9), times(1e305)
-    ('1 ×', '20 ×', '12\u202f345 ×', '3×10⁹ ×', 'more than 10¹⁰⁰ ×')
+    ('1 ×', '20 ×', '12,345 ×', '3×10⁹ ×', 'more than 10¹⁰⁰ ×')
     """
     if value >= 1e100:
         return "more than 10¹⁰⁰ ×"
@@ -95,7 +95,7 @@ def about(value: float | None) -> str:
     """A forecast with two digits that matter.
 
     >>> about(12345.0), about(0.4), about(None)
-    ('≈ 12\u202f000', '≈ 0', '∞')
+    ('≈ 12,000', '≈ 0', '∞')
     """
     if value is None:
         return "∞"

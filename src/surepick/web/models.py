@@ -14,7 +14,7 @@ from surepick.session import Session
 from surepick.store import Event
 from surepick.web.shelf import Shelf, slug_of
 
-SESSIONS, ROWS, LOG_ROWS, LAST_EVENTS = 24, 100, 100, 8  # on a page
+SESSIONS, ROWS, LOG_ROWS, LAST_EVENTS = 24, 100, 100, 6  # on a page
 MOST_TEXT = 160  # letters of an event
 
 Model = dict[str, Any]
@@ -145,7 +145,7 @@ def _listing(opened: Session, name: str, found: Any, page: int, n: int, *, size:
 
 def _log_row(opened: Session, event: Event) -> LogRow:
     text = " ".join(_words(opened, event.kind, json.loads(event.body)))
-    return LogRow(event.position, event.time, event.kind, views.shortened(text, MOST_TEXT))
+    return LogRow(event.position, event.time, event.kind, text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…")
 
 
 def _words(opened: Session, kind: str, body: Model) -> Iterator[str]:

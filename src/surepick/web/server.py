@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from surepick.errors import ParameterError
 from surepick.web.app import create_app
 from surepick.web.live import Hub
 from surepick.web.settings import Settings
@@ -77,13 +79,32 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+class Address(NamedTuple):
+    """A socket that listens, and what to type into a browser to reach it."""
+
+    socket: socket.socket
+    url: str
+
+
+def listen(settings: Settings) -> Address:
+    """Listen where the settings say."""
+    host = settings.host.removeprefix("[").removesuffix("]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        opened = socket.create_server((host, settings.port), family=family)
+    except OSError as error:
+        raise ParameterError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another --port or --host"
+        ) from None
+    name = f"[{host}]" if family == socket.AF_INET6 else host
+    return Address(opened, f"http://{name}:{opened.getsockname()[1]}")
+
+
 def make_server(settings: Settings) -> Server:
-    """A server for these settings, ready to `run`."""
+    """A server for these settings, ready to `run` on a socket of `listen`."""
     guard, hub = create_app(settings)
     config = uvicorn.Config(
         guard,
-        host=settings.host,
-        port=settings.port,
         http=ImpatientProtocol,
         ws="none",
         log_level="warning",

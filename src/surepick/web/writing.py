@@ -272,7 +272,7 @@ async def _uploads(form: FormData) -> list[Upload]:
 
 def _new_page(desk: Desk, values: Mapping[str, str], errors: Mapping[str, str], kept: str) -> str:
     model = {
-        "values": values,
+        "entered": values,
         "errors": tuple(errors.items()),
         "policies": _policies(),
         "kept": kept,
