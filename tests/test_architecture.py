@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
     {"_version", "errors", "plugins"},
-    {"problem", "oracle"},
+    {"layout", "problem", "oracle"},
     {"evidence"},
     {
         "policy",
@@ -26,8 +26,8 @@ LAYERS = [
     },
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
-    {"comparison", "codec", "store"},
-    {"session", "certificate", "ledger", "run_state"},
+    {"comparison", "advice", "codec", "store"},
+    {"session", "certificate", "ledger", "run_state", "trace"},
     {"views"},
     {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},

@@ -25,10 +25,11 @@ from surepick.errors import SessionError
 from surepick.evidence import Evidence
 from surepick.pilot import Pilot, after_pilot, may_use_pilot, with_scale
 from surepick.policies import policy_named
-from surepick.policy import Policy, Run, Standing, Stop
+from surepick.policy import Policy, Run, Standing, Stop, WeighingRun
 from surepick.problem import FloatArray, IntArray, Problem
 from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import Status, round_rng
+from surepick.trace import Sample, Trace
 
 RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
 
@@ -126,6 +127,7 @@ class Ledger:
         self.evidence = Evidence.none(n_arms)
         self.n_used = 0
         self.moments = Moments(n_arms)
+        self.trace = Trace(n_arms)
         self.recent: deque[int] = deque(maxlen=RECENT)
         self._cursor = [0] * n_arms
         self._asked: dict[int, Places] | None = None  # the round that is open: places wanted on each tape
@@ -166,6 +168,10 @@ class Ledger:
     def standing(self) -> Standing:
         """Where the run stands."""
         return Standing() if self._run is None else self._run.standing()
+
+    def log_evidence(self) -> FloatArray | None:
+        """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
+        return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
 
     def is_told(self, slot: Slot) -> bool:
         """Whether this place already has its measurement."""
@@ -213,6 +219,10 @@ class Ledger:
         while True:
             arm = after[arm]
             yield arm
+
+    def round_key(self, n_rounds: int) -> str:
+        """The key of the event that holds the decision after so many complete rounds."""
+        return f"{self.epoch}:round:{n_rounds}"
 
     def first_place(self, arm: int) -> int:
         """The first place of this tape that no complete round has used."""
@@ -322,6 +332,8 @@ class Ledger:
             return Decision("asked", {"pilot": True, "counts": _sparse(counts)}, f"{self.epoch}:pilot")
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         decision = self._run.decide(rng)
+        if self.trace.wants(self.n_rounds):
+            self.trace.add(Sample(self.n_rounds, self._run.standing(), self.evidence))
         if isinstance(decision, Stop):
             return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": decision.plan}, key)
         if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
@@ -329,7 +341,7 @@ class Ledger:
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)}, key)
 
     def _round_key(self) -> str:
-        return f"{self.epoch}:round:{self.n_rounds}"
+        return self.round_key(self.n_rounds)
 
     def closing_key(self) -> str:
         """The key for an event that closes the session now."""
@@ -398,6 +410,7 @@ class Ledger:
             "counts": self.evidence.counts.tolist(),
             "sums": self.evidence.sums.tolist(),
             "moments": self.moments.to_json(),
+            "trace": self.trace.to_json(),
             "recent": list(self.recent),
             "stock": [sorted(stock.items()) for stock in self._stock],
             "averaged": [sorted(indices) for indices in self._averaged],
@@ -418,6 +431,7 @@ class Ledger:
         ledger.status = None if body["status"] is None else Status(body["status"])
         ledger.evidence = Evidence(np.array(body["counts"], dtype=np.int64), np.array(body["sums"]))
         ledger.moments = Moments.from_json(body["moments"])
+        ledger.trace = Trace.from_json(setup.problem.n_arms, body.get("trace"))
         ledger.recent.extend(body["recent"])
         ledger._stock = [dict(map(tuple, stock)) for stock in body["stock"]]
         ledger._averaged = [set(indices) for indices in body["averaged"]]

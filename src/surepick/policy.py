@@ -67,6 +67,18 @@ class Run(Protocol):
 
 
 @runtime_checkable
+class WeighingRun(Run, Protocol):
+    """A run that knows how much speaks against each plan, for people to look at."""
+
+    def log_evidence(self) -> FloatArray | None:
+        """For each plan the log of the proved evidence that it is no better than the lead, or None.
+
+        A plan is ruled out at log(1/delta); what the number of the lead itself is has no meaning.
+        """
+        ...
+
+
+@runtime_checkable
 class Policy(Protocol):
     """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
 

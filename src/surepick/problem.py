@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
+from surepick.layout import Layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +63,7 @@ class Problem:
     bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
     relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
+    layout: Layout | None = None  # how to draw a plan; decides nothing
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class Problem:
         plan_names: Sequence[str] | None = None,
         minimize: bool = False,
         bounds: Bounds | None = None,
+        layout: Layout | None = None,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans)
         n_plans, n_arms = matrix.shape
@@ -85,6 +88,8 @@ class Problem:
                 f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
                 "with one plan there is nothing to choose"
             )
+        if layout is not None:
+            layout.check_arms(n_arms)
         duplicates = tuple((names[k], names[first]) for k, first in twin_of)
         relevant = _relevant_arms(matrix)
         scale, limits = scale_and_bounds(noise_scale, bounds, arms)
@@ -98,6 +103,7 @@ class Problem:
             "bounds": limits,
             "duplicates": duplicates,
             "relevant": relevant,
+            "layout": layout,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))

@@ -21,6 +21,7 @@ from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
 from surepick.errors import ConflictError, DamageError, ParameterError, SessionError
+from surepick.layout import Layout
 from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
 from surepick.pilot import Pilot
 from surepick.policy import Policy, Standing
@@ -99,6 +100,7 @@ class Session:
         body = json.loads(self._created.body)
         self.lease: float = body["lease"]
         self._setup = Setup.from_json(body)
+        self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
         self._kept = 0  # the position of the last snapshot
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._stale = self._slow = False
@@ -140,9 +142,10 @@ class Session:
             raise ParameterError(f"lease is a number of seconds, more than 0, got {lease!r}")
         pilot = (pilot or Pilot()) if problem.noise_scale is None else None
         setup = Setup(problem, policy, seed, budget, pilot)
-        created = Draft(
-            "created", codec.dumps({**setup.to_json(), "lease": lease, "surepick": __version__}), clock()
-        )
+        body = {**setup.to_json(), "lease": lease, "surepick": __version__}
+        if problem.layout is not None:
+            body["layout"] = problem.layout.to_json()
+        created = Draft("created", codec.dumps(body), clock())
         place = _as_store(store, create=True)
         place.create(name, [created, *_drafts(Ledger(setup).decide(), clock())])
         return cls(place, name, clock=clock)
@@ -287,6 +290,21 @@ class Session:
             lease = held.get(_token(slot), Lease("", "", 0.0))
             requests.append(self._request(slot, lease.worker, lease.expires))
         return requests
+
+    def leases(self) -> list[Lease]:
+        """Who is measuring what, and until when; leases that ended without a value are among them."""
+        self._catch_up()
+        return [
+            lease for lease in self.store.leases(self.name) if not self._ledger.is_told(_parse(lease.token))
+        ]
+
+    def decision(self, n_rounds: int) -> Event | None:
+        """The event with the decision after so many complete rounds, if there is one."""
+        return self.store.find(self.name, self._ledger.round_key(n_rounds))
+
+    def now(self) -> float:
+        """The time by the session's clock, in seconds since 1970, UTC."""
+        return self._clock()
 
     def is_told(self, token: str) -> bool:
         """Whether this token has its measurement."""

@@ -275,6 +275,10 @@ class BetRun:
         risk = min(1.0, math.exp(-float(peak.min())))
         return Standing(self._lead.plan, int(rival[0]), float(gap[0]), radius, risk)
 
+    def log_evidence(self) -> FloatArray:
+        """The largest log wealth so far in bets against each plan, as a rival of the current lead."""
+        return self._peaks().copy()
+
     def _open_block(self, rivals: IntArray) -> Block:
         """Counts and bets of the next block, from the past alone."""
         if self._lead is None:
