@@ -422,11 +422,11 @@ class Session:
         raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
 
     def _known_head(self, position: int) -> Head:
-        """Where the log ended at the last decision up to this position, found among the keys of all rounds."""
+        """Where the log ended at the last decision up to this position, found by the keys of rounds."""
 
-        def decided(n_rounds: int) -> float:
+        def decided(n_rounds: int) -> int:
             event = self.decision(n_rounds)
-            return math.inf if event is None else event.position
+            return position + 1 if event is None else event.position
 
         n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
         event = self.decision(n_before - 1) if n_before else None

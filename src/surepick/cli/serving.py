@@ -16,7 +16,9 @@ TOKEN_VARIABLE = "SUREPICK_TOKEN"
 
 def serve(
     store: StoreUrl = DEFAULT_STORE,
-    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine it needs a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Where to listen; beyond this machine it needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8321,
     write: Annotated[bool, typer.Option("--write", help="Allow measurements and new sessions.")] = False,
     token_file: Annotated[
@@ -25,7 +27,9 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name under which the server may be addressed.")
     ] = None,
-    results: Annotated[Path | None, typer.Option(help="A folder with rows of experiments to compare.")] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="A folder with rows of experiments to compare.")
+    ] = None,
 ) -> None:
     """Show the sessions of a store in a browser, live; looking never decides anything.
 

@@ -62,7 +62,7 @@ class _Explain:
 
     def __call__(self, scope: Scope, status: int, reason: str) -> tuple[str, bytes]:
         if scope["path"].startswith("/api/"):
-            return "application/json", PlainJson({"error": reason}).body
+            return "application/json", bytes(PlainJson({"error": reason}).body)
         title = HTTPStatus(status).phrase
         page = self._renderer.page("error.html", {"status": status, "title": title, "reason": reason})
         return "text/html; charset=utf-8", page.encode()

@@ -174,8 +174,12 @@ def map_chart(picture: views.Picture) -> MapChart:
         _spot(place, edge_x + place.x * (WIDTH - 2 * edge_x), edge_y + (1 - place.y) * height)
         for place in picture.places
     )
-    most = max([abs(link.amount) for link in picture.links] + [abs(link.other) for link in picture.links] + [1e-9])
-    lines = tuple(_line(link, spots, most) for link in sorted(picture.links, key=lambda link: link.amount != 0))
+    most = max(
+        [abs(link.amount) for link in picture.links] + [abs(link.other) for link in picture.links] + [1e-9]
+    )
+    lines = tuple(
+        _line(link, spots, most) for link in sorted(picture.links, key=lambda link: link.amount != 0)
+    )
     return MapChart(WIDTH, height + 2 * edge_y, spots, lines)
 
 
@@ -188,7 +192,16 @@ def _spot(place: views.Place, x: float, y: float) -> Spot:
 def _line(link: views.Link, spots: Sequence[Spot], most: float) -> Line:
     tail, head = spots[link.tail], spots[link.head]
     used, amount = link.amount != 0, abs(link.amount or link.other)
-    text = f"{link.name}: {link.amount:.4g}" + (f", estimated {link.mean:.4g} each" if link.mean is not None else "")
+    text = f"{link.name}: {link.amount:.4g}" + (
+        f", estimated {link.mean:.4g} each" if link.mean is not None else ""
+    )
     return Line(
-        tail.x, tail.y, head.x, head.y, max(1.5, WIDEST * amount / most) if amount else 1.0, text, used, not used and link.other != 0
+        tail.x,
+        tail.y,
+        head.x,
+        head.y,
+        max(1.5, WIDEST * amount / most) if amount else 1.0,
+        text,
+        used,
+        not used and link.other != 0,
     )

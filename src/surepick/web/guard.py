@@ -18,6 +18,7 @@ from surepick.web.keys import COOKIE, Keys
 from surepick.web.settings import Settings
 
 BODY_SECONDS = 30.0  # in which a body has to arrive
+DRAIN_SECONDS, DRAIN_BYTES = 1.0, 2**20  # of a refused body that are taken and thrown away
 READING = ("GET", "HEAD")
 JSON, FORM, UPLOAD = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
@@ -65,6 +66,7 @@ class Guard:
             if scope["method"] not in READING:
                 receive = _replay(await self._body(scope, receive))
         except RefusedError as refused:
+            await _drain(receive)
             return await self._refuse(scope, guarded, refused)
         return await self.app(scope, receive, guarded)
 
@@ -90,7 +92,9 @@ class Guard:
                 raise RefusedError(403, "another site may not read from this one")
             return
         if site not in ("same-origin", "none") or origin not in (None, f"{scheme}://{host}"):
-            raise RefusedError(403, f"this request comes from another site ({origin or site}); nothing was done")
+            raise RefusedError(
+                403, f"this request comes from another site ({origin or site}); nothing was done"
+            )
         kind = _content_type(headers)
         if kind not in (JSON, FORM, UPLOAD):
             raise RefusedError(415, f"bodies are {JSON}, {FORM} or {UPLOAD}, got {kind or 'nothing'!r}")
@@ -161,6 +165,18 @@ async def _read(receive: Receive, limit: int) -> bytes:
             raise RefusedError(413, f"the body is longer than {limit} bytes")
         if not message.get("more_body", False):
             return bytes(body)
+
+
+async def _drain(receive: Receive) -> None:
+    """Let a client finish sending, within reason: one that is cut off never reads the answer."""
+    taken, more = 0, True
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while more and taken < DRAIN_BYTES:
+                message = await receive()
+                taken, more = taken + len(message.get("body", b"")), message.get("more_body", False)
+    except TimeoutError:
+        pass
 
 
 def _replay(body: bytes) -> Receive:

@@ -1,8 +1,8 @@
 """Live pages: one watcher per session that somebody looks at, shared by all who look at it.
 
-The watcher looks where the log ends, twice a second; browsers never ask again. When something has changed, the
-parts of the page are rendered once, and every viewer is sent those that changed since its last message. A viewer
-has no queue but its place: a slow one skips what is out of date, and can hold up nobody.
+The watcher looks where the log ends, twice a second; browsers never ask again. When something has changed,
+the parts of the page are rendered once, and every viewer is sent those that changed since its last message. A
+viewer has no queue but its place: a slow one skips what is out of date, and can hold up nobody.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from surepick.errors import SurepickError
 from surepick.web.shelf import Shelf
 
 LOOK_SECONDS = 0.5  # between two looks at the end of the log
+REST = 4  # times as long as a look took is waited before the next one, if that is longer
 HEARTBEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
 RETRY_MILLISECONDS = 2000  # after which a browser that lost the stream comes back
 MOST_VIEWERS = 600
@@ -97,12 +99,13 @@ class Channel:
     async def _watch(self) -> None:
         """Look, tell everybody, wait; for as long as there are viewers."""
         while self.n_viewers > 0 and not self._stopped:
+            began = time.monotonic()
             try:
                 parts = await self._shelf.run(self._look)
             except SurepickError as error:
                 parts = {**self._edition.parts, "trouble": str(error)}
             self._publish(self._edition.next(parts))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(max(LOOK_SECONDS, REST * (time.monotonic() - began)))
 
     def _publish(self, edition: Edition) -> None:
         if edition is not self._edition:

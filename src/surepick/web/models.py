@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from surepick import views
@@ -77,7 +77,9 @@ def session(opened: Session, *, entry: Entry | None = None) -> Model:
     seen = views.look(opened)
     page = views.page(seen)
     return {
-        **{name: getattr(page, name) for name in ("summary", "progress", "rivals", "arms", "work", "picture")},
+        **{
+            name: getattr(page, name) for name in ("summary", "progress", "rivals", "arms", "work", "picture")
+        },
         "slug": slug_of(opened.name),
         "forecast": page.progress.forecast,
         "by_cost": page.arms.by_cost,
@@ -145,7 +147,12 @@ def _listing(opened: Session, name: str, found: Any, page: int, n: int, *, size:
 
 def _log_row(opened: Session, event: Event) -> LogRow:
     text = " ".join(_words(opened, event.kind, json.loads(event.body)))
-    return LogRow(event.position, event.time, event.kind, text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…")
+    return LogRow(
+        event.position,
+        event.time,
+        event.kind,
+        text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…",
+    )
 
 
 def _words(opened: Session, kind: str, body: Model) -> Iterator[str]:

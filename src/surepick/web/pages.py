@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
@@ -14,7 +14,7 @@ from surepick.web import models
 from surepick.web.desk import Desk
 from surepick.web.live import Parts
 from surepick.web.shelf import name_of
-from surepick.web.twins import twin
+from surepick.web.twins import Model, twin
 
 Page = Annotated[int, Query(ge=1, le=10**7)]
 At = Annotated[int, Query(ge=0, le=10**15)]
@@ -27,7 +27,7 @@ SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "ar
 def add_routes(routes: FastAPI, desk: Desk) -> None:
     """Serve the pages of this module."""
 
-    def show(path: str, template: str) -> Any:
+    def show(path: str, template: str) -> Callable[[Model], Model]:
         return twin(routes, desk.renderer, path, template)
 
     @show("/", "home.html")

@@ -19,6 +19,7 @@ from surepick.web.settings import Settings
 HEADER_SECONDS = 15.0  # in which the headers of a request have to arrive
 STALL_SECONDS = 30.0  # in which a client has to take what waits for it
 MOST_CONNECTIONS = 1000
+SEND_BUFFER = 128 * 1024  # bytes that the system keeps for one client; unset, a slow one could have megabytes
 
 
 class ImpatientProtocol(H11Protocol):
@@ -47,16 +48,18 @@ class ImpatientProtocol(H11Protocol):
     def resume_writing(self) -> None:
         """The client has taken it."""
         super().resume_writing()
-        self._reading = _cancel(self._reading)
+        _cancel(self._reading)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended."""
-        self._asking, self._reading = _cancel(self._asking), _cancel(self._reading)
+        _cancel(self._asking)
+        _cancel(self._reading)
         super().connection_lost(exc)
 
     def _watch_asking(self) -> None:
         if self.conn.their_state is not h11.IDLE:
-            self._asking = _cancel(self._asking)
+            _cancel(self._asking)
+            self._asking = None
         elif self._asking is None:
             self._asking = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
 
@@ -71,11 +74,11 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
-        self._hub = hub
+        self.hub = hub
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Told to stop."""
-        self._hub.stop()
+        self.hub.stop()
         super().handle_exit(sig, frame)
 
 
@@ -94,8 +97,10 @@ def listen(settings: Settings) -> Address:
         opened = socket.create_server((host, settings.port), family=family)
     except OSError as error:
         raise ParameterError(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another --port or --host"
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another --port "
+            "or --host"
         ) from None
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # inherited by its connections
     name = f"[{host}]" if family == socket.AF_INET6 else host
     return Address(opened, f"http://{name}:{opened.getsockname()[1]}")
 

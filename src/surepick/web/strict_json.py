@@ -13,7 +13,7 @@ LONGEST_WHOLE = 15  # digits; larger whole numbers are no longer exact as floati
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in this body; NaN, infinities, numbers beyond floating point and deep nests are refused.
+    """The JSON object in this body; NaN, infinities, numbers too large and deep nests are refused.
 
     >>> read_object(b'{"value": 1.5}')
     {'value': 1.5}

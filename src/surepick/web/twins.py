@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 from collections.abc import Awaitable, Callable
@@ -14,7 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 from surepick import views
 from surepick.web.drawing import Renderer
 
-Model = Callable[..., Awaitable[Any]]
+Model = Callable[..., Awaitable[Any]]  # what a page shows, from the parameters of its URL
 
 
 class PlainJson(Response):
@@ -38,9 +37,9 @@ def twin(routes: FastAPI, renderer: Renderer, path: str, template: str) -> Calla
             return PlainJson(await model(**arguments))
 
         for serve, at in ((page, path), (data, "/api" + path)):
-            functools.update_wrapper(serve, model)
-            del serve.__wrapped__  # type: ignore[attr-defined]
-            serve.__signature__ = inspect.signature(model, eval_str=True)  # type: ignore[attr-defined]
+            # what FastAPI reads the parameters from, with its annotations as types
+            signature = inspect.signature(model, eval_str=True)
+            setattr(serve, "__signature__", signature)  # noqa: B010  # functions declare no such attribute
             routes.get(at, response_model=None)(serve)
         return model
 

@@ -1,6 +1,6 @@
-"""Problem files from a browser: read by a process of their own, which has little memory, little time and one folder.
+"""Problem files from a browser: read by a process of their own, with limited memory and time, in one folder.
 
-A problem file can ask for a billion candidates. Whoever may write may ask, and then gets an error after a while;
+A problem file can ask for a billion candidates. Whoever may write may ask, and gets an error after a while;
 the server goes on.
 """
 
@@ -61,7 +61,7 @@ class Stash:
 
 
 async def read_problem(uploads: Sequence[Upload], turn: asyncio.Semaphore) -> Problem:
-    """The problem in the TOML or JSON file among these, once it is its turn; the others are its attachments."""
+    """The problem in the TOML or JSON file among these, of which the others are attachments, in its turn."""
     with tempfile.TemporaryDirectory(prefix="surepick-upload-") as place:
         folder = Path(place)
         names = [_plain(upload.name) for upload in uploads]
@@ -110,7 +110,9 @@ async def _in_another_process(folder: Path, name: str) -> dict[str, Any]:
         async with asyncio.timeout(SECONDS):
             out, _ = await process.communicate()
     except TimeoutError:
-        return {"error": f"reading {name!r} took more than {SECONDS} s; make it smaller, or use `surepick new`"}
+        return {
+            "error": f"reading {name!r} took more than {SECONDS} s; make it smaller, or use `surepick new`"
+        }
     finally:
         if process.returncode is None:
             process.kill()

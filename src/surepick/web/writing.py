@@ -141,7 +141,10 @@ def _add_creating(routes: FastAPI, desk: Desk) -> None:
         body = read_object(await request.body())
         _refuse_unknown(body, {"problem", *DEFAULTS})
         document = json.dumps(_want(body, "problem", dict)).encode()
-        values = {name: str(body.get(name) if body.get(name) is not None else text) for name, text in DEFAULTS.items()}
+        values = {
+            name: str(body.get(name) if body.get(name) is not None else text)
+            for name, text in DEFAULTS.items()
+        }
         session = await _create(desk, values, [Upload("problem.json", document)])
         return PlainJson({"session": session, "slug": slug_of(session)}, 201)
 
@@ -153,7 +156,8 @@ def _tell(opened: Session, entry: models.Entry, told: list[float]) -> Receipt:
     try:
         return opened.tell(entry.token, told, worker=_name(entry.who, "who"))
     except SurepickError as error:
-        raise FieldError("value" if "told before" in str(error) else "token", str(error)) from error
+        is_about_token = "token" in str(error) and "told before" not in str(error)
+        raise FieldError("token" if is_about_token else "value", str(error)) from error
 
 
 def _ask(opened: Session, n: int, worker: str) -> dict[str, Any]:
