@@ -11,6 +11,8 @@ from surepick.simulation import CompiledRun, SeededRun, round_rng
 CASES: list[Policy] = [
     sp.BetGapE(delta=0.1),
     sp.BetGapE(delta=0.1, max_batch=3),
+    sp.OBet(delta=0.1),
+    sp.OBet(delta=0.1, max_batch=3),
     sp.CombGapE(delta=0.1),
     sp.CombGapE(delta=0.1, radius="normal-mixture-joint"),
     sp.CombGapE(delta=0.1, radius="kaufmann-koolen"),

@@ -289,13 +289,13 @@ class BetRun:
         if block.bets is not None:
             self._settle(block.bets, Evidence(block.counts, block.sums))
         self._evidence = self._evidence + Evidence(block.counts, block.sums)
-        self._means = _filled(self._evidence)
+        self._means = filled_means(self._evidence)
         self._block = None
         self._choose_lead()
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
-        gap, spread = self._compare(bets.ids, self._weight(seen.counts), _filled(seen))
+        gap, spread = self._compare(bets.ids, self._weight(seen.counts), filled_means(seen))
         self._general.settle(bets, gap, spread, self._rung)
         if self._policy.epsilon:
             shifted = bets.shifted(self._policy.epsilon)
@@ -466,7 +466,7 @@ class BetRun:
         return self._weight(self._evidence.counts)
 
 
-def _filled(evidence: Evidence) -> FloatArray:
+def filled_means(evidence: Evidence) -> FloatArray:
     """The means, and 0 where nothing was measured: on such arms no plan is compared."""
     zeros = np.zeros(len(evidence.sums))
     return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
