@@ -1,12 +1,8 @@
-"""The one suite of laws that every policy must pass. A new policy adds its cases to `CASES`."""
-
-from dataclasses import dataclass, field
-
-import numpy as np
+"""Every policy of the package as cases of the contract. A new policy adds its cases to `CASES`."""
 
 import surepick as sp
-from surepick.policy import Measure, Policy, Stop
-from surepick.simulation import CompiledRun, SeededRun, round_rng
+from surepick.policy import Policy
+from surepick.testing import PolicyContract
 
 CASES: list[Policy] = [
     sp.BetGapE(delta=0.1),
@@ -31,64 +27,26 @@ CASES: list[Policy] = [
 ]
 
 
-@dataclass(eq=False)
-class Tape:
-    """Arm s gives its own fixed sequence of measurements, whatever is asked in between."""
+class OwnContract(PolicyContract):
+    """What the package's own policies cannot do."""
 
-    means: np.ndarray
-    keys: list[int]  # arm s reads tape keys[s], so that a relabelled arm keeps its tape
-    scale: float = 1.0
-    place: dict[int, int] = field(default_factory=dict)
+    def depends_on_the_order_of_arms(self, policy):
+        """Draws go by position, as do turns, equal counts, parts of a batch, last bits of a design."""
+        if getattr(policy, "max_batch", None):
+            return True
+        return (
+            policy.randomized
+            or policy.name in ("Uniform", "RAGE")
+            or getattr(policy, "arm_rule", "") == "naive"
+        )
 
-    def measure(self, counts, rng):
-        sums = np.zeros(len(counts))
-        for s in np.flatnonzero(counts):
-            start = self.place.get(s, 0)
-            self.place[s] = start + int(counts[s])
-            noise = np.random.default_rng(self.keys[s]).standard_normal(self.place[s])[start:]
-            sums[s] = counts[s] * self.means[s] + self.scale * noise.sum()
-        return sums
+    def depends_on_the_order_of_plans(self, policy):
+        """Draws go to plans by position where only the winner of many draws is drawn."""
+        return getattr(policy, "draws", "") == "winner"
 
+    def needs_zeros_and_ones(self, policy):
+        return policy.name == "TSExplore"
 
-class StepByStep:
-    """An environment without its compiled form, so that the loop must go step by step."""
-
-    def __init__(self, environment):
-        self.means = environment.means
-        self.measure = environment.measure
-
-
-def decisions(policy, problem, environment, n_rounds, seed=0):
-    """The first requests of a run as tuples of counts, ending with ("stop", plan) if it stops."""
-    run, taken = policy.start(problem), []
-    rng = np.random.default_rng(99)
-    for n_round in range(n_rounds):
-        decision = run.decide(round_rng(seed, n_round))
-        if isinstance(decision, Stop):
-            return [*taken, ("stop", decision.plan)]
-        assert isinstance(decision, Measure)
-        taken.append(tuple(decision.counts.tolist()))
-        run.absorb(decision.counts, environment.measure(decision.counts, rng))
-    return taken
-
-
-def is_compiled(policy, problem):
-    return isinstance(policy.start(problem), CompiledRun | SeededRun)
-
-
-def depends_on_the_order_of_arms(policy):
-    """Draws go to arms by position, as do turns, equal counts, parts of a batch, last bits of a design."""
-    if getattr(policy, "max_batch", None):
-        return True
-    return (
-        policy.randomized or policy.name in ("Uniform", "RAGE") or getattr(policy, "arm_rule", "") == "naive"
-    )
-
-
-def depends_on_the_order_of_plans(policy):
-    """Draws go to plans by position where only the winner of many draws is drawn."""
-    return getattr(policy, "draws", "") == "winner"
-
-
-def needs_zeros_and_ones(policy):
-    return policy.name == "TSExplore"
+    def measures_what_all_plans_share(self, policy):
+        """As the paper does, which measures every arm once first."""
+        return getattr(policy, "radius", "") == "published"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import surepick as sp
@@ -37,7 +39,7 @@ class Tapes:
         sums = np.zeros(len(counts))
         for arm in np.flatnonzero(counts):
             places = range(self._used[arm], self._used[arm] + counts[arm])
-            sums[arm] = sum(self.value(f"{arm}.{place}") for place in places)
+            sums[arm] = math.fsum(self.value(f"{arm}.{place}") for place in places)
             self._used[arm] += counts[arm]
         return sums
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from store_contract import note
 from surepick.errors import ConflictError, StoreError
 from surepick.store import open_store
+from surepick.testing.stores import note
 
 _FORK = multiprocessing.get_context("fork")  # no imports again: all of a crowd start at the same moment
 

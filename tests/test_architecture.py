@@ -9,8 +9,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
-    {"_version", "errors"},
-    {"problem", "oracle"},
+    {"_version", "errors", "plugins"},
+    {"layout", "problem", "oracle"},
     {"evidence"},
     {
         "policy",
@@ -28,10 +28,10 @@ LAYERS = [
     },
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
-    {"comparison", "codec", "store"},
-    {"session", "certificate", "ledger", "run_state"},
+    {"comparison", "advice", "codec", "store"},
+    {"session", "certificate", "ledger", "run_state", "trace"},
     {"views"},
-    {"experiments", "plots", "report", "web"},
+    {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -258,9 +258,9 @@ def test_an_unknown_token_is_refused(token: str) -> None:
 # Other things that happen
 
 
-def test_an_unasked_measurement_is_kept_and_decides_nothing() -> None:
+def test_a_picked_measurement_is_kept_and_decides_nothing() -> None:
     session, tapes = new(), Tapes()
-    session.record("zinc", 1000.0, note="from last year")
+    session.record("zinc", 1000.0, note="the largest of last year", picked=True)
     with pytest.raises(ProblemError, match="did you mean 'zinc'"):
         session.record("zink", 1.0)
     assert same_run(run_to_end(session, tapes), run_to_end(new(), Tapes()))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from store_contract import note
 from surepick.errors import StoreError
 from surepick.store import open_store
 from surepick.store.carving import carve
 from surepick.store.doctor import examine
+from surepick.testing.stores import note
 
 N_EVENTS = 2000
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from store_contract import note
 from store_workers import all_succeed, append_until_killed, crowd, hold, storm, wait_for
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store import START, Snapshot, Store, open_store
+from surepick.testing.stores import note
 
 ASSETS = Path(__file__).parent / "assets"
 

@@ -24,7 +24,7 @@ from surepick.oracle import OracleProblem
 from surepick.policy import Answer
 from surepick.problem import FloatArray, IntArray, Problem
 
-ROUNDING = 2.0**-40  # of a sum of up to 4000 products: its error is below this share of the sum of their sizes
+ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
 ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
 _REMEMBERED = 64  # plans an oracle's answers are compared with
 

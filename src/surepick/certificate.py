@@ -14,8 +14,9 @@ from scipy import stats
 from surepick import codec
 from surepick._version import __version__
 from surepick.errors import DamageError, SessionError
-from surepick.evidence import Evidence
-from surepick.ledger import Ledger, Moments, Setup
+from surepick.evidence import Evidence, Moments
+from surepick.ledger import Ledger, Setup
+from surepick.policy import stated_guarantee
 from surepick.problem import FloatArray, Problem
 from surepick.simulation import Status
 from surepick.store import Event, Store
@@ -77,6 +78,7 @@ class Certificate:
     n_measurements: int
     n_rounds: int
     n_unasked: int
+    n_unasked_counted: int
     rivals: tuple[Rival, ...]
     problem: str  # its fingerprint
     log_position: int
@@ -125,7 +127,9 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         plan_name=None if ledger.plan is None else problem.plan_names[ledger.plan],
         delta=setup.policy.delta,
         epsilon=float(getattr(setup.policy, "epsilon", 0.0)),
-        guarantee=setup.policy.guarantee if status is Status.CONFIDENT else f"none: {status}",
+        guarantee=stated_guarantee(setup.policy, setup.problem)
+        if status is Status.CONFIDENT
+        else f"none: {status}",
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),
@@ -139,6 +143,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_measurements=ledger.n_used,
         n_rounds=ledger.n_rounds,
         n_unasked=ledger.n_recorded,
+        n_unasked_counted=ledger.n_counted,
         rivals=rivals_of(problem, ledger.evidence, lead)[:MOST_RIVALS] if isinstance(lead, int) else (),
         problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
         log_position=end.position,
@@ -236,6 +241,7 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
     mine = json.loads(codec.dumps(certify(name, ledger, end).to_json()))
     theirs = json.loads(codec.dumps(dict(given)))
     ignored = ("surepick", "session", "n_unasked")
+    theirs.setdefault("n_unasked_counted", 0)  # which certificates did not have at first
     differing = sorted(
         key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key) and key not in ignored
     )
@@ -243,6 +249,15 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
 
 
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
+    return _noise(setup, ledger) + (_recorded_assumption(ledger) if ledger.n_counted else "")
+
+
+def _noise(setup: Setup, ledger: Ledger) -> str:
+    if setup.problem.bounds is not None:
+        return (
+            "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
+            "half of their width as its scale"
+        )
     if setup.pilot is None:
         return "independent measurements with sub-Gaussian noise of the given scale"
     pooled = ", one scale for all arms" if setup.pilot.pooled else ""
@@ -253,8 +268,17 @@ def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
     )
 
 
+def _recorded_assumption(ledger: Ledger) -> str:
+    return (
+        f"; {ledger.n_counted} measurements that nobody asked for are counted: whether they were made and "
+        "recorded did not depend on their values, nor on others that the policy had not read"
+    )
+
+
 def _lines(certificate: Certificate) -> list[str]:
     sure = certificate.is_confident
+    n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
+    unasked = f"; of {n_unasked} unasked ones {n_counted} are counted" if n_unasked else ""
     lines = [
         f"session      {certificate.session}: {certificate.status}",
         f"answer       {certificate.plan_name if sure else 'none: nothing is promised'}",
@@ -262,7 +286,7 @@ def _lines(certificate: Certificate) -> list[str]:
         f"assumes      {certificate.noise}",
         f"policy       {certificate.policy['name']} version {certificate.policy['version']}",
         f"settings     delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}",
-        f"rests on     {certificate.n_measurements} measurements in {certificate.n_rounds} rounds",
+        f"rests on     {certificate.n_measurements} measurements in {certificate.n_rounds} rounds{unasked}",
         f"log          {certificate.log_position} events, fingerprint {certificate.log_checksum}",
     ]
     lines += [

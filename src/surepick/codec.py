@@ -38,7 +38,16 @@ def fingerprint(value: object) -> str:
     >>> fingerprint({"a": 1}) == fingerprint({"a": 1}), fingerprint({"a": 1}) == fingerprint({"a": 2})
     (True, False)
     """
-    return hashlib.sha256(dumps(value).encode()).hexdigest()[:16]
+    return digest(dumps(value).encode())
+
+
+def digest(data: bytes) -> str:
+    """Sixteen hexadecimal digits of SHA-256.
+
+    >>> len(digest(b"a")), digest(b"a") == digest(b"b")
+    (16, False)
+    """
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def problem_to_json(problem: Problem) -> Json:
@@ -58,6 +67,8 @@ def problem_to_json(problem: Problem) -> Json:
         "plan_names": list(problem.plan_names),
         "minimize": problem.minimize,
         "duplicates": [list(pair) for pair in problem.duplicates],
+        # only where there are some: problems without bounds keep their fingerprints
+        **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
     }
 
 
@@ -71,6 +82,7 @@ def problem_from_json(data: Mapping[str, Any]) -> Problem:
         arm_names=data["arm_names"],
         plan_names=data["plan_names"],
         minimize=data["minimize"],
+        bounds=data.get("bounds"),
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
@@ -118,6 +130,7 @@ def outcome_to_json(outcome: Outcome) -> Json:
         "status": str(outcome.status),
         "counts": outcome.counts.tolist(),
         "means": [finite_or_none(mean) for mean in outcome.means.tolist()],
+        "noise_scale": None if outcome.noise_scale is None else outcome.noise_scale.tolist(),
         "standing": {
             name: finite_or_none(value) for name, value in dataclasses.asdict(outcome.standing).items()
         },

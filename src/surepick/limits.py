@@ -31,7 +31,7 @@ from surepick.problem import FloatArray, Problem
 DIFFERS = 1e-9  # plans differ in an arm when by more than this share of the arm's largest coefficient
 MOST_PAIR_WORK = 10**11  # n_plans^2 * n_arms beyond which the theory report would take many minutes
 _PAPER_LOWER = "R^2 sum_s log(1/delta)/Delta_(s)^2"
-_ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle: a hundred times the calls for a digit more
+_ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
 _MOST_CALLS = 50_000  # of the oracle for one bracket
 _MOST_ROUNDS = 60  # of a column generation
 _CUTS = 12  # calls that a branch's bound is narrowed by before the branch is split
@@ -281,7 +281,8 @@ class _Rivals:
         """The first rival whose gap may be rounding alone, if there is one."""
         rows = np.array(self.rows)
         gaps = (self._best - rows) @ self._means
-        rounding = np.finfo(float).eps * len(self._means) * ((np.abs(rows) + np.abs(self._best)) @ np.abs(self._means))
+        sizes = (np.abs(rows) + np.abs(self._best)) @ np.abs(self._means)
+        rounding = np.finfo(float).eps * len(self._means) * sizes
         at = np.flatnonzero(gaps <= rounding)
         return () if not at.size else (self._plans.answer(self.rows[int(at[0])]),)
 
@@ -294,7 +295,7 @@ class _Rivals:
                 self.rows += [plan for plan in found if plan is not None][:1]
 
     def bracket(self, price: FloatArray, tolerance: float) -> tuple[tuple[float, float], FloatArray]:
-        """A lower and an upper end of min over shares of the max over rivals of A / G^2, and shares for it."""
+        """A lower and an upper end of the least over shares of the largest A / G^2, and shares for it."""
         calls, best_upper, best_shares, lower = _MOST_CALLS, math.inf, np.zeros(len(price)), 0.0
         for _ in range(_MOST_ROUNDS):
             y = self._best - np.array(self.rows)
@@ -327,10 +328,8 @@ class _Search:
         while branches:
             branch = branches.pop()
             bound, plan = self._bound(branch)
-            if bound <= self._level or plan is None:
-                upper = max(upper, bound)
-            elif self.found or self.calls > most_calls:  # a row is missing, or time is up
-                upper = max(upper, bound)
+            if bound <= self._level or plan is None or self.found or self.calls > most_calls:
+                upper = max(upper, bound)  # done, or a row is missing, or time is up
             else:
                 branches.extend(branch.without(plan, self._rivals._plans.step))
                 upper = max(upper, self._ratio(plan))

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
-from surepick.problem import FloatArray, names_for, per_arm, read_only
+from surepick.layout import Layout
+from surepick.problem import Bounds, FloatArray, names_for, per_arm, read_only, scale_and_bounds
 
 Best = Callable[[FloatArray], npt.ArrayLike]
 
@@ -37,7 +38,9 @@ class OracleProblem:
     arm_names: tuple[str, ...]
     n_plans: int | None
     minimize: bool
+    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
+    layout: Layout | None = None  # how to draw a plan; decides nothing
 
     def __init__(
         self,
@@ -49,7 +52,9 @@ class OracleProblem:
         arm_names: Sequence[str] | None = None,
         n_plans: int | None = None,
         minimize: bool = False,
+        bounds: Bounds | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
@@ -60,15 +65,20 @@ class OracleProblem:
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
             )
         names = names_for("arm", arm_names, int(n_arms))
+        if layout is not None:
+            layout.check_arms(int(n_arms))
+        scale, limits = scale_and_bounds(noise_scale, bounds, names)
         values: dict[str, object] = {
             "best": best,
             "n_arms": int(n_arms),
-            "noise_scale": None if noise_scale is None else per_arm("noise_scale", noise_scale, names),
+            "noise_scale": scale,
             "costs": per_arm("costs", 1.0 if costs is None else costs, names),
             "arm_names": names,
             "n_plans": n_plans,
             "minimize": bool(minimize),
+            "bounds": limits,
             "name_plan": name_plan,
+            "layout": layout,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))

@@ -20,10 +20,11 @@ from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
 from surepick.errors import ConflictError, DamageError, ParameterError, SessionError
+from surepick.layout import Layout
 from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
-from surepick.pilot import Pilot
-from surepick.policy import Policy, Standing
-from surepick.problem import Problem
+from surepick.pilot import Pilot, pilot_for
+from surepick.policy import Policy, Standing, stated_guarantee
+from surepick.problem import Problem, outside
 from surepick.simulation import Outcome, Status
 from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, open_store
 
@@ -98,6 +99,7 @@ class Session:
         body = json.loads(self._created.body)
         self.lease: float = body["lease"]
         self._setup = Setup.from_json(body)
+        self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
         self._kept = 0  # the position of the last snapshot
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._stale = self._slow = False
@@ -127,21 +129,17 @@ class Session:
             raise ParameterError(
                 f"a session needs a Problem with its plans listed, got {type(problem).__name__}"
             )
-        if problem.noise_scale is not None and pilot is not None:
-            raise ParameterError(
-                "a pilot is for noise_scale=None, and this problem has a noise scale; leave one out"
-            )
         if not name.strip():
             raise ParameterError(f"a session needs a name, got {name!r}")
         if budget is not None and budget < 1:
             raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
         if not lease > 0:
             raise ParameterError(f"lease is a number of seconds, more than 0, got {lease!r}")
-        pilot = (pilot or Pilot()) if problem.noise_scale is None else None
-        setup = Setup(problem, policy, seed, budget, pilot)
-        created = Draft(
-            "created", codec.dumps({**setup.to_json(), "lease": lease, "surepick": __version__}), clock()
-        )
+        setup = Setup(problem, policy, seed, budget, pilot_for(problem, pilot, budget))
+        body = {**setup.to_json(), "lease": lease, "surepick": __version__}
+        if problem.layout is not None:
+            body["layout"] = problem.layout.to_json()
+        created = Draft("created", codec.dumps(body), clock())
         place = _as_store(store, create=True)
         place.create(name, [created, *_drafts(Ledger(setup).decide(), clock())])
         return cls(place, name, clock=clock)
@@ -222,9 +220,11 @@ class Session:
             means=ledger.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=self.policy.guarantee,
+            guarantee=stated_guarantee(self.policy, self._setup.problem),
             seed=self.seed,
             seconds=self._clock() - self.created_at,
+            noise_scale=ledger.problem.noise_scale,
+            n_pilot=0 if self.pilot is None else int(self.pilot.counts(ledger.problem).sum()),
         )
 
     def ledger(self) -> Ledger:
@@ -286,6 +286,21 @@ class Session:
             requests.append(self._request(slot, lease.worker, lease.expires))
         return requests
 
+    def leases(self) -> list[Lease]:
+        """Who is measuring what, and until when; leases that ended without a value are among them."""
+        self._catch_up()
+        return [
+            lease for lease in self.store.leases(self.name) if not self._ledger.is_told(_parse(lease.token))
+        ]
+
+    def decision(self, n_rounds: int) -> Event | None:
+        """The event with the decision after so many complete rounds, if there is one."""
+        return self.store.find(self.name, self._ledger.round_key(n_rounds))
+
+    def now(self) -> float:
+        """The time by the session's clock, in seconds since 1970, UTC."""
+        return self._clock()
+
     def is_told(self, token: str) -> bool:
         """Whether this token has its measurement."""
         return self.ledger().is_told(self._slot(token))
@@ -337,14 +352,23 @@ class Session:
         body = {"arm": slot.arm, "index": slot.place, "reason": reason}
         self._commit(lambda: [self._draft("withdrawn", body)], release=[token])
 
-    def record(self, arm: int | str, value: float, *, note: str = "") -> None:
-        """Keep a measurement that nobody asked for: it is shown and exported, and decides nothing.
+    def record(self, arm: int | str, value: float, *, note: str = "", picked: bool = False) -> None:
+        """Keep a measurement that nobody asked for; it is counted if the policy's proof allows it.
 
-        No policy may count measurements that somebody chose to report: its guarantee would not hold.
+        This assumes that it was made and recorded whatever it showed, and not because of measurements that
+        the policy has not read yet. Say `picked=True` of one that was chosen after looking: it is shown and
+        exported, and never counted. It is counted when the open round is complete.
         """
         index = self._arm(arm)
         body = {"arm": index, "value": self._number(value, index), "note": note}
+        if picked:
+            body["picked"] = True
         self._commit(lambda: [self._draft("recorded", body)])
+
+    @property
+    def counts_unasked(self) -> bool:
+        """Whether the policy counts measurements that nobody asked for."""
+        return self.ledger().counts_unasked
 
     def note(self, text: str) -> None:
         """Write a remark into the log."""
@@ -511,12 +535,18 @@ class Session:
         """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
         with self.store.exclusive(self.name):
             missed = list(self.store.read(self.name, after=self._head))
-            if all(event.kind in _BESIDE for event in missed):
+            if all(self._is_beside(event.kind) for event in missed):
                 for event in missed:
                     self._ledger.apply(event.kind, json.loads(event.body))
                 self._head = self.store.append(self.name, drafts, expected=missed[-1].head)
             else:
                 self._ledger, self._head = self._open()
+
+    def _is_beside(self, kind: str) -> bool:
+        """Whether such an event changes no decision that is being made."""
+        return kind in ("measured", "withdrawn", "noted") or (
+            kind == "recorded" and not self._ledger.counts_unasked
+        )
 
     def _decisions(self) -> list[Decision]:
         began = time.perf_counter()
@@ -667,7 +697,19 @@ class Session:
                 f"the value of arm {arm} ({name!r}) must be finite, got {number}; repeat the measurement, or "
                 "withdraw its token"
             )
+        self._refuse_outside(number, arm)
         return number
+
+    def _refuse_outside(self, value: float, arm: int) -> None:
+        """Refuse a value, or a mean of several, that bounded measurements cannot give."""
+        bounds = self._setup.problem.bounds
+        if bounds is not None and outside(bounds, arm, value):
+            name, (low, high) = self._setup.problem.arm_names[arm], bounds[arm].tolist()
+            raise SessionError(
+                f"the value of arm {arm} ({name!r}) must lie within its bounds, {low:g} to {high:g}, got "
+                f"{value:g}; the guarantee rests on them, so if the value is right, begin again with wider "
+                "bounds"
+            )
 
     def _slot(self, token: str) -> Slot:
         """The place that this token stands for, if it can be one of this session."""
@@ -699,7 +741,6 @@ class Session:
 
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
-_BESIDE = ("measured", "recorded", "withdrawn", "noted")  # events that change no decision in the making
 
 
 class _LostRaceError(Exception):

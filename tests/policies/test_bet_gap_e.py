@@ -6,11 +6,11 @@ from scipy import integrate, sparse
 from scipy.special import log_ndtr
 
 import surepick as sp
-from policy_contract import decisions
 from surepick import bet_kernels as kernels
 from surepick.design import optimal_allocation
 from surepick.errors import ParameterError
 from surepick.policy import Measure, Stop
+from surepick.testing import decisions
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from surepick.environments import Gaussian
+    from surepick.environments import Gaussian, UniformNoise
     from surepick.policy import Policy
     from surepick.problems.files import Loaded
     from surepick.simulation import Outcome
@@ -159,17 +159,26 @@ def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
     return Loaded(case.problem, case.means, "transport", title, (hours.row_names, hours.column_names))
 
 
-def _truth(loaded: Loaded) -> Gaussian:
-    from surepick.environments import Gaussian
+def _truth(loaded: Loaded) -> Gaussian | UniformNoise:
+    """What a rehearsal measures: Gaussian noise; within bounds, as evenly spread as they allow."""
+    from surepick.environments import Gaussian, UniformNoise
     from surepick.errors import FileError
-    from surepick.policy import known_noise_scale
 
     if loaded.means is None:
         raise FileError(
             "a simulation needs the true means of the arms; add to the problem file:\n"
             "  [truth]\n  means = [...]   # one per arm, or a table of arm names"
         )
-    return Gaussian(loaded.means, known_noise_scale(loaded.problem))
+    bounds = loaded.problem.bounds
+    if bounds is not None:
+        return UniformNoise(loaded.means, (abs(bounds.T - loaded.means)).min(axis=0))
+    scale = loaded.problem.noise_scale if loaded.true_scale is None else loaded.true_scale
+    if scale is None:
+        raise FileError(
+            "the problem leaves the noise scale unknown, and a simulation has to draw with some; add to the "
+            "problem file:\n  [truth]\n  noise_scale = ...   # a number, or one per arm"
+        )
+    return Gaussian(loaded.means, scale)
 
 
 def _run(loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool) -> Outcome:

@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from surepick import codec
 from surepick._version import __version__
 from surepick.comparison import is_error
 from surepick.environments import Gaussian
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
-    canonical,
     check_specs,
-    digest,
     instance_from_spec,
     policy_from_spec,
     policy_spec,
@@ -62,7 +61,7 @@ class Case:
     @cached_property
     def key(self) -> str:
         """Sixteen hexadecimal digits; equal for equal cases, on every machine."""
-        return digest(canonical(self.to_json()))
+        return codec.fingerprint(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """The case as JSON values."""
@@ -135,7 +134,7 @@ def run_case(case: Case) -> Row:
     """
     case.check()
     began = time.perf_counter()
-    built = _build(canonical(dict(case.problem)))
+    built = _build(codec.dumps(dict(case.problem)))
     policy = policy_from_spec(case.policy, built.instance)
     environment = Gaussian(built.instance.means, known_noise_scale(built.instance.problem))
     outcome = simulate(built.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
@@ -165,7 +164,7 @@ def _build(problem: str) -> _Built:
 def _fingerprint(instance: Instance) -> str:
     plans = instance.problem.plans
     dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
-    return digest(dense.tobytes() + np.asarray(instance.means, dtype=float).tobytes())
+    return codec.digest(dense.tobytes() + np.asarray(instance.means, dtype=float).tobytes())
 
 
 def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, seconds: float) -> Row:
@@ -175,7 +174,7 @@ def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, sec
         status=str(outcome.status),
         plan=outcome.plan if isinstance(outcome.plan, int) else None,  # plans are listed here
         lead=outcome.lead if isinstance(outcome.lead, int) else None,
-        best=found.best,
+        best=found.best if isinstance(found.best, int) else -1,
         correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
         n_measurements=outcome.n_measurements,
         n_rounds=outcome.n_rounds,

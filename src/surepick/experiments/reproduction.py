@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from surepick import codec
 from surepick.experiments.cases import Case, Row
 from surepick.experiments.paper import (
     REFERENCE,
@@ -20,7 +21,6 @@ from surepick.experiments.paper import (
 )
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
-from surepick.experiments.specs import canonical
 from surepick.experiments.summary import MethodSummary, brief, summarize
 
 
@@ -72,7 +72,7 @@ def reproduce(
     try:
         run_cases(running_order(cells), path, workers=workers, cluster=cluster, progress=progress)
     except CasesFailedError as error:
-        failures = tuple(f"{canonical(f.case.to_json())}: {f.reason}" for f in error.failures)
+        failures = tuple(f"{codec.dumps(f.case.to_json())}: {f.reason}" for f in error.failures)
     rows = {row.case: row for row in read_rows(path).rows}
     return summarize_experiment(experiment, settings, rows, failures)
 
@@ -200,7 +200,7 @@ def _instance_notes(columns: Sequence[ColumnResult]) -> list[str]:
     for result in columns:
         for rows in result.rows.values():
             for row in rows:
-                builds.setdefault(canonical(dict(row.case.problem)), set()).add(row.instance)
+                builds.setdefault(codec.dumps(dict(row.case.problem)), set()).add(row.instance)
     mixed = [problem for problem, found in builds.items() if len(found) > 1]
     if not mixed:
         return []

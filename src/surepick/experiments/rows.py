@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from surepick import codec
 from surepick.errors import FileError, missing_extra
 from surepick.experiments.cases import Case, Row
-from surepick.experiments.specs import canonical
 
 FORMAT = 1
 SYNC_SECONDS = 1.0  # a power cut may cost the rows of this long; a kill costs none
@@ -54,7 +54,7 @@ def row_to_line(row: Row) -> str:
     True
     """
     data = _row_to_json(row)
-    return canonical({**data, "crc": zlib.crc32(canonical(data).encode())})
+    return codec.dumps({**data, "crc": zlib.crc32(codec.dumps(data).encode())})
 
 
 def row_from_line(line: str) -> Row:
@@ -66,7 +66,7 @@ def row_from_line(line: str) -> Row:
     if not isinstance(data, dict) or "crc" not in data:
         raise ValueError("it is JSON but not a row")
     crc = data.pop("crc")
-    if crc != zlib.crc32(canonical(data).encode()):
+    if crc != zlib.crc32(codec.dumps(data).encode()):
         raise ValueError("its checksum does not match: it was changed after it was written")
     if data.pop("format") != FORMAT:
         raise ValueError("it was written in another format, by another version of surepick")
@@ -208,12 +208,12 @@ def _flat(row: Row) -> dict[str, Any]:
     values = {f.name: getattr(row, f.name) for f in dataclasses.fields(row) if f.name != "case"}
     lower, upper = values.pop("characteristic_time")
     for name in ("parameters", "versions"):
-        values[name] = canonical(dict(values[name]))
+        values[name] = codec.dumps(dict(values[name]))
     return {
         "key": case.key,
-        "problem": canonical(dict(case.problem)),
+        "problem": codec.dumps(dict(case.problem)),
         "policy": str(case.policy["policy"]),
-        "policy_spec": canonical(dict(case.policy)),
+        "policy_spec": codec.dumps(dict(case.policy)),
         "seed": case.seed,
         "budget": case.budget,
         **values,

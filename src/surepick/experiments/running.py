@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from surepick import codec
 from surepick.errors import SurepickError
 from surepick.experiments.cases import Case, Row, run_in_worker
 from surepick.experiments.executors import Workers, open_workers
 from surepick.experiments.rows import RowWriter, appending, checked_rows
-from surepick.experiments.specs import canonical
 
 ATTEMPTS = 3  # how often a case may lose its worker before it is given up
 POLL_SECONDS = 0.5  # how often to look whether the cluster is still there, and to report the time left
@@ -35,7 +35,7 @@ class CasesFailedError(SurepickError, RuntimeError):
         self.failures = tuple(failures)
         first = failures[0]
         super().__init__(
-            f"{len(failures)} case(s) failed, the first being {canonical(first.case.to_json())}: "
+            f"{len(failures)} case(s) failed, the first being {codec.dumps(first.case.to_json())}: "
             f"{first.reason}; all others are in {str(path)!r}, and running the same again tries the failed "
             "ones once more"
         )
@@ -153,7 +153,7 @@ class _Tally:
 def _kind(case: Case) -> str:
     """What cases that take about as long have in common: all but the seeds."""
     problem = {name: value for name, value in case.problem.items() if name != "seed"}
-    return canonical([problem, dict(case.policy), case.budget])
+    return codec.dumps([problem, dict(case.policy), case.budget])
 
 
 _DIED = (

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from surepick import codec
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
 from surepick.policy import Policy
@@ -21,24 +20,6 @@ Spec: TypeAlias = Mapping[str, Any]
 
 # The value of a policy parameter that stands for the true largest gap of the instance: what Peace is told.
 LARGEST_GAP = "largest gap"
-
-
-def canonical(value: object) -> str:
-    """Compact JSON text, the same for equal values whatever the order of their keys.
-
-    >>> canonical({"b": 1, "a": [0.1, None]})
-    '{"a":[0.1,null],"b":1}'
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def digest(text: str | bytes) -> str:
-    """Sixteen hexadecimal digits of SHA-256: enough to tell any two texts apart.
-
-    >>> len(digest("a")), digest("a") == digest("b")
-    (16, False)
-    """
-    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()[:16]
 
 
 def policy_spec(policy: Policy) -> dict[str, Any]:
@@ -111,7 +92,7 @@ def instance_from_spec(spec: Spec) -> Instance:
         return builder(**parameters)
     except TypeError as error:
         raise ParameterError(
-            f"the {spec['kind']} spec {canonical(dict(spec))} is not right: {error}"
+            f"the {spec['kind']} spec {codec.dumps(dict(spec))} is not right: {error}"
         ) from None
 
 

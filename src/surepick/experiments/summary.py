@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick import codec
 from surepick.comparison import binomial_interval
 from surepick.errors import ParameterError
 from surepick.experiments.cases import Row
-from surepick.experiments.specs import canonical
 
 CONFIDENCE = 0.95  # of the intervals for error rates
 
@@ -97,7 +97,7 @@ def relative_measurements(rows: Sequence[Row], reference: Sequence[Row]) -> tupl
 
 def _trial(row: Row) -> tuple[str, int]:
     """What rows to be compared have in common: the instance and the noise."""
-    return canonical(dict(row.case.problem)), row.case.seed
+    return codec.dumps(dict(row.case.problem)), row.case.seed
 
 
 def spread(numbers: Sequence[float], at_least: Sequence[bool]) -> Spread | None:

@@ -5,17 +5,17 @@ Ours; the proof is in docs/obet.md, line by line with the names of this file.
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem, and the oracle
 is exact. Plans are of zeros and ones, or of whole numbers with an oracle that respects bounds, or listed.
 
-Proof status: wrong with probability at most delta, at any time and under any stop, without a union over plans,
-arms or time. Against every plan a wealth bets that it is not the best; a plan is ruled out only while its
-wealth is at least 1/delta. Plans are ruled out together, by a lower bound of their wealth that one oracle call
-finds for a whole branch (`ruling_out`). Arms on which the plans that are left agree are fixed; the answer is
-the last plan.
+Proof status: wrong with probability at most delta, at any time and under any stop, without a union over
+plans, arms or time. Against every plan a wealth bets that it is not the best; a plan is ruled out only while
+its wealth is at least 1/delta. Plans are ruled out together, by a lower bound of their wealth that one oracle
+call finds for a whole branch (`ruling_out`). Arms on which the plans that are left agree are fixed; the
+answer is the last plan.
 
 Cost of a block: two or three oracle calls for each arm that is not fixed yet, more towards the end of a run.
 
 What it shows: `standing()` has the lead and a rival as plan vectors, the estimated gap, a radius as of
-BetGapE, and `risk`, a proved bound on the probability that declaring the lead now is wrong (it costs an oracle
-call for each free arm). `evidence` holds counts and sums of all complete blocks.
+BetGapE, and `risk`, a proved bound on the probability that declaring the lead now is wrong (it costs an
+oracle call for each free arm). `evidence` holds counts and sums of all complete blocks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surepick.branches import Branch, plan_set, spanned
+from surepick.branches import plan_set, spanned
 from surepick.errors import ParameterError
 from surepick.evidence import Evidence
 from surepick.oracle import OracleProblem
@@ -142,23 +142,29 @@ class OBetRun:
         self._target = -math.log(policy.delta)
         self._plans = plan_set(problem)
         self._everything, self._lead = spanned(self._plans)
+        self._relevant = self._everything.lower < self._everything.upper
         ones = np.ones(problem.n_arms)
-        ends = [self._plans.best(w, self._everything) for w in (ones, -ones)]
-        self._one_size = float(np.sum(ends[0])) == float(np.sum(ends[1]))
-        priced = np.ptp(problem.costs[self._everything.free]) > 0 if self._everything.free.size else False
+        self._one_size = self._size(ones) == self._size(-ones)
+        priced = len(set(problem.costs[self._relevant].tolist())) > 1
         self._smoothing = SINGLE.smoothing_with_costs if priced else SINGLE.smoothing
         self._evidence = Evidence.none(problem.n_arms)
+        self._waiting = Evidence.none(problem.n_arms)  # came unasked while a block was open
         self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
         self._cash = 0.0
         self._accounts: dict[bytes, Account] = {}
         self._nominated: dict[bytes, IntArray] = {}  # counts at each lead's first nomination
         self._next_stake = 0.0
         self._share = np.full(problem.n_arms, 1.0 / problem.n_arms)  # the last allocation, of cost
-        self._turn = 0  # the arm a look over the arms begins with
         self._block: Block | None = None
         self._bet: Bet | None = None
         self._stop: Stop | None = None
         self._risk: tuple[int, float] = (-1, 1.0)  # at this many measurements
+
+    def _size(self, weights: FloatArray) -> float:
+        """The sum of the entries of the best plan."""
+        plan = self._plans.best(weights, self._everything)
+        assert plan is not None
+        return float(plan.sum())
 
     @property
     def evidence(self) -> Evidence:
@@ -191,9 +197,20 @@ class OBetRun:
         if not block.left.any():
             self._close_block(block)
 
+    @property
+    def recalls_unasked(self) -> bool:
+        """As past: bets may depend on anything that was known before them."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements that no block asked for: they inform lead, gaps and bets, and win none."""
+        self._waiting = self._waiting + Evidence(counts, sums)
+        if self._block is None:
+            self._remember(Evidence.none(len(counts)))
+
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
-        if not self._evidence.counts.any():
+        if not self._is_started:
             return Standing()
         lead = self._plans.answer(self._lead)
         rivals = self._account.rivals
@@ -242,10 +259,10 @@ class OBetRun:
     def _rule_out(self) -> None:
         """Fix every arm on which all plans that are left agree with the lead."""
         account = self._account
-        if not self._evidence.counts.any():
+        if not self._is_started:
             return
         account.update_rivals(self._lead)
-        for arm in np.roll(account.branch.free, -self._turn):
+        for arm in account.branch.free:
             if (account.rivals.plans[:, arm] != self._lead[arm]).any():
                 continue
             parts = account.branch.apart(int(arm), float(self._lead[arm]), self._plans.step)
@@ -254,8 +271,8 @@ class OBetRun:
 
     def _open_block(self) -> Block:
         """Counts and bets of the next block, from the past alone."""
-        if not self._evidence.counts.any():
-            return Block((self._everything.lower < self._everything.upper).astype(np.int64), None)
+        if not self._is_started:
+            return Block(self._relevant.astype(np.int64), None)
         self._put_stakes()
         self._find_rivals()
         field, dual = self._divide()
@@ -270,10 +287,21 @@ class OBetRun:
             account = self._account
             account.wealth.settle(self._bet, filled_means(seen), self._spread(block.counts))
             account.rivals.purses = account.rivals.purses + account.wealth.last_factors(account.rivals.plans)
-        self._evidence = self._evidence + seen
-        self._means = filled_means(self._evidence)
         self._block = self._bet = None
-        self._choose_lead()
+        self._remember(seen)
+
+    def _remember(self, seen: Evidence) -> None:
+        """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
+        self._evidence = self._evidence + seen + self._waiting
+        self._waiting = Evidence.none(len(self._means))
+        self._means = filled_means(self._evidence)
+        if self._is_started:
+            self._choose_lead()
+
+    @property
+    def _is_started(self) -> bool:
+        """Whether every arm that matters has a measurement."""
+        return bool(self._evidence.counts[self._relevant].all())
 
     def _choose_lead(self) -> None:
         """The plan that looks best of those that agree with the fixed arms, ruled out or not."""
@@ -316,7 +344,7 @@ class OBetRun:
         account.cash = self._cash
 
     def _find_rivals(self) -> None:
-        """Besides those in the way of fixing an arm: on every free arm, the best-looking plan that differs."""
+        """Besides those in the way of fixing an arm: on each free arm the best-looking plan that differs."""
         account = self._account
         for arm in account.branch.free:
             for part in account.branch.apart(int(arm), float(self._lead[arm]), self._plans.step):
@@ -373,15 +401,16 @@ class OBetRun:
         return mask
 
     def _found_on_tangent(self, field: Field) -> bool:
-        """Look for a plan that needs more than the rivals: the best along the tangent at the worst of them."""
+        """Look for a plan that needs more than the rivals: the best along the tangent at the worst."""
         inverse, spread = self._price_per_share(), self._spread(self._evidence.counts)
         needs = field.away**2 @ inverse
         k = int(np.argmax(self._urgency(field) * needs))
         gap = max(float(field.gap[k]), 0.0)
         level = gap**2 + self._smoothing * float(field.spread[k])
         branch = self._account.branch
-        bend = branch.lower + branch.upper - 2 * self._lead  # of (lead - plan)^2, as far as it depends on plan
-        weights = bend * (inverse / needs[k] - self._smoothing * spread / level) + 2 * gap / level * self._means
+        bend = branch.lower + branch.upper - 2 * self._lead  # (lead - plan)^2 as a function of the plan
+        weights = bend * (inverse / needs[k] - self._smoothing * spread / level)
+        weights += 2 * gap / level * self._means
         plan = self._plans.best(weights, branch)
         n = len(self._account.rivals.plans)
         if plan is None or (plan == self._lead).all() or self._account.is_out(plan):
@@ -391,7 +420,7 @@ class OBetRun:
     def _counts(self, field: Field) -> IntArray:
         """Whole counts in proportion to the shares of cost, at least one for every arm that is not fixed."""
         costs, branch = self._costs, self._account.branch
-        free, relevant = branch.lower < branch.upper, self._everything.lower < self._everything.upper
+        free, relevant = branch.lower < branch.upper, self._relevant
         gap_square = np.maximum(field.gap, 0) ** 2 + SINGLE.need_smoothing * field.spread
         need = 2 * float((field.deficit / gap_square * (field.away**2 @ self._price_per_share())).max())
         spent = float(self._evidence.counts @ costs)

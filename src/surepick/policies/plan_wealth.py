@@ -1,18 +1,18 @@
-"""The wealth that bets against "this plan is the best", for any plan that is asked about, none of them listed.
+"""The wealth that bets against "this plan is the best", for any plan that is asked about; none is listed.
 
 Two kinds of bets make up the wealth. Both are fixed before a block, so both are fair (docs/obet.md).
 
-*Rows* bet the same on all plans. With x the lead, m the block's means, v_s = R_s^2 / n_s and one number eta for
-all plans, the log factor eta (x - pi).m - eta^2/2 sum_s v_s (x_s - pi_s)^2 is a function of pi that is affine
-up to the squares pi_s^2, so its sum over blocks is kept as three arrays. On a branch, where pi_s lies between
-l_s and u_s, pi_s^2 <= (l_s + u_s) pi_s - l_s u_s, with equality for zeros and ones: an affine function below the
-log wealth of every plan of the branch, which one oracle call bounds.
+*Rows* bet the same on all plans. With x the lead, m the block's means, v_s = R_s^2 / n_s and one number eta
+for all plans, the log factor eta (x - pi).m - eta^2/2 sum_s v_s (x_s - pi_s)^2 is a function of pi that is
+affine up to the squares pi_s^2, so its sum over blocks is kept as three arrays. On a branch, where pi_s lies
+between l_s and u_s, pi_s^2 <= (l_s + u_s) pi_s - l_s u_s, with equality for zeros and ones: an affine
+function below the log wealth of every plan of the branch, which one oracle call bounds.
 
-*Single bets* are those of BetGapE, mixture and ladder. They depend on the plan and the past alone, so that they can
-be settled later for any plan that turns up, from what was kept of each block.
+*Single bets* are those of BetGapE, mixture and ladder. They depend on the plan and the past alone, so that
+they can be settled later for any plan that turns up, from what was kept of each block.
 
-Rounding: every gap is lowered by more than its rounding error before it is settled (`ROUNDING`), and every wealth
-by `FLAT`, so that what is computed is below the wealth that the proof is about.
+Rounding: every gap is lowered by more than its rounding error before it is settled (`ROUNDING`), and every
+wealth by `FLAT`, so that what is computed is below the wealth that the proof is about.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Wealth:
         return len(self._constant)
 
     def receive(self, log_stake: float, *, rows_share: float, kinds: FloatArray, ladder_share: float) -> None:
-        """Put a stake on the same bets against every plan: new rows in equal parts, a new mixture, the ladder.
+        """Put a stake on the same bets against every plan: new rows in equal parts, a mixture, the ladder.
 
         A kind above 0 multiplies the eta that is chosen for each block; one below 0 bets on gaps of a fixed
         size, in units of their noise.

@@ -1,10 +1,10 @@
 """Ruling out all plans of a branch at once, or finding one that is not ruled out.
 
-For any weights p on cash and rows, log of the wealth >= H(p) + sum_r p_r l_r (Jensen), and on a branch the right
-side is at least an affine function of the plan, whose minimum one oracle call finds. `Account.check` looks for the
-p that makes it largest (Frank-Wolfe, over the plans that come back). Where no p will do and the plans that
-come back are all ruled out one by one, it splits the branch without the worst of them (Lawler) and looks at the
-parts.
+For any weights p on cash and rows, log of the wealth >= H(p) + sum_r p_r l_r (Jensen), and on a branch the
+right side is at least an affine function of the plan, whose minimum one oracle call finds. `Account.check`
+looks for the p that makes it largest (Frank-Wolfe, over the plans that come back). Where no p will do and the
+plans that come back are all ruled out one by one, it splits the branch without the worst of them (Lawler) and
+looks at the parts.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Rivals:
 class Account:
     """A wealth and what it has ruled out so far: every plan outside `branch`, and the plans of `out`.
 
-    Changed by the run that owns it. `cash` is the log of the money not staked yet, which belongs to every plan's
-    wealth; `target` is log(1/delta).
+    Changed by the run that owns it. `cash` is the log of the money not staked yet, which belongs to every
+    plan's wealth; `target` is log(1/delta).
     """
 
     plans: PlanSet
@@ -107,7 +107,7 @@ class Account:
         rivals.stubborn = np.append(rivals.stubborn, stubborn)
 
     def check(self, branch: Branch) -> bool:
-        """Whether all plans of the branch are ruled out; if not, a plan that is in the way becomes a rival."""
+        """Whether all plans of the branch are ruled out; if not, a plan in the way becomes a rival."""
         branches, worst, n_split = [branch], None, 0
         while branches:
             here = branches.pop()
@@ -125,7 +125,7 @@ class Account:
         return True
 
     def _bound(self, branch: Branch) -> tuple[bool, FloatArray | None]:
-        """(True, None): the branch is ruled out; (False, None): a rival was found; (False, plan): split here."""
+        """(True, None): the branch is ruled out; (False, None): a rival was found; (False, plan): split."""
         from surepick.row_kernels import least_log_sum
 
         n = self.wealth.n_rows + 1
@@ -155,7 +155,7 @@ class Account:
         return False, worst
 
     def _lower(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray | None]:
-        """H(p) + min over the branch of sum_r p_r l_r, less all rounding, and where; infinite if it is empty."""
+        """H(p) + min over the branch of sum_r p_r l_r, less rounding, and where; infinite if it is empty."""
         constant, slope, rounding = self.wealth.affine(tilt[1:], branch)
         plan = self.plans.best(-slope, branch)
         if plan is None:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.oracle import OracleProblem
 from surepick.problem import FloatArray, Problem, names_for, read_only
 from surepick.problems.candidates import (
@@ -57,6 +58,7 @@ class Family:
     within: Within | None = None
     coefficients: FloatArray | None = None  # (n_pieces, n_arms)
     own_arm_names: tuple[str, ...] | None = None
+    layout: Layout | None = None  # of the pieces
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -139,6 +141,7 @@ class Family:
             n_plans=self.n_plans,
             minimize=self.minimize,
             name_plan=self.name_of if self.coefficients is None else None,
+            layout=self.layout if self.coefficients is None else None,
         )
 
 
@@ -203,6 +206,7 @@ class FoundProblem(Problem):
             arm_names=family.arm_names,
             plan_names=_plan_names(family, candidates.plans),
             minimize=family.minimize,
+            layout=family.layout if family.coefficients is None else None,
         )
         values = {"family": family, "candidates": candidates, "box": box, "_options": options}
         for name, value in values.items():
@@ -216,7 +220,8 @@ class FoundProblem(Problem):
                 "to top up"
             )
         found = self.box.search(self.family, n_draws, self.candidates, progress)
-        return FoundProblem(self.family, found, self.box, self._options)
+        larger = FoundProblem(self.family, found, self.box, self._options)
+        return larger if self.bounds is None else larger.with_bounds(self.bounds)
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself

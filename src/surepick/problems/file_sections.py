@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,20 +40,27 @@ class Section:
                     f"{str(self.path)!r}: the key {self.prefix + key!r} is missing; it is required"
                 )
 
-    def section(self, key: str, *, keys: tuple[str, ...]) -> Section | None:
+    def section(self, key: str, *, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> Section | None:
         """The part of the file under this key; None if there is none."""
         if key not in self.values:
             return None
         if not isinstance(self.values[key], dict):
             raise self.wrong(key, f"a table with the key {keys[0]!r}")
         part = Section(self.path, f"{key}.", self.values[key])
-        part.refuse_unknown(set(keys))
+        part.refuse_unknown({*keys, *optional})
         part.refuse_missing(keys)
         return part
 
-    def text(
-        self, key: str, default: str | None = None, *, options: Mapping[str, object] | None = None
-    ) -> str:
+    def in_order(self, names: Sequence[str], fits: Callable[[object], bool], expected: str) -> list[Any]:
+        """The values of exactly these keys, in their order."""
+        self.refuse_unknown(set(names))
+        self.refuse_missing(tuple(names))
+        for name in names:
+            if not fits(self.values[name]):
+                raise self.wrong(name, expected)
+        return [self.values[name] for name in names]
+
+    def text(self, key: str, default: str | None = None, *, options: Collection[str] | None = None) -> str:
         """Text, perhaps one of given options."""
         if default is None:
             self.refuse_missing((key,))

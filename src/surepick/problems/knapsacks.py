@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.problem import FloatArray, IntArray, names_for, read_only
 from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
 from surepick.problems.families import Family, FoundProblem, OneCandidateError, counted
@@ -101,6 +102,7 @@ def knapsack_family(
         n_plans=prod(int(k) + 1 for k in most),
         noun="packing",
         name_of=lambda plan: counted(names, plan),
+        layout=Layout("items", sizes=tuple(np.asarray(weights, dtype=float).tolist()), room=float(capacity)),
     )
 
 

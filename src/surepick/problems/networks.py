@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
+from surepick.layout import Layout
 from surepick.problem import FloatArray, IntArray, csv_lines, read_only
 
 Graph: TypeAlias = Any  # a Network, a networkx or rustworkx graph, the path of a CSV file, or a list of pairs
@@ -52,6 +53,11 @@ class Network:
             known = f"; {suggestion(given, self.columns)}" if self.columns else "; the edges carry no numbers"
             raise ProblemError(f"{what} names no column of the network, got {given!r}{known}")
         return self.columns[given]
+
+    def layout(self, kind: str, ends: Sequence[int] = ()) -> Layout:
+        """Nodes and edges, for pictures of a plan."""
+        links = tuple(zip(self.tails.tolist(), self.heads.tolist(), strict=True))
+        return Layout(kind, places=self.nodes, links=links, directed=self.directed, ends=tuple(ends))
 
     def guess(self, given: str | npt.ArrayLike | None) -> npt.ArrayLike | None:
         """The guess of each edge; where none is given, the column "guess" if there is one."""

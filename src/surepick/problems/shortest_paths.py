@@ -87,6 +87,7 @@ def path_family(
         noun="path",
         name_of=lambda plan: _name(ways, plan),
         within=lambda weights, required, forbidden: _within(ways, sign * weights, required, forbidden),
+        layout=network.layout("path", (network.node(source), network.node(target))),
     )
 
 

@@ -77,6 +77,7 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
         noun="tree",
         name_of=lambda plan: counted(network.edge_names, plan),
         within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
+        layout=network.layout("tree"),
     )
 
 

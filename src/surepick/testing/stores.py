@@ -13,6 +13,7 @@ from surepick.store import START, Draft, Head, Lease, Snapshot, Store
 
 
 def note(text: str = "hello", key: str | None = None) -> Draft:
+    """An event to append."""
     return Draft("noted", f'{{"text":"{text}"}}', 1.5, key)
 
 
@@ -195,8 +196,13 @@ class StoreContract:
 
     def test_threads_lose_no_update(self, store: Store) -> None:
         store.create("trips", [note()])
-        in_threads(4, lambda i: [append_patiently(store, f"{i}-{j}") for j in range(25)])
-        keys = [event.key for event in store.read("trips")][1:]
+
+        def work(i: int) -> None:
+            for j in range(25):
+                append_patiently(store, f"{i}-{j}")
+
+        in_threads(4, work)
+        keys = [str(event.key) for event in store.read("trips")][1:]
         assert sorted(keys) == sorted(f"{i}-{j}" for i in range(4) for j in range(25))
 
     def test_threads_that_hold_the_log_never_conflict(self, store: Store) -> None:

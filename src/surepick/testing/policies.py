@@ -1,0 +1,279 @@
+"""The one suite of laws that every policy must pass."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import surepick as sp
+from surepick.environments import Environment
+from surepick.policies import parse_policy, policy_named
+from surepick.policy import Measure, Policy, Stop
+from surepick.problem import FloatArray, IntArray
+from surepick.simulation import CompiledRun, SeededRun, round_rng
+
+SEEDS = (0, 1, 2)
+N_PLANS, N_ARMS = 6, 4
+FAST_BUDGET, DRAWN_BUDGET = 20_000, 2_000  # a draw step by step costs a fraction of a millisecond
+
+Decision = tuple[Any, ...]
+
+
+@dataclass(eq=False)
+class Tape:
+    """Arm s gives its own fixed sequence of measurements, whatever is asked in between.
+
+    Arm s reads tape `keys[s]`, so that a relabelled arm keeps its tape. Each reading moves it on.
+
+    >>> tape = Tape([1.0, 5.0], keys=[0, 1], scale=0.0)
+    >>> tape.measure(np.array([0, 3]), None).tolist()
+    [0.0, 15.0]
+    """
+
+    means: npt.ArrayLike
+    keys: Sequence[int]
+    scale: npt.ArrayLike = 1.0
+    place: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.means = np.asarray(self.means, dtype=float)
+        self.scale = np.broadcast_to(np.asarray(self.scale, dtype=float), self.means.shape)
+
+    def measure(self, counts: IntArray, rng: object) -> FloatArray:
+        """The sum of the next `counts[s]` places of each tape."""
+        means, scale, sums = cast(FloatArray, self.means), cast(FloatArray, self.scale), np.zeros(len(counts))
+        for s in np.flatnonzero(counts).tolist():
+            start = self.place.get(s, 0)
+            self.place[s] = start + int(counts[s])
+            noise = np.random.default_rng(self.keys[s]).standard_normal(self.place[s])[start:]
+            sums[s] = counts[s] * means[s] + scale[s] * noise.sum()
+        return sums
+
+
+class StepByStep:
+    """An environment without its compiled form, so that the loop must go step by step."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.means = environment.means
+        self.measure = environment.measure
+
+
+def decisions(
+    policy: Policy,
+    problem: sp.Problem,
+    environment: Tape | Environment,
+    n_rounds: int,
+    seed: int = 0,
+) -> list[Decision]:
+    """The first requests of a run as tuples of counts, ending with ("stop", plan) if it stops.
+
+    >>> decisions(sp.Uniform(), sp.Problem([[1, 0], [0, 1]]), Tape([1.0, 0.0], [0, 1]), 3)
+    [(1, 1), (1, 0), (0, 1)]
+    """
+    run, taken = policy.start(problem), list[Decision]()
+    rng = np.random.default_rng(99)
+    for n_round in range(n_rounds):
+        decision = run.decide(round_rng(seed, n_round))
+        if isinstance(decision, Stop):
+            return [*taken, ("stop", decision.plan)]
+        assert isinstance(decision, Measure)
+        taken.append(tuple(decision.counts.tolist()))
+        run.absorb(decision.counts, environment.measure(decision.counts, rng))
+    return taken
+
+
+class PolicyContract:
+    """The laws of a policy: a subclass lists its `policies`, and says by its methods what they cannot do.
+
+    Every test takes each policy of the list; a policy with several ways to decide is listed once for each.
+    """
+
+    policies: ClassVar[Sequence[Policy]] = ()
+    registered: ClassVar[bool] = True  # False until an entry point in "surepick.policies" offers it
+
+    def depends_on_the_order_of_arms(self, policy: Policy) -> bool:
+        """Whether another order of the arms may change what is measured: draws and turns go by position."""
+        return policy.randomized
+
+    def depends_on_the_order_of_plans(self, policy: Policy) -> bool:
+        """Whether another order of the plans may change what is measured."""
+        return False
+
+    def needs_zeros_and_ones(self, policy: Policy) -> bool:
+        """Whether plans must be sets of arms."""
+        return False
+
+    def measures_what_all_plans_share(self, policy: Policy) -> bool:
+        """Whether an arm on which all plans agree is measured, once; nothing is learned from it."""
+        return False
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Give every test every policy."""
+        if "policy" in metafunc.fixturenames:
+            metafunc.parametrize("policy", type(self).policies, ids=str)
+
+    def instance(self, seed: int, policy: Policy) -> tuple[FloatArray, FloatArray]:
+        """Plans without exact ties, and means."""
+        rng = np.random.default_rng([7, seed])
+        if self.needs_zeros_and_ones(policy):
+            rows = np.array([list(np.binary_repr(k, N_ARMS)) for k in range(2**N_ARMS)], dtype=float)
+            return rng.permutation(rows)[:N_PLANS], rng.normal(size=N_ARMS)
+        plans = rng.uniform(0, 4, (N_PLANS, N_ARMS)) * (rng.random((N_PLANS, N_ARMS)) < 0.8)
+        return plans, rng.normal(size=N_ARMS)
+
+    def test_is_a_frozen_value_with_name_version_and_guarantee(self, policy: Policy) -> None:
+        assert isinstance(policy, Policy)
+        assert policy.version >= 1
+        assert policy.guarantee
+        assert policy == dataclasses.replace(cast(Any, policy))
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            policy.delta = 0.5  # type: ignore[misc]
+
+    def test_is_found_by_its_name(self, policy: Policy) -> None:
+        if not self.registered:
+            pytest.skip("this policy says that it is not offered by an entry point yet")
+        assert policy_named(policy.name) is type(policy)
+        assert parse_policy(policy.name.upper(), delta=0.2).delta == 0.2
+
+    @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, float("nan")])
+    def test_refuses_a_delta_outside_zero_and_one(self, policy: Policy, delta: float) -> None:
+        with pytest.raises(sp.SurepickError, match="delta"):
+            dataclasses.replace(cast(Any, policy), delta=delta)
+
+    def test_gives_the_same_decision_until_something_is_absorbed(self, policy: Policy) -> None:
+        plans, means = self.instance(0, policy)
+        run = policy.start(sp.Problem(plans))
+        for n_round in range(5):
+            first, again = (run.decide(round_rng(3, n_round)) for _ in range(2))
+            if isinstance(first, Stop) or isinstance(again, Stop):
+                assert first == again
+                return
+            assert first.counts.tolist() == again.counts.tolist()
+            run.absorb(first.counts, first.counts * means)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_replay_of_the_same_measurements_gives_the_same_decisions(
+        self, policy: Policy, seed: int
+    ) -> None:
+        plans, means = self.instance(seed, policy)
+        problem = sp.Problem(plans)
+        first = decisions(policy, problem, Tape(means, range(N_ARMS)), 60, seed)
+        assert first == decisions(policy, problem, Tape(means, range(N_ARMS)), 60, seed)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_the_same_seed_gives_the_same_outcome_and_step_by_step_too(
+        self, policy: Policy, seed: int
+    ) -> None:
+        plans, means = self.instance(seed, policy)
+        problem = sp.Problem(plans)
+        budget = DRAWN_BUDGET if policy.randomized else FAST_BUDGET
+        for environment in _environments(means):
+            fast, again, slow = (
+                sp.simulate(problem, policy, e, seed=seed, budget=budget)
+                for e in (environment, environment, StepByStep(environment))
+            )
+            for other in (again, slow):
+                assert fast.status == other.status
+                assert fast.plan == other.plan
+                assert fast.counts.tolist() == other.counts.tolist()
+                assert np.array_equal(fast.means, other.means, equal_nan=True)
+            if not isinstance(policy.start(problem), CompiledRun | SeededRun):
+                break
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_relabelling_arms_and_plans_relabels_the_decisions(self, policy: Policy, seed: int) -> None:
+        plans, means = self.instance(seed, policy)
+        rng = np.random.default_rng(seed)
+        arm, plan = rng.permutation(plans.shape[1]), rng.permutation(plans.shape[0])
+        if self.depends_on_the_order_of_arms(policy):
+            arm = np.arange(plans.shape[1])
+        if self.depends_on_the_order_of_plans(policy):
+            plan = np.arange(plans.shape[0])
+        keys = np.arange(len(means))
+        straight = decisions(policy, sp.Problem(plans), Tape(means, keys.tolist()), 200)
+        shuffled = decisions(
+            policy, sp.Problem(plans[plan][:, arm]), Tape(means[arm], keys[arm].tolist()), 200
+        )
+        assert len(straight) == len(shuffled)
+        for before, after in zip(straight, shuffled, strict=True):
+            if before[0] == "stop":
+                assert before[1] == plan[after[1]]
+            else:
+                assert [before[a] for a in arm] == list(after)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_adding_one_vector_to_all_plans_changes_nothing(self, policy: Policy, seed: int) -> None:
+        shift = np.array([5.0, -3.0, 0.0, 2.0])
+        self._same_decisions(policy, seed, 100, lambda plans: sp.Problem(plans + shift), sp.Problem)
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_minimizing_is_maximizing_the_negative(self, policy: Policy, seed: int) -> None:
+        self._same_decisions(
+            policy, seed, 60, lambda plans: sp.Problem(plans, minimize=True), lambda plans: sp.Problem(-plans)
+        )
+
+    def _same_decisions(
+        self,
+        policy: Policy,
+        seed: int,
+        n_rounds: int,
+        one: Callable[[FloatArray], sp.Problem],
+        other: Callable[[FloatArray], sp.Problem],
+    ) -> None:
+        if self.needs_zeros_and_ones(policy):
+            pytest.skip("the other plans would not be zeros and ones")
+        plans, means = self.instance(seed, policy)
+        first, second = (
+            decisions(policy, problem, Tape(means, range(N_ARMS)), n_rounds, seed)
+            for problem in (one(plans), other(plans))
+        )
+        assert first == second
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_without_noise_the_best_plan_wins(self, policy: Policy, seed: int) -> None:
+        plans, means = self.instance(seed, policy)
+        problem = sp.Problem(plans)
+        outcome = sp.simulate(problem, policy, sp.Gaussian(means, scale=0.0), seed=seed, budget=10**9)
+        assert outcome.status is sp.Status.CONFIDENT
+        assert outcome.plan == problem.best(means)
+
+    def test_exact_ties_end_by_the_budget_and_say_so(self, policy: Policy) -> None:
+        problem = sp.Problem([[1.0, 0.0], [0.0, 1.0]])
+        outcome = sp.simulate(problem, policy, sp.Gaussian([0.3, 0.3], scale=0.0), budget=3000)
+        assert outcome.status is sp.Status.BUDGET_SPENT
+        assert outcome.plan is None
+        assert outcome.n_measurements <= 3000
+
+    def test_measures_only_what_matters(self, policy: Policy) -> None:
+        problem = sp.Problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+        outcome = sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0, 0.0]), budget=10**9)
+        assert outcome.counts[2] == (1 if self.measures_what_all_plans_share(policy) else 0)
+        assert outcome.plan == 0
+
+    def test_an_unknown_noise_scale_is_a_clear_error(self, policy: Policy) -> None:
+        with pytest.raises(sp.SurepickError, match="noise_scale=None"):
+            policy.start(sp.Problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None))
+
+    def test_sparse_plans_decide_as_dense_ones(self, policy: Policy) -> None:
+        from scipy import sparse
+
+        plans, means = self.instance(0, policy)
+        dense = decisions(policy, sp.Problem(plans), Tape(means, range(N_ARMS)), 150)
+        thin = decisions(policy, sp.Problem(sparse.csr_array(plans)), Tape(means, range(N_ARMS)), 150)
+        assert dense == thin
+
+
+def _environments(means: FloatArray) -> list[Environment]:
+    samples = [np.random.default_rng(s).normal(m, 1.0, 20 + s) for s, m in enumerate(means)]
+    return [
+        sp.Gaussian(means),
+        sp.Bernoulli(1 / (1 + np.exp(-means))),
+        sp.UniformNoise(means, 1.5),
+        sp.Replay(samples),
+    ]
