@@ -48,7 +48,20 @@ def test_a_run_in_the_middle_of_a_block_is_kept_with_its_bets():
     policy = sp.BetGapE(delta=0.1, max_batch=1)
     run = policy.start(PROBLEM)
     play(run, 0, 4)
-    assert run.state()["block"] and run.state()["bets"]
+    assert run.state()["block"]
+    assert run.state()["bets"]
     again = policy.start(PROBLEM)
     restore_run(again, json.loads(json.dumps(run_to_json(run, lambda: policy.start(PROBLEM)))))
     assert play(again, 4, 30) == play(run, 4, 30)
+
+
+def test_a_run_on_an_oracle_is_kept_with_the_vectors_of_its_plans():
+    problem = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem()
+    policy = sp.GenTSExplore(delta=0.1)
+    run = policy.start(problem)
+    play(run, 0, 7)
+    again = policy.start(problem)
+    restore_run(again, json.loads(json.dumps(run_to_json(run, lambda: policy.start(problem)))))
+    assert isinstance(again.standing().lead, tuple)
+    assert again.standing() == run.standing()
+    assert play(again, 7, 12) == play(run, 7, 12)

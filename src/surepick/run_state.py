@@ -15,11 +15,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from surepick.oracle import OracleProblem
 from surepick.policy import Run
 from surepick.problem import Problem
 
 _PLAIN = (bool, int, float, str, type(None))
-_FIXED = (Problem, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+_FIXED = (Problem, OracleProblem, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 
 _ABSENT = object()
 
@@ -126,7 +127,8 @@ def _attributes(owner: object) -> Iterator[tuple[str, Any]]:
 
 def _is_plain(value: object) -> bool:
     if isinstance(value, list | tuple) and not hasattr(value, "_asdict"):
-        return all(_is_plain(item) for item in value)
+        # JSON does not tell tuples from lists: one is marked as such, not those within
+        return all(_is_plain(item) and not isinstance(item, tuple) for item in value)
     if isinstance(value, dict):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     return isinstance(value, _PLAIN)
@@ -142,7 +144,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _encode(value: Any) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
-        return {"plain": value}
+        return {"plain": value, "tuple": True} if isinstance(value, tuple) else {"plain": value}
     array = np.asarray(value)
     text = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
     scalar = isinstance(value, np.generic)
@@ -151,7 +153,7 @@ def _encode(value: Any) -> Any:
 
 def _decode(data: Mapping[str, Any]) -> Any:
     if "plain" in data:
-        return data["plain"]
+        return tuple(data["plain"]) if data.get("tuple") else data["plain"]
     flat = np.frombuffer(base64.b64decode(data["bytes"]), dtype=np.dtype(data["dtype"]))
     array = flat.reshape(data["shape"]).copy()
     return array[()] if data["scalar"] else array
