@@ -159,7 +159,7 @@ def _words(opened: Session, kind: str, body: Model) -> Iterator[str]:
     """What happened, in words; names are given as they are, to be escaped where they are shown."""
     problem = opened.given_problem
     if kind == "created":
-        yield f"{problem.n_plans} plans, {problem.n_arms} arms, {body['policy']['name']}"
+        yield f"{problem.n_plans or 'many'} plans, {problem.n_arms} arms, {body['policy']['name']}"
     elif kind == "asked":
         counts = body["counts"]
         yield "pilot:" if body.get("pilot") else f"round {body['round']}:"

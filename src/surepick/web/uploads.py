@@ -19,7 +19,7 @@ from typing import Any
 
 from surepick import codec
 from surepick.errors import FileError, SurepickError
-from surepick.problem import Problem
+from surepick.oracle import AnyProblem
 
 SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches
@@ -60,7 +60,7 @@ class Stash:
         return self._kept.get(key, [])
 
 
-async def read_problem(uploads: Sequence[Upload], turn: asyncio.Semaphore) -> Problem:
+async def read_problem(uploads: Sequence[Upload], turn: asyncio.Semaphore) -> AnyProblem:
     """The problem in the TOML or JSON file among these, of which the others are attachments, in its turn."""
     with tempfile.TemporaryDirectory(prefix="surepick-upload-") as place:
         folder = Path(place)
