@@ -86,12 +86,24 @@ class GapRun:
         if self.started and counts[arm] == 1 and counts.sum() == 1:
             self.drive(self._as_is, np.array([sums[arm]], dtype=float))
             return
-        self._race.counts[:] += counts
-        self._race.sums[:] += sums
-        if not self._race.counts[self._field.arms].all():
+        self.recall(counts, sums)
+        if not self.started:
             raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
-        self._race.integers[self._kernels.MEASURED] += int(counts.sum())
-        self._kernels.settle(self._field, self._race, self._problem.n_plans)
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """Every radius holds for all counts at once, however the arms were chosen: see docs/guarantees.md."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Pool any measurements with the others, and decide if every arm has one."""
+        race, kernels = self._race, self._kernels
+        race.counts[:] += counts
+        race.sums[:] += sums
+        if race.counts[self._field.arms].all():
+            race.integers[kernels.MEASURED] = race.counts.sum()
+            race.integers[kernels.STOPPED] = 0  # a stop is decided anew, with all that is known
+            kernels.settle(self._field, race, self._problem.n_plans)
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide in compiled code, one draw a round; how many draws were used."""
