@@ -1,11 +1,12 @@
 """The best two of six designs
 
-Six designs of a page; a visitor buys or does not, which is 0 or 1: sub-Gaussian with scale 1/2, no assumption
-needed. The answer is the pair with the most sales. With k = 1 this is best-arm identification.
+Six designs of a page; a visitor buys or does not, which is 0 or 1: sub-Gaussian with scale 1/2, no
+assumption needed. The answer is the pair with the most sales. With k = 1 this is best-arm identification.
 """
 
-import surepick as sp
 from drawing import effort, panels, values
+
+import surepick as sp
 
 DESIGNS = ["plain", "bold", "photo", "film", "quiz", "story"]
 RATES = [0.21, 0.24, 0.43, 0.22, 0.31, 0.45]

@@ -1,11 +1,12 @@
 """A knapsack: how many of each crate to load
 
-The paper's synthetic experiment as a story: a van carries 100 kg, the profit of a crate is known to within 5 and
-found out by selling some. The candidates are the loads that are best somewhere in that box.
+The paper's synthetic experiment as a story: a van carries 100 kg, the profit of a crate is known to within
+5 and found out by selling some. The candidates are the loads that are best somewhere in that box.
 """
 
-import surepick as sp
 from drawing import effort, panels, values
+
+import surepick as sp
 
 WEIGHTS = [12, 17, 23, 31, 44]
 CRATES = ["apples", "cheese", "fish", "honey", "olives"]

@@ -1,13 +1,13 @@
 """A matching: who does which job
 
-Four people, four jobs; how long somebody takes for a job is found out by letting them do it once. The answer is the
-assignment with the least total time.
+Four people, four jobs; how long somebody takes for a job is found out by letting them do it once. The
+answer is the assignment with the least total time.
 """
 
 import numpy as np
+from drawing import CHOSEN, INK, effort, panels
 
 import surepick as sp
-from drawing import CHOSEN, INK, effort, panels
 
 PEOPLE, JOBS = ["Ada", "Ben", "Cleo", "Dan"], ["weld", "paint", "wire", "test"]
 HOURS = np.array([[3.1, 4.0, 5.2, 2.9], [2.8, 4.4, 4.1, 3.6], [4.5, 3.2, 4.9, 3.3], [3.4, 3.9, 4.6, 2.2]])

@@ -1,16 +1,17 @@
 """The 5 x 4 transport of the paper's Figure 2
 
-Five suppliers with 2, 3, 3, 1 and 4 goods, four demanders who want 3, 4, 4 and 2: the sums of the plan that the
-paper's caption shows. What one good costs on each of the twenty ways is to be found out by sending some.
+Five suppliers with 2, 3, 3, 1 and 4 goods, four demanders who want 3, 4, 4 and 2: the sums of the plan that
+the paper's caption shows. What one good costs on each of the twenty ways is to be found out by sending
+some.
 
-The candidates are the transports that are cheapest somewhere within the spread of the guess. Plans are amounts, not
-sets: how much a way matters for telling two plans apart depends on how much they send over it.
+The candidates are the transports that are cheapest somewhere within the spread of the guess. Plans are
+amounts, not sets: how much a way matters for telling two plans apart depends on how much they send over it.
 """
 
 import numpy as np
+from drawing import CHOSEN, effort, panels
 
 import surepick as sp
-from drawing import CHOSEN, effort, panels
 
 SUPPLY, DEMAND = [2, 3, 3, 1, 4], [3, 4, 4, 2]
 PAPERS_PLAN = [[2, 0, 0, 0], [1, 2, 0, 0], [0, 2, 1, 0], [0, 0, 1, 0], [0, 0, 2, 2]]

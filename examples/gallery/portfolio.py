@@ -1,11 +1,12 @@
 """A portfolio: where to put a research budget
 
-A budget of 1 over five fields, at most 0.4 in each and at most 0.5 in the two risky ones. What a unit returns is
-estimated by small grants. A promise about *means*: nothing here speaks of risk.
+A budget of 1 over five fields, at most 0.4 in each and at most 0.5 in the two risky ones. What a unit
+returns is estimated by small grants. A promise about *means*: nothing here speaks of risk.
 """
 
-import surepick as sp
 from drawing import CHOSEN, effort, panels
+
+import surepick as sp
 
 FIELDS = ["solar", "wind", "tidal", "fusion", "storage"]
 RETURNS = [0.62, 0.55, 0.31, 0.70, 0.66]

@@ -1,11 +1,13 @@
 """Production: a linear program whose profits are not known
 
-A workshop makes chairs, tables and shelves from limited wood, hours and varnish. What a piece brings is found out by
-selling some. The candidates are the corners of the feasible set that are best somewhere within the spread.
+A workshop makes chairs, tables and shelves from limited wood, hours and varnish. What a piece brings is
+found out by selling some. The candidates are the corners of the feasible set that are best somewhere within
+the spread.
 """
 
-import surepick as sp
 from drawing import effort, panels, values
+
+import surepick as sp
 
 PIECES = ["chairs", "tables", "shelves"]
 USE = [[3, 8, 4], [2, 4, 1], [1, 2, 2]]  # wood, hours, varnish of one piece

@@ -1,14 +1,16 @@
 """The shortest path of the paper's Figure 1
 
-Seven roads, three ways from home to work. Nobody knows exactly how long a road takes; a test drive tells, with noise.
-The plans are (1, 0, 1, 0, 0, 1, 0), (0, 1, 0, 1, 0, 1, 0) and (0, 1, 0, 0, 1, 0, 1), as the paper lists them.
+Seven roads, three ways from home to work. Nobody knows exactly how long a road takes; a test drive tells,
+with noise. The plans are (1, 0, 1, 0, 0, 1, 0), (0, 1, 0, 1, 0, 1, 0) and (0, 1, 0, 0, 1, 0, 1), as the
+paper lists them.
 
-Roads that all remaining ways share are hardly driven: what matters is the *difference* of two ways. The width of a
-road in the figure is its share of the test drives.
+Roads that all remaining ways share are hardly driven: what matters is the *difference* of two ways. The
+width of a road in the figure is its share of the test drives.
 """
 
-import surepick as sp
 from drawing import effort, network, panels
+
+import surepick as sp
 
 ROADS = [("home", "a"), ("home", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "work"), ("d", "work")]
 MINUTES = [9.0, 7.0, 8.0, 11.0, 6.0, 5.0, 11.0]  # the truth, known to the simulation alone

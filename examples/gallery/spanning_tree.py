@@ -1,11 +1,12 @@
 """A spanning tree: which cables connect everything
 
-Six sites, ten possible trenches. A survey measures the length of a trench, with noise. The answer is the set of
-trenches that connects all sites with the least cable.
+Six sites, ten possible trenches. A survey measures the length of a trench, with noise. The answer is the
+set of trenches that connects all sites with the least cable.
 """
 
-import surepick as sp
 from drawing import effort, network, panels
+
+import surepick as sp
 
 PLACES = {"A": (0, 0), "B": (1.2, 1.1), "C": (1.4, -0.9), "D": (2.6, 0.2), "E": (3.8, 1.2), "F": (4.0, -0.8)}
 TRENCHES = ["AB", "AC", "BC", "BD", "CD", "DE", "DF", "EF", "BE", "CF"]

@@ -1,14 +1,14 @@
 """A team of 20 out of 40: too many to list
 
-There are 1.4e11 teams. None is listed: the policy asks a solver for the best team under given weights, which for
-teams is a sort, and for other problems any exact solver of yours. The promise of `GenTSExplore` has no proof (its
-guarantee says so).
+There are 1.4e11 teams. None is listed: the policy asks a solver for the best team under given weights,
+which for teams is a sort, and for other problems any exact solver of yours. The promise of `GenTSExplore`
+has no proof (its guarantee says so).
 """
 
 import numpy as np
+from drawing import CHOSEN, OTHER, panels
 
 import surepick as sp
-from drawing import CHOSEN, OTHER, panels
 
 SCALE = 0.05
 

@@ -1,15 +1,16 @@
 """Why amounts matter: (100, 0, .1) against (0, 100, .2)
 
-The example of the paper's Section 3. Two plans use two arms a hundred times each and a third hardly at all. The
-naive rule measures the least measured arm on which they differ, and so spends a third of all measurements on the arm
-that decides nothing: its uncertainty enters the difference with a factor of 0.1, that of the others with 100.
-CombGapE's own rule measures what shrinks the uncertainty of the *difference* most.
+The example of the paper's Section 3. Two plans use two arms a hundred times each and a third hardly at all.
+The naive rule measures the least measured arm on which they differ, and so spends a third of all
+measurements on the arm that decides nothing: its uncertainty enters the difference with a factor of 0.1,
+that of the others with 100. CombGapE's own rule measures what shrinks the uncertainty of the *difference*
+most.
 """
 
 import numpy as np
+from drawing import CHOSEN, OTHER, panels
 
 import surepick as sp
-from drawing import CHOSEN, OTHER, panels
 
 PLANS = [[100, 0, 0.1], [0, 100, 0.2]]
 MEANS = [0.95, 0.9, 0.9]
