@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-import session_tools as tools
 import surepick as sp
 from surepick.errors import ParameterError
 from surepick.session import Session
@@ -428,26 +427,33 @@ def test_a_body_that_never_comes_is_not_awaited_for_ever(store: str, monkeypatch
 
 
 def test_a_viewer_that_takes_nothing_is_hung_up_on_and_harms_nobody(
-    memory_disk: Path, monkeypatch: pytest.MonkeyPatch
+    store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web_server, "STALL_SECONDS", 0.5)
     monkeypatch.setattr(web_server, "SEND_BUFFER", 4096)
     monkeypatch.setattr("surepick.web.live.LOOK_SECONDS", 0.02)
-    url = f"sqlite:///{memory_disk}/stalled.db"
-    session = Session.create(url, tools.problem(), sp.Uniform(delta=1e-9), name="busy")
-    with running(url) as server:
-        line = socket.socket()
+    monkeypatch.setattr("surepick.web.pages._moment", lambda session: time.monotonic())
+    monkeypatch.setattr(
+        "surepick.web.pages._session_parts",
+        lambda desk, name: {"answer": f"{time.monotonic()}" + 100_000 * "x"},
+    )
+    with running(store) as server, socket.socket() as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         line.connect(("127.0.0.1", port_of(server)))
-        line.sendall(b"GET /sessions/busy/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        line.sendall(b"GET /sessions/middle/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         hub = server.server.hub
-        deadline = time.monotonic() + 20
-        seen = 0
-        while (hub.n_viewers or not seen) and time.monotonic() < deadline:
-            seen = max(seen, hub.n_viewers)
-            for request in session.ask(4):
-                session.tell(request, 1.0)
-        assert (seen, hub.n_viewers) == (1, 0)
-        with server.client.stream("GET", "/sessions/busy/events") as stream:
-            assert next(line for line in stream.iter_lines() if line.startswith("data:"))
-        line.close()
+        assert eventually(lambda: hub.n_viewers == 1)
+        with server.client.stream("GET", "/sessions/middle/events") as stream:
+            messages = (line for line in stream.iter_lines() if line.startswith("data:"))
+            assert eventually(lambda: next(messages) and hub.n_viewers == 1), "the other one reads on"
+        assert eventually(lambda: hub.n_viewers == 0)
+
+
+def eventually(happens: Callable[[], bool], *, seconds: float = 20.0) -> bool:
+    """Whether it happens before long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if happens():
+            return True
+        time.sleep(0.02)
+    return False
