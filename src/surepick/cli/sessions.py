@@ -544,4 +544,4 @@ def _print_diagnosis(place: str, data: dict[str, Any]) -> None:
         _say("nothing was changed. Keep a copy of the file, and save what can be read with --rescue FILE")
 
 
-load_session, answer = _load, _answer  # for the commands of other modules
+answer, open_to_read = _answer, _store  # for the commands of other modules

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.sessions import DEFAULT_STORE, NOT_SURE, Json, StoreUrl, answer, load_session
+from surepick.cli.sessions import DEFAULT_STORE, NOT_SURE, Json, StoreUrl, answer, open_to_read
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,7 +34,7 @@ def report(
     """Write a report: one HTML file with the answer, the evidence and the log, to send and to print."""
     from surepick.report import write_report
 
-    typer.echo(f"written to {write_report(load_session(store, session), to)}")
+    typer.echo(f"written to {write_report(_open(store, session), to)}")
 
 
 def watch(
@@ -51,7 +51,7 @@ def watch(
     from surepick.cli.show import console
     from surepick.views import State, to_json
 
-    opened = load_session(store, session)
+    opened = _open(store, session)
     if once:
         page = _look(opened)
         answer(to_json(page), as_json, lambda: console.print(_screen(page)))
@@ -71,6 +71,12 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the main application."""
     for command in COMMANDS:
         app.command()(command)
+
+
+def _open(store: str, name: str | None) -> Session:
+    from surepick.session import Session
+
+    return Session.load(open_to_read(store), name, read_only=True)
 
 
 def _look(session: Session) -> Page:

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.certificate import NoiseFinding, check_noise
+from surepick.design import optimal_allocation
 from surepick.evidence import Evidence
 from surepick.layout import Layout
 from surepick.ledger import Slot
 from surepick.oracle import OracleProblem
 from surepick.policy import Answer, Policy, Standing
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 from surepick.session import Session
 from surepick.simulation import Status
 from surepick.store import Head, Lease
@@ -27,6 +28,8 @@ from surepick.views.words import shortened
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
 LEAST_NEEDED = 1e-9
+MOST_ALLOCATED = 256  # rivals that an allocation looks at: the closest; the others are satisfied by it
+ALLOCATION_TOLERANCE = 0.02  # the estimates are rougher
 
 
 class Gaps(NamedTuple):
@@ -183,6 +186,34 @@ class Look:
         assert isinstance(self.problem, Problem)
         dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
         return np.asarray(self.problem.vector(lead) * self._sign - dense)
+
+    @property
+    def matters(self) -> BoolArray:
+        """Arms in which plans differ, as far as that is known."""
+        if isinstance(self.problem, OracleProblem):
+            return np.ones(self.problem.n_arms, dtype=bool)
+        return self.problem.relevant
+
+    @property
+    def by_cost(self) -> bool:
+        """Whether prices differ, so that the best allocation is the one of least cost."""
+        return bool(np.ptp(self.problem.costs) > 0)
+
+    @cached_property
+    def best_shares(self) -> FloatArray | None:
+        """The shares of measurements that rule out the closest rivals soonest, were the estimates right.
+
+        Gaps are softened by one standard error, so that a rival that looks tied does not claim everything.
+        None while there is no lead, and where plans are not listed.
+        """
+        if self.gaps is None or not np.isfinite(self.variance[self.matters]).all():
+            return None
+        assert isinstance(self.lead, int)
+        close = self.gaps.order[:MOST_ALLOCATED]
+        reach = np.maximum(self.gaps.gap[close] + self.epsilon, 0.0) ** 2 + self.gaps.error[close] ** 2
+        squares = self.differences(self.lead, close) ** 2 * noise_variance(self.problem) / reach[:, None]
+        costs = self.problem.costs if self.by_cost else None
+        return optimal_allocation(squares, tolerance=ALLOCATION_TOLERANCE, costs=costs).weights
 
     def name_of(self, plan: Answer | None) -> str | None:
         """What to call this plan; one that has no name is called by its arms."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from surepick.oracle import OracleProblem
 from surepick.simulation import Status
 from surepick.views.look import Look, pair, weigh
-from surepick.views.progress import forecast
 from surepick.views.words import duration
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
-NEAR_TIE = 30.0  # times the measurements so far that the forecast may ask for before it is called a tie
+NEAR_TIE = 0.05  # of the difference between the best plan and the worst
 
 
 class State(enum.StrEnum):
@@ -198,18 +197,20 @@ def _of_promise(look: Look) -> list[Warning]:
 
 
 def _of_tie(look: Look) -> list[Warning]:
-    """A forecast that is hopeless beside what was measured."""
-    coming = forecast(look, weigh(look, look.standing, look.evidence))
-    if coming is None or look.n_used < 10 * look.problem.n_arms:
+    """A rival that cannot be told from the lead, although their difference is known to be small."""
+    if look.status is not None or look.gaps is None:
         return []
-    if coming.middle is not None and coming.middle <= NEAR_TIE * look.n_used:
+    k, gap, error = int(look.rival_order[0]), look.gaps.gap, look.gaps.error
+    most, whole = abs(float(gap[k])) + 2 * float(error[k]), float(gap.max())
+    if abs(gap[k]) > 2 * error[k] or not look.epsilon < most < NEAR_TIE * whole:
         return []
-    names = f"“{look.name_of(look.lead)}” and “{look.name_of(look.rival)}”"
+    names = f"“{look.name_of(look.lead)}” and “{look.name_of(k)}”"
     return [
         Warning(
             "tie",
-            f"{names} are close to a tie, and telling them apart may take more than {NEAR_TIE:g} times the "
-            "measurements so far; a session with an epsilon above 0 would end when the rest is settled.",
+            f"{names} are close to a tie: they differ by at most about {most:.2g}, and the worst plan is "
+            f"behind by {whole:.2g}. Telling them apart may take very long; a session with an epsilon of "
+            f"{most:.1g} would end when the rest is settled.",
         )
     ]
 
