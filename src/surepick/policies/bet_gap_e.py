@@ -325,7 +325,7 @@ class BetRun:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
         self._evidence = Evidence(*state["evidence"])
-        self._means = _filled(self._evidence)
+        self._means = filled_means(self._evidence)
         self._log_cash, self._next_stake = state["log_cash"], state["next_stake"]
         self._general = Purse(*state["general"])
         self._peak, self._wealth = state["peak"], state["wealth"]
@@ -363,13 +363,13 @@ class BetRun:
         """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
         self._evidence = self._evidence + seen + self._waiting
         self._waiting = Evidence.none(self._problem.n_arms)
-        self._means = _filled(self._evidence)
+        self._means = filled_means(self._evidence)
         if self._evidence.counts[self._problem.relevant].all():
             self._choose_lead()
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
-        gap, spread = self._compare(bets.ids, self._weight(seen.counts), _filled(seen))
+        gap, spread = self._compare(bets.ids, self._weight(seen.counts), filled_means(seen))
         self._general.settle(bets, gap, spread, self._rung)
         if self._policy.epsilon:
             shifted = bets.shifted(self._policy.epsilon)
@@ -544,7 +544,7 @@ class BetRun:
         return self._weight(self._evidence.counts)
 
 
-def _filled(evidence: Evidence) -> FloatArray:
+def filled_means(evidence: Evidence) -> FloatArray:
     """The means, and 0 where nothing was measured: on such arms no plan is compared."""
     zeros = np.zeros(len(evidence.sums))
     return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
