@@ -6,6 +6,7 @@ fold, and every method is: catch up with the log, change the ledger, append what
 
 from __future__ import annotations
 
+import bisect
 import enum
 import itertools
 import json
@@ -27,7 +28,7 @@ from surepick.pilot import Pilot, pilot_for
 from surepick.policy import Policy, Standing, stated_guarantee
 from surepick.problem import Problem, outside
 from surepick.simulation import Outcome, Status
-from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, open_store
+from surepick.store import START, Draft, Event, Head, Lease, Snapshot, Store, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
@@ -265,9 +266,10 @@ class Session:
         """The lead, its closest rival and how far apart they are."""
         return self.ledger().standing()
 
-    def events(self) -> Iterator[Event]:
-        """The log, from its beginning."""
-        return self.store.read(self.name)
+    def events(self, *, after: int = 0) -> Iterator[Event]:
+        """The log, from its beginning or after this position; late pages cost no more than early ones."""
+        events = self.store.read(self.name, after=self._known_head(after))
+        return (event for event in events if event.position > after)
 
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order."""
@@ -454,6 +456,17 @@ class Session:
         for event in self.store.read(self.name):
             return event
         raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
+
+    def _known_head(self, position: int) -> Head:
+        """Where the log ended at the last decision up to this position, found by the keys of rounds."""
+
+        def decided(n_rounds: int) -> int:
+            event = self.decision(n_rounds)
+            return position + 1 if event is None else event.position
+
+        n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
+        event = self.decision(n_before - 1) if n_before else None
+        return START if event is None else event.head
 
     def _open(self) -> tuple[Ledger, Head]:
         """The ledger from the last snapshot, or from the beginning of the log."""
@@ -735,7 +748,7 @@ class Session:
         name = self._setup.problem.arm_names[arm]
         try:
             number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
         if not math.isfinite(number):
             raise SessionError(
