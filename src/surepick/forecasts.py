@@ -13,10 +13,13 @@ import numpy.typing as npt
 
 from surepick.errors import ParameterError
 from surepick.limits import limit
+from surepick.oracle import AnyProblem, OracleProblem
 from surepick.policy import check_delta
-from surepick.problem import FloatArray, Problem
+from surepick.problem import FloatArray
+from surepick.problems.candidates import Progress
 
 TOLERANCE = 1e-2  # of each limit; the spread between worlds is far larger
+UNLISTED_TOLERANCE = 0.5  # where plans are not listed: of the upper end, which no forecast uses
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +52,18 @@ class Forecast:
 
 
 def forecast(
-    problem: Problem,
+    problem: AnyProblem,
     guess: npt.ArrayLike,
     spread: npt.ArrayLike = 0.0,
     *,
     delta: float = 0.05,
     n_worlds: int = 20,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> Forecast:
     """How many measurements any method needs in `n_worlds` worlds within `spread` of the guess.
 
+    >>> from surepick.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]])
     >>> found = forecast(problem, [1.0, 0.0], 0.2, n_worlds=10)
     >>> bool(found.quantile(0.1) <= found.quantile(0.9))
@@ -70,12 +75,15 @@ def forecast(
     centre = problem.as_means(guess)
     width = np.broadcast_to(np.asarray(spread, dtype=float), centre.shape)
     worlds = 1 if not width.any() else n_worlds
+    tolerance = UNLISTED_TOLERANCE if isinstance(problem, OracleProblem) else TOLERANCE
     rng = np.random.default_rng(seed)
     needed, shares = np.empty(worlds), np.zeros(problem.n_arms)
     for w in range(worlds):
         means = centre + width * rng.uniform(-1.0, 1.0, centre.size)
-        found = limit(problem, means, delta=delta, tolerance=TOLERANCE)
+        found = limit(problem, means, delta=delta, tolerance=tolerance)
         needed[w] = found.measurements()
         if found.is_finite:
             shares += found.allocation
+        if progress is not None:
+            progress(w + 1, worlds)
     return Forecast(delta, np.sort(needed), shares / max(shares.sum(), 1e-300))

@@ -11,6 +11,8 @@ from surepick.cli.decisions import Delta, File, Json, Seed
 
 if TYPE_CHECKING:
     from surepick.forecasts import Forecast
+    from surepick.oracle import AnyProblem
+    from surepick.problems.candidates import Progress
     from surepick.problems.files import Loaded
 
 MOST_ARMS = 12  # shown with their share of the forecast
@@ -53,30 +55,45 @@ def check(
 
     with show.bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
-    forecast = _forecast(loaded, delta, worlds, seed)
+    with show.bar("forecasting", quiet=as_json) as progress:
+        forecast = _forecast(loaded, delta, worlds, seed, progress)
     if as_json:
         show.print_json(_data(loaded, forecast))
         return
     _print(loaded, forecast)
 
 
-def _forecast(loaded: Loaded, delta: float, worlds: int, seed: int) -> Forecast | None:
+def _forecast(
+    loaded: Loaded, delta: float, worlds: int, seed: int, progress: Progress | None
+) -> Forecast | None:
     from surepick.forecasts import forecast
 
     centre = loaded.means if loaded.guess is None else loaded.guess
     if centre is None or loaded.problem.noise_scale is None:
         return None
     spread = 0.0 if loaded.spread is None else loaded.spread
-    return forecast(loaded.problem, centre, spread, delta=delta, n_worlds=worlds, seed=seed)
+    return forecast(
+        loaded.problem, centre, spread, delta=delta, n_worlds=worlds, seed=seed, progress=progress
+    )
 
 
 def _completeness(loaded: Loaded) -> str:
-    from surepick.problems.families import FoundProblem
+    from surepick.oracle import in_short
+    from surepick.problems.families import FamilyProblem, FoundProblem
 
     problem = loaded.problem
+    if isinstance(problem, FamilyProblem):
+        about = "" if problem.family.count_is_exact else "at most "
+        return f"{about}{in_short(problem.n_plans or 0)} {problem.family.noun}s, none of them listed"
     if isinstance(problem, FoundProblem):
         return problem.candidates.explanation
     return f"{problem.n_plans} plans, as listed"
+
+
+def _merged(problem: AnyProblem) -> tuple[tuple[str, str], ...]:
+    from surepick.problem import Problem
+
+    return problem.duplicates if isinstance(problem, Problem) else ()
 
 
 def _noise(loaded: Loaded) -> str:
@@ -88,6 +105,8 @@ def _noise(loaded: Loaded) -> str:
 
 
 def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
+    from surepick.problem import Problem
+
     problem = loaded.problem
     data: dict[str, Any] = {
         "title": loaded.title,
@@ -98,7 +117,8 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
         "n_arms": problem.n_arms,
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
         "noise_scale": None if problem.noise_scale is None else problem.noise_scale.tolist(),
-        "merged": [list(pair) for pair in problem.duplicates],
+        "listed": isinstance(problem, Problem),
+        "merged": [list(pair) for pair in _merged(problem)],
         "has_truth": loaded.means is not None,
         "forecast": None,
     }
@@ -126,9 +146,9 @@ def _print(loaded: Loaded, forecast: Forecast | None) -> None:
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
     say(f"arms: {matter}{same}.")
     say(f"noise: {_noise(loaded)}.")
-    if problem.duplicates:
-        gone, kept = problem.duplicates[0]
-        say(f"merged: {len(problem.duplicates)} plans equal to others, such as {gone!r} with {kept!r}.")
+    if merged := _merged(problem):
+        gone, kept = merged[0]
+        say(f"merged: {len(merged)} plans equal to others, such as {gone!r} with {kept!r}.")
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")

@@ -43,8 +43,8 @@ class Built:
 class Kind:
     """How one kind of file is read: `build` makes the problem of it, from keys that are there and known.
 
-    `starter` is a commented example that runs, for `surepick init`. `needs_list` says why `list_plans = false`
-    is not for this kind; it is empty where `build` can do without a list of plans.
+    `starter` is a commented example that runs, for `surepick init`. `needs_list` says why files of this kind
+    cannot have `list_plans = false`; it is empty where `build` can do without a list of plans.
     """
 
     build: Callable[[Section, Progress | None], Built]
