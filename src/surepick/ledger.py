@@ -23,7 +23,7 @@ import numpy as np
 from surepick import codec
 from surepick.errors import SessionError
 from surepick.evidence import Evidence, Moments
-from surepick.pilot import Begun, Pilot, begin, hand_over
+from surepick.pilot import Begun, Pilot, begin, hand_over, standing_after
 from surepick.policies import policy_named
 from surepick.policy import Policy, Run, Standing, Stop, WeighingRun, recalling
 from surepick.problem import FloatArray, IntArray, Problem
@@ -182,7 +182,9 @@ class Ledger:
 
     def standing(self) -> Standing:
         """Where the run stands."""
-        return Standing() if self._run is None else self._run.standing()
+        if self._run is None:
+            return Standing()
+        return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
 
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
@@ -351,7 +353,7 @@ class Ledger:
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         decision = self._run.decide(rng)
         if self.trace.wants(self.n_rounds):
-            self.trace.add(Sample(self.n_rounds, self._run.standing(), self.evidence))
+            self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
         if isinstance(decision, Stop):
             return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": decision.plan}, key)
         if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
