@@ -35,7 +35,7 @@ class Tapes:
         return float(self.means[arm] + self._noise[arm, place])
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Sums of the next places of the tapes, as `simulate` wants them."""
+        """Sums of the next places of the tapes, correctly rounded as a session adds them up."""
         sums = np.zeros(len(counts))
         for arm in np.flatnonzero(counts):
             places = range(self._used[arm], self._used[arm] + counts[arm])

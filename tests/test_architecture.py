@@ -20,6 +20,8 @@ LAYERS = [
         "limits",
         "kernels",
         "bet_kernels",
+        "branches",
+        "row_kernels",
         "draw_kernels",
         "round_words",
         "pilot",

@@ -23,10 +23,11 @@ import numpy as np
 from surepick import codec
 from surepick.errors import SessionError
 from surepick.evidence import Evidence, Moments
+from surepick.oracle import AnyProblem, Best, OracleProblem
 from surepick.pilot import Begun, Pilot, begin, hand_over, standing_after
 from surepick.policies import policy_named
-from surepick.policy import Policy, Run, Standing, Stop, WeighingRun, recalling
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.policy import Answer, Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
+from surepick.problem import FloatArray, IntArray
 from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import Status, round_rng
 from surepick.trace import Sample, Trace
@@ -58,7 +59,7 @@ class Decision(NamedTuple):
 class Setup:
     """What a session was created with, or extended to."""
 
-    problem: Problem
+    problem: AnyProblem
     policy: Policy
     seed: int
     budget: int | None
@@ -78,12 +79,12 @@ class Setup:
         }
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Setup:
-        """The setup that these JSON values describe."""
+    def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
+        """The setup that these JSON values describe; a function that they do not hold comes as `oracle`."""
         _check_version(body["policy"])
         pilot = body["pilot"]
         return cls(
-            codec.problem_from_json(body["problem"]),
+            codec.problem_from_json(body["problem"], oracle),
             codec.policy_from_json(body["policy"]),
             body["seed"],
             body["budget"],
@@ -125,7 +126,7 @@ class Ledger:
         self.problem = setup.problem  # with the noise scale, once it is known
         self.policy = setup.policy  # with the delta that is left after a pilot
         self.status: Status | None = None
-        self.plan: int | None = None
+        self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.n_rounds = 0
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
@@ -142,7 +143,7 @@ class Ledger:
         self._missing = 0
         self._run: Run | None = None
         if setup.pilot is None:
-            self._run = self.policy.start(self.problem)
+            self._run = start(self.policy, self.problem)
 
     # What it says
 
@@ -185,6 +186,14 @@ class Ledger:
         if self._run is None:
             return Standing()
         return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
+
+    def rivals(self) -> tuple[Answer, ...]:
+        """The plans that the run has in mind beside its lead, where they cannot be listed."""
+        rivals = getattr(self._run, "rivals", None)
+        if rivals is not None:
+            return tuple(rivals())
+        rival = self.standing().rival
+        return () if rival is None else (rival,)
 
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
@@ -266,6 +275,8 @@ class Ledger:
         made = []
         while self._missing == 0 and self.status is None:
             decision = self._next()
+            if decision is None:
+                raise SessionError("this session was opened to look at, without its function; load it again")
             self._take(decision.kind, decision.body)
             made.append(decision)
         return made
@@ -318,13 +329,13 @@ class Ledger:
         """A decision of the log: the run decides too, to be in the same state, but the log is right."""
         if self.status is None and self._missing == 0:
             mine = self._next()
-            if (mine.kind, mine.body) != (kind, body):
+            if mine is not None and (mine.kind, mine.body) != (kind, body):
                 self.surprises.append(self.n_rounds)
         self._take(kind, body)
 
     def _take(self, kind: str, body: Body) -> None:
         if kind == "stopped":
-            self.status, self.plan, self._asked = Status(body["status"]), body["plan"], None
+            self.status, self.plan, self._asked = Status(body["status"]), _as_answer(body["plan"]), None
             self.end_key = self._round_key()
             return
         self._asked = {arm: self._places(arm, count) for arm, count in body["counts"]}
@@ -339,8 +350,8 @@ class Ledger:
             return range(first, first + count)
         return tuple(itertools.islice((i for i in itertools.count(first) if i not in skipped), count))
 
-    def _next(self) -> Decision:
-        """Hand the complete round to the run and let it decide."""
+    def _next(self) -> Decision | None:
+        """Hand the complete round to the run and let it decide; None when the run is an onlooker."""
         if self._asked is not None:
             self._absorb(self._asked)
             self._asked = None
@@ -350,12 +361,15 @@ class Ledger:
             assert self.setup.pilot is not None
             counts = self.setup.pilot.counts(self.problem)
             return Decision("asked", {"pilot": True, "counts": _sparse(counts)}, f"{self.epoch}:pilot")
+        if isinstance(self._run, Onlooker):
+            return None
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         decision = self._run.decide(rng)
         if self.trace.wants(self.n_rounds):
             self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
         if isinstance(decision, Stop):
-            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": decision.plan}, key)
+            plan = list(decision.plan) if isinstance(decision.plan, tuple) else decision.plan
+            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": plan}, key)
         if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None}, key)
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)}, key)
@@ -425,13 +439,13 @@ class Ledger:
         elif begun.policy.name in ONCE_RECALLING:
             begun.run.absorb(counts, sums)
 
-    def _start(self, scale: FloatArray) -> Begun[Problem]:
+    def _start(self, scale: FloatArray) -> Begun[AnyProblem]:
         """Start the run on the problem with the scale that the pilot found."""
         begun = self._begun(scale)
         self.problem, self.policy, self._run = begun
         return begun
 
-    def _begun(self, scale: FloatArray) -> Begun[Problem]:
+    def _begun(self, scale: FloatArray) -> Begun[AnyProblem]:
         assert self.setup.pilot is not None
         return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale)
 
@@ -441,12 +455,13 @@ class Ledger:
         """All of it but the tapes, or None when the run's state cannot be kept."""
         run = None
         if self._run is not None:
-            run = run_to_json(self._run, lambda: self.policy.start(self.problem))
+            run = run_to_json(self._run, lambda: start(self.policy, self.problem))
             if run is None:
                 return None
         scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
         return {
             **{name: getattr(self, name) for name in _PLAIN},
+            "plan": list(self.plan) if isinstance(self.plan, tuple) else self.plan,
             "policy": codec.policy_to_json(self.setup.policy),
             "budget": self.setup.budget,
             "status": self.status,
@@ -471,6 +486,7 @@ class Ledger:
         ledger = cls(replace(setup, policy=policy, budget=body["budget"]))
         for name in _PLAIN:
             setattr(ledger, name, body[name])
+        ledger.plan = _as_answer(body["plan"])
         ledger.has_tapes = False
         ledger.status = None if body["status"] is None else Status(body["status"])
         ledger.evidence = Evidence(np.array(body["counts"], dtype=np.int64), np.array(body["sums"]))
@@ -499,11 +515,14 @@ _PLAIN = (
     "n_used",
     "n_counted",
     "epoch",
-    "plan",
     "surprises",
     "_cursor",
     "_missing",
 )
+
+
+def _as_answer(plan: int | list[float] | None) -> Answer | None:
+    return tuple(plan) if isinstance(plan, list) else plan
 
 
 class LostTapesError(Exception):

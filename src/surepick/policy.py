@@ -134,10 +134,29 @@ class OraclePolicy(Policy, Protocol):
         ...
 
 
+class Onlooker:
+    """A run where the oracle's function is not at hand: others have decided, nothing is known of how."""
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Refused: there is nobody to ask."""
+        raise ProblemError(
+            "the function that finds the best plan is not at hand, so nothing can be decided; give it"
+        )
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Nothing to take in for somebody who decides nothing."""
+
+    def standing(self) -> Standing:
+        """Not known."""
+        return Standing()
+
+
 def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
     """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
     if not isinstance(problem, OracleProblem):
         return policy.start(problem)
+    if not problem.has_oracle:
+        return Onlooker()
     if isinstance(policy, OraclePolicy):
         return policy.start(problem)
     raise ParameterError(

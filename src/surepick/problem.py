@@ -164,18 +164,7 @@ class Problem:
 
     def as_means(self, means: npt.ArrayLike) -> FloatArray:
         """These means as a checked array of one finite number per arm."""
-        try:
-            array = np.asarray(means, dtype=float)
-        except (TypeError, ValueError):
-            raise ProblemError(f"means must be one number per arm, got {means!r}") from None
-        if array.shape != (self.n_arms,):
-            raise ProblemError(
-                f"means must be one number for each of the {self.n_arms} arms, got shape {array.shape}"
-            )
-        if not np.isfinite(array).all():
-            s = int(np.flatnonzero(~np.isfinite(array))[0])
-            raise ProblemError(f"the mean of arm {s} ({self.arm_names[s]!r}) must be finite, got {array[s]}")
-        return array
+        return checked_means(means, self.arm_names)
 
     def arm(self, name: str) -> int:
         """The index of the arm with this name.
@@ -183,11 +172,11 @@ class Problem:
         >>> Problem([[1, 0], [0, 1]], arm_names=["road", "rail"]).arm("rail")
         1
         """
-        return _index_of("arm", name, self.arm_names)
+        return index_of("arm", name, self.arm_names)
 
     def plan(self, name: str) -> int:
         """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
-        return _index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
+        return index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
 
     def with_bounds(self, bounds: Bounds) -> Self:
         """The same problem with measurements between these bounds, which also give the noise scale.
@@ -387,6 +376,26 @@ def per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequen
     return array
 
 
+def checked_means(means: npt.ArrayLike, arms: Sequence[str]) -> FloatArray:
+    """These means as an array of one finite number for each arm.
+
+    >>> checked_means([1, 2], ["road", "rail"]).tolist()
+    [1.0, 2.0]
+    """
+    try:
+        array = np.asarray(means, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"means must be one number per arm, got {means!r}") from None
+    if array.shape != (len(arms),):
+        raise ProblemError(
+            f"means must be one number for each of the {len(arms)} arms, got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        s = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}")
+    return array
+
+
 def scale_and_bounds(
     noise_scale: float | Sequence[float] | FloatArray | None, bounds: Bounds | None, arms: Sequence[str]
 ) -> tuple[FloatArray | None, FloatArray | None]:
@@ -496,7 +505,12 @@ def read_only(value: Any) -> Any:
     return value
 
 
-def _index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+    """The place of this arm or plan among its like.
+
+    >>> index_of("arm", "rail", ("road", "rail"))
+    1
+    """
     try:
         return names.index(name)
     except ValueError:

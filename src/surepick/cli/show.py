@@ -241,9 +241,9 @@ def limit(loaded: Loaded, found: Limit, theory: Theory | None, as_json: bool) ->
     """The limit of any method, and the allocation that attains it."""
     problem = loaded.problem
     if as_json:
-        data = {
+        data: dict[str, object] = {
             "title": loaded.title,
-            "best_plan": problem.plan_names[found.best],
+            "best_plan": problem.name_of(found.best),
             "delta": found.delta,
             "characteristic_time": found.characteristic_time,
             "bracket": [found.lower, found.upper],
@@ -257,7 +257,7 @@ def limit(loaded: Loaded, found: Limit, theory: Theory | None, as_json: bool) ->
             ]
         _print_json(data)
         return
-    console.print(f"[bold]{loaded.title}[/]: the best plan is [bold]{problem.plan_names[found.best]}[/].")
+    console.print(f"[bold]{loaded.title}[/]: the best plan is [bold]{problem.name_of(found.best)}[/].")
     console.print(found.explanation[0].upper() + found.explanation[1:] + ".")
     if found.is_finite:
         bracket = f"between {found.lower:.7g} and {found.upper:.7g}"

@@ -125,6 +125,13 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
         noun="matching",
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
         within=lambda weights, required, forbidden: _assign(pairs, sign * weights, required, forbidden),
+        recipe=lambda: {
+            "kind": "matchings",
+            "row_names": list(pairs.rows),
+            "column_names": list(pairs.columns),
+            "possible": pairs.possible.astype(int).tolist(),
+            "minimize": minimize,
+        },
         layout=Layout(
             "matching",
             places=(*pairs.rows, *pairs.columns),

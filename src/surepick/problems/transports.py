@@ -100,6 +100,13 @@ def transport_family(
         minimize=True,
         n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
         noun="plan",
+        recipe=lambda: {
+            "kind": "transport",
+            "supply": supplies.tolist(),
+            "demand": as_numbers("demand", demand).tolist(),
+            "supplier_names": suppliers,
+            "demander_names": demanders,
+        },
         layout=_layout(suppliers, demanders),
     )
 
