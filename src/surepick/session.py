@@ -66,7 +66,10 @@ class Receipt(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement as it was told; `token` is None for one that nobody asked for."""
+    """A measurement as it was told; `token` is None for one that nobody asked for.
+
+    `picked` says of such a one that it was chosen after looking, and is not counted for that.
+    """
 
     arm: int
     arm_name: str
@@ -75,6 +78,7 @@ class Measurement:
     time: float
     token: str | None
     worker: str
+    picked: bool = False
 
 
 class Session:
@@ -281,7 +285,8 @@ class Session:
                 told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
                 for place, value in told:
                     token = None if place is None else _token(Slot(arm, place))
-                    yield Measurement(arm, names[arm], value, count, event.time, token, worker)
+                    picked = bool(body.get("picked", False))
+                    yield Measurement(arm, names[arm], value, count, event.time, token, worker, picked)
 
     # What workers do
 

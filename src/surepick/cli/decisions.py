@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from surepick.environments import Gaussian, UniformNoise
+    from surepick.pilot import Pilot
     from surepick.policy import Policy
     from surepick.problems.files import Loaded
     from surepick.simulation import Outcome
@@ -37,6 +38,9 @@ PolicyText = Annotated[
         show_default="BetGapE, or OBet where plans are not listed",
     ),
 ]
+
+PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
+Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
 
 
 def demo(
@@ -85,18 +89,21 @@ def simulate(
     epsilon: Epsilon = 0.0,
     policy: PolicyText = None,
     budget: Budget = 10**7,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
     as_json: Json = False,
 ) -> None:
     """Rehearse a decision: measurements are drawn around the file's true means, with its noise scale.
 
-    The file needs a [truth] section. Try: surepick simulate examples/routes.toml
+    The file needs a [truth] section. A noise scale that it leaves unknown is learned from a pilot, as in a
+    session. Try: surepick simulate examples/routes.toml
     """
     from surepick.cli import show
     from surepick.policies import policy_for
 
     loaded = _load(file, as_json)
     chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
-    outcome = _run(loaded, chosen, seed, budget, as_json)
+    outcome = _run(loaded, chosen, seed, budget, as_json, pilot=pilot_of(loaded, pilot, one_scale))
     show.outcome(loaded, outcome, as_json)
     raise typer.Exit(show.exit_code(outcome))
 
@@ -115,6 +122,8 @@ def compare(
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = 10**6,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
     as_json: Json = False,
 ) -> None:
     """Compare policies on the same problem: measurements, spread, errors with their exact interval.
@@ -132,7 +141,14 @@ def compare(
     truth = _truth(loaded)
     with show.bar("comparing", quiet=as_json) as progress:
         rows = run_comparison(
-            loaded.problem, chosen, truth, runs=runs, seed=seed, budget=budget, progress=progress
+            loaded.problem,
+            chosen,
+            truth,
+            runs=runs,
+            seed=seed,
+            budget=budget,
+            pilot=pilot_of(loaded, pilot, one_scale),
+            progress=progress,
         )
     show.comparison(loaded, rows, delta, as_json)
 
@@ -154,14 +170,12 @@ def limit(
     from surepick.problem import Problem
 
     loaded = _load(file, as_json)
-    if theory and not isinstance(loaded.problem, Problem):
+    means, known = _truth(loaded).means, loaded.known
+    if theory and not isinstance(known, Problem):
         raise ParameterError("the paper's quantities need a list of plans; leave --theory out")
-    means = _truth(loaded).means
     with show.bar("looking for rivals", quiet=as_json):
-        found = find_limit(loaded.problem, means, delta=delta)
-    extra = None
-    if theory and isinstance(loaded.problem, Problem):
-        extra = find_theory(loaded.problem, means, delta)
+        found = find_limit(known, means, delta=delta)
+    extra = find_theory(known, means, delta) if theory and isinstance(known, Problem) else None
     show.limit(loaded, found, extra, as_json)
 
 
@@ -171,6 +185,13 @@ def _load(file: Path, quiet: bool) -> Loaded:
 
     with show.bar("finding candidate plans", quiet=quiet) as progress:
         return load(file, progress=progress)
+
+
+def pilot_of(loaded: Loaded, size: int, one_scale: bool) -> Pilot | None:
+    """The pilot of these options, where the file leaves the noise scale unknown."""
+    from surepick.pilot import Pilot
+
+    return Pilot(size=size, pooled=one_scale) if loaded.problem.noise_scale is None else None
 
 
 def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
@@ -215,9 +236,12 @@ def _truth(loaded: Loaded) -> Gaussian | UniformNoise:
     return Gaussian(loaded.means, scale)
 
 
-def _run(loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool) -> Outcome:
+def _run(
+    loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool, *, pilot: Pilot | None = None
+) -> Outcome:
     from surepick.cli import show
     from surepick.simulation import simulate as run
 
+    truth = _truth(loaded)
     with show.live(loaded.problem, policy, quiet=quiet) as progress:
-        return run(loaded.problem, policy, _truth(loaded), seed=seed, budget=budget, progress=progress)
+        return run(loaded.problem, policy, truth, seed=seed, budget=budget, pilot=pilot, progress=progress)

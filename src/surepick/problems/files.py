@@ -38,6 +38,13 @@ class Loaded:
     # the noise of simulations, where [truth] gives it; None: the problem's own
     true_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
 
+    @property
+    def known(self) -> AnyProblem:
+        """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
+        if self.problem.noise_scale is not None:
+            return self.problem
+        return replaced(self.problem, self.true_scale, None)
+
 
 def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
     """The problem that a TOML or JSON file describes.
