@@ -289,3 +289,16 @@ def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> No
         session.tell(last, values.value(last.token))
     spoilt = False
     assert run_to_end(session, values, n=9).status is sp.Status.CONFIDENT
+
+
+# Unasked measurements
+
+
+def test_somebody_who_looks_counts_unasked_measurements_as_the_policy_does() -> None:
+    session = Session.create("memory://", own_problem(), sp.OBet(delta=0.1), name="mine", seed=3)
+    session.record("AB", 1.1)
+    run_to_end(session, tapes())
+    looked = Session.load(session.store, "mine", read_only=True)
+    assert session.certificate().n_unasked_counted == 1
+    assert looked.certificate().counts == session.certificate().counts
+    assert session.verify(looked.certificate().to_json()).holds
