@@ -31,6 +31,7 @@ from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import Status, round_rng
 
 RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
+RECENT_TELLS = 64  # whose workers are remembered, to know how many there are
 
 Body = dict[str, Any]
 Places = range | tuple[int, ...]
@@ -104,6 +105,7 @@ class Ledger:
         self.n_recorded = 0
         self.surprises: list[int] = []  # rounds where the log decided otherwise than this machine would
         self.has_tapes = True
+        self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self._tapes = [array("d") for _ in range(setup.problem.n_arms)]
         self._stock: list[dict[int, float]] = [{} for _ in range(setup.problem.n_arms)]
         # Places told as one mean: a round takes them as a whole, a run that starts over skips them.
@@ -246,6 +248,7 @@ class Ledger:
     def _measured(self, body: Body) -> None:
         arm, count = body["arm"], body.get("count", 1)
         stock, wanted = self._stock[arm], (self._asked or {}).get(arm, ())
+        self.recent_workers.append(body.get("worker", ""))
         for first, value in told_in(body):
             for place in range(first, first + count):
                 stock[place] = value
