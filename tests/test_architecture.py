@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
     {"_version", "errors", "plugins"},
-    {"problem", "oracle"},
+    {"layout", "problem", "oracle"},
     {"evidence"},
     {
         "policy",
@@ -20,6 +20,8 @@ LAYERS = [
         "limits",
         "kernels",
         "bet_kernels",
+        "branches",
+        "row_kernels",
         "draw_kernels",
         "round_words",
         "pilot",
@@ -27,7 +29,7 @@ LAYERS = [
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
     {"comparison", "advice", "codec", "store"},
-    {"session", "certificate", "ledger", "run_state"},
+    {"session", "certificate", "ledger", "run_state", "trace"},
     {"views"},
     {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
     from surepick.policies import LinGapE as LinGapE
+    from surepick.policies import OBet as OBet
     from surepick.policies import Peace as Peace
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
@@ -56,6 +57,7 @@ _HOME = {
     "Limit": "limits",
     "LinGapE": "policies",
     "Measure": "policy",
+    "OBet": "policies",
     "OracleProblem": "oracle",
     "Outcome": "simulation",
     "Peace": "policies",

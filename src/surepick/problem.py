@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
+from surepick.layout import Layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +63,7 @@ class Problem:
     bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
     relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
+    layout: Layout | None = None  # how to draw a plan; decides nothing
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class Problem:
         plan_names: Sequence[str] | None = None,
         minimize: bool = False,
         bounds: Bounds | None = None,
+        layout: Layout | None = None,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans)
         n_plans, n_arms = matrix.shape
@@ -85,6 +88,8 @@ class Problem:
                 f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
                 "with one plan there is nothing to choose"
             )
+        if layout is not None:
+            layout.check_arms(n_arms)
         duplicates = tuple((names[k], names[first]) for k, first in twin_of)
         relevant = _relevant_arms(matrix)
         scale, limits = scale_and_bounds(noise_scale, bounds, arms)
@@ -98,6 +103,7 @@ class Problem:
             "bounds": limits,
             "duplicates": duplicates,
             "relevant": relevant,
+            "layout": layout,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
@@ -158,18 +164,7 @@ class Problem:
 
     def as_means(self, means: npt.ArrayLike) -> FloatArray:
         """These means as a checked array of one finite number per arm."""
-        try:
-            array = np.asarray(means, dtype=float)
-        except (TypeError, ValueError):
-            raise ProblemError(f"means must be one number per arm, got {means!r}") from None
-        if array.shape != (self.n_arms,):
-            raise ProblemError(
-                f"means must be one number for each of the {self.n_arms} arms, got shape {array.shape}"
-            )
-        if not np.isfinite(array).all():
-            s = int(np.flatnonzero(~np.isfinite(array))[0])
-            raise ProblemError(f"the mean of arm {s} ({self.arm_names[s]!r}) must be finite, got {array[s]}")
-        return array
+        return checked_means(means, self.arm_names)
 
     def arm(self, name: str) -> int:
         """The index of the arm with this name.
@@ -177,11 +172,11 @@ class Problem:
         >>> Problem([[1, 0], [0, 1]], arm_names=["road", "rail"]).arm("rail")
         1
         """
-        return _index_of("arm", name, self.arm_names)
+        return index_of("arm", name, self.arm_names)
 
     def plan(self, name: str) -> int:
         """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
-        return _index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
+        return index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
 
     def with_bounds(self, bounds: Bounds) -> Self:
         """The same problem with measurements between these bounds, which also give the noise scale.
@@ -381,6 +376,26 @@ def per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequen
     return array
 
 
+def checked_means(means: npt.ArrayLike, arms: Sequence[str]) -> FloatArray:
+    """These means as an array of one finite number for each arm.
+
+    >>> checked_means([1, 2], ["road", "rail"]).tolist()
+    [1.0, 2.0]
+    """
+    try:
+        array = np.asarray(means, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"means must be one number per arm, got {means!r}") from None
+    if array.shape != (len(arms),):
+        raise ProblemError(
+            f"means must be one number for each of the {len(arms)} arms, got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        s = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}")
+    return array
+
+
 def scale_and_bounds(
     noise_scale: float | Sequence[float] | FloatArray | None, bounds: Bounds | None, arms: Sequence[str]
 ) -> tuple[FloatArray | None, FloatArray | None]:
@@ -490,7 +505,12 @@ def read_only(value: Any) -> Any:
     return value
 
 
-def _index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+    """The place of this arm or plan among its like.
+
+    >>> index_of("arm", "rail", ("road", "rail"))
+    1
+    """
     try:
         return names.index(name)
     except ValueError:

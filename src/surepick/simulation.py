@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import sys
 import threading
 import time
@@ -15,9 +16,10 @@ import numpy as np
 
 from surepick.environments import BoundedEnvironment, CompiledEnvironment, Environment, is_compiled
 from surepick.errors import ParameterError
-from surepick.evidence import Evidence
+from surepick.evidence import Evidence, Moments
 from surepick.oracle import OracleProblem
-from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start
+from surepick.pilot import Pilot, begin, hand_over, pilot_for, standing_after
+from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start, stated_guarantee
 from surepick.problem import FloatArray, IntArray, Problem, outside
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ class Outcome:
     guarantee: str
     seed: int
     seconds: float
+    noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
+    n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
 
     @property
     def risk(self) -> float | None:
@@ -113,11 +117,13 @@ def simulate(
     *,
     seed: int = 0,
     budget: int = 10**7,
+    pilot: Pilot | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Run the policy against the environment until it stops or the next request would exceed the budget.
 
-    The same seed gives the same outcome. `progress` is called about ten times a second.
+    The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
+    unless given), as a session does. `progress` is called about ten times a second.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"])
@@ -132,9 +138,8 @@ def simulate(
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
     _refuse_outside(problem, environment)
-    with _compile_notice():
-        run = start(policy, problem)
     loop = _Loop(problem, policy, environment, seed, budget, progress)
+    run = loop.start(pilot_for(problem, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))
 
 
@@ -154,12 +159,39 @@ class _Loop:
         self.rng = np.random.default_rng(sequence)
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none(self.problem.n_arms)
-        self.n_rounds = 0
+        self.apart = Evidence.none(self.problem.n_arms)  # a pilot that the run may not take in
+        self.pilot: Pilot | None = None
+        self.noise_scale = self.problem.noise_scale
+        self.n_pilot = self.n_rounds = 0
         # bounded measurements of an environment that does not say where its own lie
         self.watched = self.problem.bounds is not None and not isinstance(
             self.environment, BoundedEnvironment
         )
         self.began = self.shown = time.perf_counter()
+
+    def start(self, pilot: Pilot | None) -> Run:
+        """A fresh run; after a pilot when the noise scale is unknown."""
+        if pilot is None:
+            with _compile_notice():
+                return start(self.policy, self.problem)
+        moments, seen = self._measure_pilot(pilot)
+        self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, self.policy.delta)
+        with _compile_notice():
+            begun = begin(self.problem, self.policy, pilot, self.noise_scale)
+        if not hand_over(begun, seen):
+            self.apart = seen
+        self.pilot, self.evidence, self.n_pilot = pilot, seen, seen.n_measurements
+        return begun.run
+
+    def _measure_pilot(self, pilot: Pilot) -> tuple[Moments, Evidence]:
+        """The spread and the sums of the pilot's single measurements, read arm by arm as a session does."""
+        counts, moments = pilot.counts(self.problem), Moments(self.problem.n_arms)
+        once = np.minimum(counts, 1)
+        values = np.array([self._measure(once) for _ in range(pilot.size)])  # (size, n_arms)
+        for arm in map(int, np.flatnonzero(once)):
+            for value in values[:, arm].tolist():
+                moments.add(arm, value)
+        return moments, Evidence(counts, np.array([math.fsum(column) for column in values.T.tolist()]))
 
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
@@ -199,7 +231,7 @@ class _Loop:
         else:
             used = run.drive(feed, draws)
         self.n_rounds += used
-        self.evidence = run.evidence
+        self.evidence = self.apart + run.evidence
 
     def _show(self, run: Run) -> None:
         now = time.perf_counter()
@@ -207,11 +239,14 @@ class _Loop:
             return
         self.shown = now
         n = self.evidence.n_measurements
-        self.progress(Progress(n, self.n_rounds, self.budget, run.standing(), now - self.began))
+        self.progress(Progress(n, self.n_rounds, self.budget, self._standing(run), now - self.began))
+
+    def _standing(self, run: Run) -> Standing:
+        return standing_after(self.pilot, self.policy.delta, run.standing())
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
-        standing = run.standing()
+        standing = self._standing(run)
         lead = stop.plan if stop else standing.lead
         return Outcome(
             plan=stop.plan if stop else None,
@@ -226,9 +261,11 @@ class _Loop:
             means=self.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=self.policy.guarantee,
+            guarantee=stated_guarantee(self.policy, self.problem),
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
+            noise_scale=self.noise_scale,
+            n_pilot=self.n_pilot,
         )
 
 

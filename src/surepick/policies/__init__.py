@@ -13,6 +13,7 @@ from surepick.policies.clucb import CLUCB
 from surepick.policies.comb_gap_e import CombGapE
 from surepick.policies.gen_ts_explore import GenTSExplore
 from surepick.policies.lin_gap_e import LinGapE
+from surepick.policies.obet import OBet
 from surepick.policies.peace import Peace
 from surepick.policies.rage import RAGE
 from surepick.policies.ts_explore import TSExplore
@@ -25,6 +26,7 @@ POLICIES: dict[str, type[Policy]] = {
     "CombGapE": CombGapE,
     "GenTSExplore": GenTSExplore,
     "LinGapE": LinGapE,
+    "OBet": OBet,
     "Peace": Peace,
     "RAGE": RAGE,
     "TSExplore": TSExplore,
@@ -119,6 +121,7 @@ __all__ = [
     "CombGapE",
     "GenTSExplore",
     "LinGapE",
+    "OBet",
     "Peace",
     "TSExplore",
     "Uniform",
