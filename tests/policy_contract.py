@@ -7,6 +7,8 @@ from surepick.testing import PolicyContract
 CASES: list[Policy] = [
     sp.BetGapE(delta=0.1),
     sp.BetGapE(delta=0.1, max_batch=3),
+    sp.OBet(delta=0.1),
+    sp.OBet(delta=0.1, max_batch=3),
     sp.CombGapE(delta=0.1),
     sp.CombGapE(delta=0.1, radius="normal-mixture-joint"),
     sp.CombGapE(delta=0.1, radius="kaufmann-koolen"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import surepick as sp
@@ -33,11 +35,11 @@ class Tapes:
         return float(self.means[arm] + self._noise[arm, place])
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Sums of the next places of the tapes, as `simulate` wants them."""
+        """Sums of the next places of the tapes, correctly rounded as a session adds them up."""
         sums = np.zeros(len(counts))
         for arm in np.flatnonzero(counts):
             places = range(self._used[arm], self._used[arm] + counts[arm])
-            sums[arm] = sum(self.value(f"{arm}.{place}") for place in places)
+            sums[arm] = math.fsum(self.value(f"{arm}.{place}") for place in places)
             self._used[arm] += counts[arm]
         return sums
 

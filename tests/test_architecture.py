@@ -9,8 +9,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
-    {"_version", "errors"},
-    {"problem", "oracle"},
+    {"_version", "errors", "plugins"},
+    {"layout", "problem", "oracle"},
     {"evidence"},
     {
         "policy",
@@ -20,14 +20,16 @@ LAYERS = [
         "limits",
         "kernels",
         "bet_kernels",
+        "branches",
+        "row_kernels",
         "draw_kernels",
         "round_words",
         "pilot",
     },
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
-    {"comparison", "codec", "store"},
-    {"session", "certificate", "ledger", "run_state"},
+    {"comparison", "advice", "codec", "store"},
+    {"session", "certificate", "ledger", "run_state", "trace"},
     {"views"},
     {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surepick.cli import app, main
-from surepick.problems.files import KINDS
+from surepick.problems.file_kinds import KINDS
 
 
 def run(*words, code=0):

@@ -7,10 +7,17 @@ import pytest
 from scipy import stats
 
 import surepick as sp
-from session_tools import MEANS, PLANS, Tapes, run_to_end
+from policy_contract import CASES
+from session_tools import MEANS, PLANS, Tapes, run_to_end, same_run
+from surepick import codec
 from surepick.errors import ParameterError, ProblemError
-from surepick.pilot import Pilot, after_pilot
+from surepick.evidence import Evidence
+from surepick.ledger import Ledger, Setup
+from surepick.pilot import Begun, Pilot, after_pilot, begin, hand_over
+from surepick.policies import describe
+from surepick.policy import Policy
 from surepick.session import Session
+from surepick.simulation import round_rng
 
 UNKNOWN = sp.Problem(PLANS, noise_scale=None)
 SCALES = np.array([0.5, 1.0, 2.0, 0.1])
@@ -84,14 +91,133 @@ def test_a_pilot_survives_restarts(sqlite_url: str) -> None:
     assert session.outcome.plan == expected.plan
 
 
-def test_the_whole_answer_is_wrong_no_more_often_than_delta() -> None:
-    close = np.array([0.3, 0.0])
-    two = sp.Problem(np.eye(2), noise_scale=None)
-    wrong = 0
-    for seed in range(60):
-        session = Session.create("memory://", two, sp.CombGapE(delta=0.2), name="mine")
-        wrong += run_to_end(session, Tapes(seed, means=close, scale=0.5), n=24).plan != 0
+CLOSE = np.array([0.1, 0.0])
+TWO = sp.Problem(np.eye(2), noise_scale=None)
+
+
+def wrong_answers(policy: Policy, pilot: Pilot, *, delta: float, runs: int, plug_in: bool = False) -> float:
+    """The p-value of "wrong at most with probability delta"; cut-off runs count as right.
+
+    The control takes the pilot's standard deviation itself for the noise scale.
+    """
+    wrong, truth = 0, sp.Gaussian(CLOSE)
+    for seed in range(runs):
+        if plug_in:
+            variances = (
+                truth.draw(2 * pilot.size, np.random.default_rng(seed)).reshape(-1, 2).var(axis=0, ddof=1)
+            )
+            scale = np.sqrt(variances.mean() if pilot.pooled else variances)
+            outcome = sp.simulate(
+                sp.Problem(np.eye(2), noise_scale=scale), policy, truth, seed=seed, budget=5000
+            )
+        else:
+            outcome = sp.simulate(TWO, policy, truth, seed=seed, budget=5000, pilot=pilot)
+        wrong += outcome.plan == 1
+    return float(stats.binomtest(wrong, runs, delta, alternative="greater").pvalue)
+
+
+def test_the_whole_answer_is_wrong_no_more_often_than_delta_and_a_plug_in_scale_is() -> None:
+    policy, pilot = sp.CombGapE(delta=0.01), Pilot(size=2, pooled=True)
+    assert wrong_answers(policy, pilot, delta=0.01, runs=400) > 1e-4
+    assert wrong_answers(policy, pilot, delta=0.01, runs=400, plug_in=True) < 1e-4  # the control
+
+
+@pytest.mark.parametrize(
+    "policy", [sp.BetGapE(delta=0.2), sp.CombGapE(delta=0.2), sp.RAGE(delta=0.2, variant="authors")]
+)
+def test_answers_after_a_pilot_of_usual_size_are_right_often_enough(policy: Policy) -> None:
+    outcomes = [sp.simulate(TWO, policy, sp.Gaussian([1.0, 0.0]), seed=seed) for seed in range(60)]
+    assert all(outcome.status is sp.Status.CONFIDENT and outcome.n_pilot == 24 for outcome in outcomes)
+    wrong = sum(outcome.plan != 0 for outcome in outcomes)
     assert stats.binomtest(wrong, 60, 0.2, alternative="greater").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("policy", CASES, ids=describe)
+def test_a_session_with_a_pilot_decides_as_the_simulation_does(policy: Policy) -> None:
+    simulated = sp.simulate(UNKNOWN, policy, Tapes(scale=0.1), seed=4)
+    session = Session.create("memory://", UNKNOWN, policy, name="mine", seed=4)
+    lived = run_to_end(session, Tapes(scale=0.1), n=500)
+    assert same_run(lived, simulated)
+    assert lived.noise_scale.tolist() == simulated.noise_scale.tolist()
+    assert (lived.n_pilot, lived.guarantee) == (simulated.n_pilot, simulated.guarantee)
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def after(policy: Policy, sums: list[float]) -> Begun[sp.Problem]:
+    """A run after a pilot of ten measurements of each of two arms."""
+    begun = begin(TWO, policy, Pilot(size=10), np.array([0.5, 0.5]))
+    hand_over(begun, Evidence(np.array([10, 10]), np.array(sums)))
+    return begun
+
+
+def test_to_bet_gap_e_a_pilot_is_past_and_wins_no_bets() -> None:
+    standing = after(sp.BetGapE(), [1000.0, 0.0]).run.standing()
+    assert (standing.lead, standing.rival, standing.gap) == (0, 1, 100.0)
+    assert standing.risk == 1.0
+
+
+def test_gap_policies_pool_a_pilot_and_may_stop_on_it() -> None:
+    for policy in (sp.CombGapE(), sp.CLUCB(), sp.Uniform(), sp.LinGapE(norm_bound=1.0)):
+        assert after(policy, [1000.0, 0.0]).run.decide(round_rng(0, 0)) == sp.Stop(0)
+
+
+def test_phased_policies_add_a_pilot_to_their_first_phase() -> None:
+    run = after(sp.RAGE(variant="authors"), [1e6, 0.0]).run
+    decision = run.decide(round_rng(0, 0))
+    assert isinstance(decision, sp.Measure)
+    run.absorb(decision.counts, np.array([0.0, 1.0]) * decision.counts)
+    assert run.decide(round_rng(0, 1)) == sp.Stop(0)
+
+
+def test_policies_that_promise_nothing_begin_without_the_pilot() -> None:
+    for policy in (sp.CombGapE(radius="published"), sp.GenTSExplore()):
+        decision = after(policy, [1000.0, 0.0]).run.decide(round_rng(0, 0))
+        assert isinstance(decision, sp.Measure)
+        assert decision.counts.tolist() == [1, 1]
+
+
+def test_a_session_from_before_gives_its_pilot_to_those_that_had_it_then() -> None:
+    setup = Setup(TWO, sp.BetGapE(), 0, None, Pilot(size=10)).to_json()
+    del setup["recalls"]
+    for policy, n_known in ((sp.BetGapE(), 0), (sp.CombGapE(), 20)):
+        ledger = Ledger(Setup.from_json({**setup, "policy": codec.policy_to_json(policy)}))
+        ledger.decide()
+        for arm in range(2):
+            values = list(np.random.default_rng(arm).standard_normal(10))
+            ledger.apply("measured", {"arm": arm, "index": 0, "values": values, "places": list(range(10))})
+        ledger.apply("recorded", {"arm": 0, "value": 99.0})
+        ledger.decide()
+        assert ledger._run.evidence.n_measurements == n_known  # type: ignore[union-attr]
+        assert ledger.n_counted == 0
+
+
+def test_the_promise_names_the_pilot() -> None:
+    outcome = sp.simulate(TWO, sp.CombGapE(delta=0.1), sp.Gaussian([3.0, 0.0]))
+    assert outcome.guarantee.endswith(
+        "at most 0.1, given independent Gaussian noise, its scale bounded from a pilot"
+    )
+
+
+def test_a_budget_below_the_pilot_is_refused_with_the_number_that_it_needs() -> None:
+    for begin_it in (
+        lambda: sp.simulate(TWO, sp.BetGapE(), sp.Gaussian(CLOSE), budget=20),
+        lambda: Session.create("memory://", TWO, sp.BetGapE(), name="mine", budget=20),
+    ):
+        with pytest.raises(
+            ParameterError, match=r"takes 24 measurements \(12 per arm\), more than the budget of 20"
+        ):
+            begin_it()
+
+
+def test_a_pilot_for_a_known_scale_is_refused() -> None:
+    with pytest.raises(ParameterError, match="a pilot is for noise_scale=None"):
+        sp.simulate(sp.Problem(np.eye(2)), sp.BetGapE(), sp.Gaussian(CLOSE), pilot=Pilot())
+
+
+def test_an_oracle_problem_has_a_pilot_of_every_arm() -> None:
+    problem = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, None, n_plans=3)
+    outcome = sp.simulate(problem, sp.GenTSExplore(), sp.Gaussian([3.0, 0.0, 0.0], 0.1), pilot=Pilot(size=5))
+    assert (outcome.n_pilot, outcome.plan) == (15, (1.0, 0.0, 0.0))
 
 
 def test_arms_that_nobody_needs_are_not_measured() -> None:

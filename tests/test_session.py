@@ -15,6 +15,7 @@ from surepick.session import AHEAD, Receipt, Session
 from surepick.store import Store, open_store
 
 POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
+NEEDED = {"LinGapE": {"norm_bound": 3.0}}
 
 
 class Clock:
@@ -48,6 +49,15 @@ def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy: sp.P
     expected = sp.simulate(problem(), policy, Tapes(), seed=3)
     session = Session.create(store, problem(), policy, name="mine", seed=3)
     assert same_run(run_to_end(session, Tapes()), expected)
+
+
+@pytest.mark.parametrize("name", sp.policies.POLICIES)
+def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None:
+    policy = sp.policies.POLICIES[name](delta=0.1, **NEEDED.get(name, {}))
+    expected = sp.simulate(problem(), policy, Tapes(1), seed=3)
+    session = Session.create("memory://", problem(), policy, name="mine", seed=3)
+    assert same_run(run_to_end(session, Tapes(1), n=50), expected)
+    assert expected.status is sp.Status.CONFIDENT
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -258,9 +268,9 @@ def test_an_unknown_token_is_refused(token: str) -> None:
 # Other things that happen
 
 
-def test_an_unasked_measurement_is_kept_and_decides_nothing() -> None:
+def test_a_picked_measurement_is_kept_and_decides_nothing() -> None:
     session, tapes = new(), Tapes()
-    session.record("zinc", 1000.0, note="from last year")
+    session.record("zinc", 1000.0, note="the largest of last year", picked=True)
     with pytest.raises(ProblemError, match="did you mean 'zinc'"):
         session.record("zink", 1.0)
     assert same_run(run_to_end(session, tapes), run_to_end(new(), Tapes()))

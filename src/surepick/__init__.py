@@ -10,6 +10,8 @@ from surepick._version import __version__
 if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
+    from surepick.advice import Advice as Advice
+    from surepick.advice import advise as advise
     from surepick.environments import Bernoulli as Bernoulli
     from surepick.environments import Gaussian as Gaussian
     from surepick.environments import Replay as Replay
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
     from surepick.policies import LinGapE as LinGapE
+    from surepick.policies import OBet as OBet
     from surepick.policies import Peace as Peace
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _HOME = {
+    "Advice": "advice",
     "Bernoulli": "environments",
     "BetGapE": "policies",
     "CLUCB": "policies",
@@ -53,6 +57,7 @@ _HOME = {
     "Limit": "limits",
     "LinGapE": "policies",
     "Measure": "policy",
+    "OBet": "policies",
     "OracleProblem": "oracle",
     "Outcome": "simulation",
     "Peace": "policies",
@@ -70,6 +75,7 @@ _HOME = {
     "TSExplore": "policies",
     "Uniform": "policies",
     "UniformNoise": "environments",
+    "advise": "advice",
     "forecast": "forecasts",
     "limit": "limits",
     "policies": "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,10 @@ from scipy import stats
 from surepick import codec
 from surepick._version import __version__
 from surepick.errors import DamageError, SessionError
-from surepick.evidence import Evidence
-from surepick.ledger import Ledger, Moments, Setup
+from surepick.evidence import Evidence, Moments
+from surepick.ledger import Ledger, Setup
+from surepick.oracle import AnyProblem, Best, OracleProblem
+from surepick.policy import Answer, stated_guarantee
 from surepick.problem import FloatArray, Problem
 from surepick.simulation import Status
 from surepick.store import Event, Store
@@ -32,7 +34,7 @@ class Rival:
     under the noise scale. They show the evidence; what is promised is the certificate's `guarantee`.
     """
 
-    plan: int
+    plan: Answer
     plan_name: str
     gap: float
     error: float
@@ -62,7 +64,7 @@ class Certificate:
 
     session: str
     status: str
-    plan: int | None
+    plan: Answer | None
     plan_name: str | None
     delta: float
     epsilon: float
@@ -77,6 +79,7 @@ class Certificate:
     n_measurements: int
     n_rounds: int
     n_unasked: int
+    n_unasked_counted: int
     rivals: tuple[Rival, ...]
     problem: str  # its fingerprint
     log_position: int
@@ -122,10 +125,12 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         session=name,
         status=str(status),
         plan=ledger.plan,
-        plan_name=None if ledger.plan is None else problem.plan_names[ledger.plan],
+        plan_name=problem.name_of(ledger.plan),
         delta=setup.policy.delta,
         epsilon=float(getattr(setup.policy, "epsilon", 0.0)),
-        guarantee=setup.policy.guarantee if status is Status.CONFIDENT else f"none: {status}",
+        guarantee=stated_guarantee(setup.policy, setup.problem)
+        if status is Status.CONFIDENT
+        else f"none: {status}",
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),
@@ -139,25 +144,56 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_measurements=ledger.n_used,
         n_rounds=ledger.n_rounds,
         n_unasked=ledger.n_recorded,
-        rivals=rivals_of(problem, ledger.evidence, lead)[:MOST_RIVALS] if isinstance(lead, int) else (),
+        n_unasked_counted=ledger.n_counted,
+        rivals=_rivals(ledger, lead),
         problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
         log_position=end.position,
         log_checksum=end.checksum,
     )
 
 
+def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
+    """The closest plans to the lead: of all where they are listed, else of those that the run has in mind."""
+    if lead is None:
+        return ()
+    problem, evidence = ledger.problem, ledger.evidence
+    if isinstance(problem, OracleProblem):
+        return oracle_rivals(problem, evidence, lead, ledger.rivals())[:MOST_RIVALS]
+    assert isinstance(lead, int)
+    return rivals_of(problem, evidence, lead)[:MOST_RIVALS]
+
+
 def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, ...]:
     """Every other plan, the closest first: by its gap to the lead in units of the gap's error."""
-    seen = evidence.counts > 0
-    means = np.where(seen, np.nan_to_num(evidence.means), 0.0)
-    scale = np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale
-    variance = np.where(seen, scale**2 / np.maximum(evidence.counts, 1), 0.0)
-    gap, error = _against(problem, lead, means, variance)
+    gap, error = _against(problem, lead, *_estimates(problem, evidence))
     distance = np.divide(gap, error, out=np.full(len(gap), np.inf), where=error > 0)
     distance[lead] = np.inf
     order = np.argsort(distance, kind="stable")
     names = problem.plan_names
     return tuple(Rival(int(k), names[k], float(gap[k]), float(error[k])) for k in order if k != lead)
+
+
+def oracle_rivals(
+    problem: OracleProblem, evidence: Evidence, lead: Answer, others: Sequence[Answer]
+) -> tuple[Rival, ...]:
+    """These plans of a problem that cannot be listed, the closest first."""
+    means, variance = _estimates(problem, evidence)
+    sign = -1.0 if problem.minimize else 1.0
+    found = []
+    for plan in dict.fromkeys(others):
+        if plan != lead:
+            ahead = np.asarray(lead, dtype=float) - np.asarray(plan, dtype=float)
+            gap, error = sign * float(ahead @ means), float(np.sqrt(ahead**2 @ variance))
+            found.append(Rival(plan, problem.name_of(plan) or "", gap, error))
+    return tuple(sorted(found, key=lambda rival: rival.gap / rival.error if rival.error > 0 else np.inf))
+
+
+def _estimates(problem: AnyProblem, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+    """Mean of each arm and its variance; zero for an arm that was not measured."""
+    seen = evidence.counts > 0
+    means = np.where(seen, np.nan_to_num(evidence.means), 0.0)
+    scale = np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale
+    return means, np.where(seen, scale**2 / np.maximum(evidence.counts, 1), 0.0)
 
 
 def _against(
@@ -172,7 +208,7 @@ def _against(
     return gap, np.sqrt(np.maximum(spread, 0.0))
 
 
-def check_noise(problem: Problem, moments: Moments) -> tuple[NoiseFinding, ...]:
+def check_noise(problem: AnyProblem, moments: Moments) -> tuple[NoiseFinding, ...]:
     """Arms whose measurements spread more than the noise scale allows, for Gaussian noise.
 
     Each arm's sum of squares is compared with its chi-square distribution; over all arms together the check
@@ -192,8 +228,17 @@ def check_noise(problem: Problem, moments: Moments) -> tuple[NoiseFinding, ...]:
     return tuple(findings)
 
 
-def verify(store: Store, name: str, certificate: Mapping[str, Any] | None = None) -> Verdict:
-    """Replay the log from its first event and say whether it, and the certificate if given, hold."""
+def verify(
+    store: Store,
+    name: str,
+    certificate: Mapping[str, Any] | None = None,
+    *,
+    oracle: Best | OracleProblem | None = None,
+) -> Verdict:
+    """Replay the log from its first event and say whether it, and the certificate if given, hold.
+
+    The policy decides every round again. Where plans are known by a function, it is needed as `oracle`.
+    """
     objections: list[str] = []
     ledger: Ledger | None = None
     ends: dict[int, Event] = {}
@@ -203,7 +248,7 @@ def verify(store: Store, name: str, certificate: Mapping[str, Any] | None = None
             position = event.position
             body = json.loads(event.body)
             if ledger is None:
-                ledger = Ledger(Setup.from_json(body))
+                ledger = Ledger(Setup.from_json(body, oracle))
                 continue
             ledger.apply(event.kind, body)
             if event.kind in ("stopped", "closed"):
@@ -219,7 +264,7 @@ def verify(store: Store, name: str, certificate: Mapping[str, Any] | None = None
         objections.append(f"the log should have {store.head(name).position} events and has {position}")
     if certificate is not None:
         objections += _compare(name, ledger, ends, certificate)
-    plan = None if ledger.plan is None else ledger.problem.plan_names[ledger.plan]
+    plan = ledger.problem.name_of(ledger.plan)
     status = "running" if ledger.status is None else str(ledger.status)
     return Verdict(tuple(objections), position, ledger.n_rounds, status, plan)
 
@@ -235,7 +280,10 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
         return ["the session was extended after this certificate; ask for a new one"]
     mine = json.loads(codec.dumps(certify(name, ledger, end).to_json()))
     theirs = json.loads(codec.dumps(dict(given)))
-    ignored = ("surepick", "session", "n_unasked")
+    ignored = ["surepick", "session", "n_unasked"]
+    if not theirs.get("rivals"):
+        ignored.append("rivals")  # who writes a certificate without the oracle's function does not know them
+    theirs.setdefault("n_unasked_counted", 0)  # which certificates did not have at first
     differing = sorted(
         key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key) and key not in ignored
     )
@@ -243,6 +291,15 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
 
 
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
+    return _noise(setup, ledger) + (_recorded_assumption(ledger) if ledger.n_counted else "")
+
+
+def _noise(setup: Setup, ledger: Ledger) -> str:
+    if setup.problem.bounds is not None:
+        return (
+            "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
+            "half of their width as its scale"
+        )
     if setup.pilot is None:
         return "independent measurements with sub-Gaussian noise of the given scale"
     pooled = ", one scale for all arms" if setup.pilot.pooled else ""
@@ -253,8 +310,17 @@ def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
     )
 
 
+def _recorded_assumption(ledger: Ledger) -> str:
+    return (
+        f"; {ledger.n_counted} measurements that nobody asked for are counted: whether they were made and "
+        "recorded did not depend on their values, nor on others that the policy had not read"
+    )
+
+
 def _lines(certificate: Certificate) -> list[str]:
     sure = certificate.is_confident
+    n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
+    unasked = f"; of {n_unasked} unasked ones {n_counted} are counted" if n_unasked else ""
     lines = [
         f"session      {certificate.session}: {certificate.status}",
         f"answer       {certificate.plan_name if sure else 'none: nothing is promised'}",
@@ -262,7 +328,7 @@ def _lines(certificate: Certificate) -> list[str]:
         f"assumes      {certificate.noise}",
         f"policy       {certificate.policy['name']} version {certificate.policy['version']}",
         f"settings     delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}",
-        f"rests on     {certificate.n_measurements} measurements in {certificate.n_rounds} rounds",
+        f"rests on     {certificate.n_measurements} measurements in {certificate.n_rounds} rounds{unasked}",
         f"log          {certificate.log_position} events, fingerprint {certificate.log_checksum}",
     ]
     lines += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import json
@@ -13,12 +14,15 @@ import numpy as np
 from scipy import sparse
 
 from surepick.errors import FileError, ParameterError
+from surepick.layout import Layout
+from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe
 from surepick.policies import policy_named
 from surepick.policy import Policy
-from surepick.problem import Problem
+from surepick.problem import Problem, replaced
 from surepick.simulation import Outcome
 
 FORMAT = 1
+FUNCTION = "function"  # the kind of oracle that no file keeps
 
 Json = dict[str, Any]
 
@@ -50,8 +54,11 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def problem_to_json(problem: Problem) -> Json:
+def problem_to_json(problem: AnyProblem) -> Json:
     """The problem as JSON values; every number survives to the last bit.
+
+    A family of plans is kept by its kind and parameters. Of plans that are known by a function of the user's
+    own, all is kept but the function, and its answers to a few weights, to know it by when it comes back.
 
     >>> problem = Problem([[1, 0], [0, 2.5]], arm_names=["road", "rail"])
     >>> problem_from_json(problem_to_json(problem)).plans.tolist()
@@ -60,19 +67,50 @@ def problem_to_json(problem: Problem) -> Json:
     scale = problem.noise_scale
     return {
         "format": FORMAT,
-        "plans": _plans_to_json(problem.plans),
+        **(_oracle_to_json(problem) if isinstance(problem, OracleProblem) else _listed_to_json(problem)),
         "noise_scale": None if scale is None else scale.tolist(),
         "costs": problem.costs.tolist(),
         "arm_names": list(problem.arm_names),
-        "plan_names": list(problem.plan_names),
         "minimize": problem.minimize,
+        # only where there are some: problems without bounds keep their fingerprints
+        **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
+    }
+
+
+def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> AnyProblem:
+    """The problem that these JSON values describe.
+
+    Plans that were known by a function need it again as `oracle`: the function, or the whole problem. One
+    that answers otherwise than the first, or has other settings, is refused.
+    """
+    _check_format(data, "problem")
+    if needs_function(data):
+        oracle = _with_function(data, oracle)
+    if isinstance(oracle, OracleProblem) and "oracle" in data:
+        return _same_problem(data, oracle)
+    if oracle is not None:
+        raise ParameterError("the plans of this problem need no function; leave best and problem out")
+    return _family_from_json(data) if "oracle" in data else _listed_from_json(data)
+
+
+def needs_function(data: Mapping[str, Any]) -> bool:
+    """Whether the plans of a problem in JSON are known by a function that is not kept with it.
+
+    >>> needs_function(problem_to_json(Problem([[1, 0], [0, 1]])))
+    False
+    """
+    return "oracle" in data and data["oracle"]["kind"] == FUNCTION
+
+
+def _listed_to_json(problem: Problem) -> Json:
+    return {
+        "plans": _plans_to_json(problem.plans),
+        "plan_names": list(problem.plan_names),
         "duplicates": [list(pair) for pair in problem.duplicates],
     }
 
 
-def problem_from_json(data: Mapping[str, Any]) -> Problem:
-    """The problem that these JSON values describe."""
-    _check_format(data, "problem")
+def _listed_from_json(data: Mapping[str, Any]) -> Problem:
     problem = Problem(
         _plans_from_json(data["plans"]),
         noise_scale=data["noise_scale"],
@@ -80,17 +118,87 @@ def problem_from_json(data: Mapping[str, Any]) -> Problem:
         arm_names=data["arm_names"],
         plan_names=data["plan_names"],
         minimize=data["minimize"],
+        bounds=data.get("bounds"),
+        layout=Layout.from_json(data.get("layout")),
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
 
 
+def _oracle_to_json(problem: OracleProblem) -> Json:
+    from surepick.problems.families import FamilyProblem
+
+    if isinstance(problem, FamilyProblem) and problem.family.recipe is not None:
+        return {"n_plans": problem.n_plans, "oracle": dict(problem.family.recipe())}
+    probes = [{"weights": list(probe.weights), "plan": list(probe.plan)} for probe in problem.probes]
+    return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": probes}}
+
+
+def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
+    from surepick.problems.recipes import family_from
+
+    # the count enters decisions and may be rounded otherwise on another machine: the one that was kept holds
+    family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])
+    problem = family.oracle_problem(noise_scale=data["noise_scale"], costs=data["costs"])
+    bounds = data.get("bounds")
+    return problem if bounds is None else replaced(problem, problem.noise_scale, np.array(bounds))
+
+
+def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> OracleProblem:
+    if isinstance(oracle, OracleProblem):
+        return oracle
+    if oracle is None:
+        raise ParameterError(
+            "the plans are known by a Python function, which no file keeps: open it from Python with "
+            "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
+        )
+    names = ("costs", "arm_names", "n_plans", "minimize", "bounds")
+    settings: Json = {name: data.get(name) for name in names}
+    return OracleProblem(oracle, len(data["arm_names"]), data["noise_scale"], **settings)
+
+
+def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProblem:
+    """The given problem, refused if it is another than the one that was kept."""
+    problem = copy.copy(given)
+    if needs_function(data):
+        kept = [Probe(tuple(probe["weights"]), tuple(probe["plan"])) for probe in data["oracle"]["probes"]]
+        if problem.has_oracle:
+            _refuse_another(problem, kept)
+        problem.__dict__["probes"] = tuple(kept)  # the fingerprint is that of the first function
+    mine = problem_to_json(problem)
+    for name in sorted(mine.keys() | data.keys()):
+        if mine.get(name) != data.get(name):
+            values = f"{data.get(name)!r}, got {mine.get(name)!r}"
+            shown = f": {values}" if len(values) < 200 else ""
+            raise ParameterError(
+                f"the problem was kept with another {name}{shown}; give the one it began with"
+            )
+    return problem
+
+
+def _refuse_another(problem: OracleProblem, kept: list[Probe]) -> None:
+    """Refuse a function that gives other plans than the one that the problem was kept with."""
+    for weights, plan in kept:
+        if len(plan) != problem.n_arms:
+            raise ParameterError(
+                f"the problem that was kept has {len(plan)} arms, got one of {problem.n_arms}"
+            )
+        answer = problem.best_plan(weights)
+        if np.abs(answer - plan).max() > PROBE_TOLERANCE * max(1.0, float(np.abs(plan).max())):
+            raise ParameterError(
+                "this is another function than the one that the problem was kept with: for the weights that "
+                f"were tried then it gave {problem.name_of(plan)!r}, and now it gives "
+                f"{problem.name_of(answer)!r}"
+            )
+
+
 def policy_to_json(policy: Policy) -> Json:
     """The policy as JSON values: its name, its version and its parameters.
 
-    >>> from surepick.policies import CombGapE
-    >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
-    True
+        >>> from surepick.layout import Layout
+    from surepick.policies import CombGapE
+        >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
+        True
     """
     parameters = {field.name: getattr(policy, field.name) for field in dataclasses.fields(cast(Any, policy))}
     try:
@@ -127,6 +235,7 @@ def outcome_to_json(outcome: Outcome) -> Json:
         "status": str(outcome.status),
         "counts": outcome.counts.tolist(),
         "means": [finite_or_none(mean) for mean in outcome.means.tolist()],
+        "noise_scale": None if outcome.noise_scale is None else outcome.noise_scale.tolist(),
         "standing": {
             name: finite_or_none(value) for name, value in dataclasses.asdict(outcome.standing).items()
         },

@@ -42,6 +42,16 @@ class CompiledEnvironment(Environment, Protocol):
         ...
 
 
+@runtime_checkable
+class BoundedEnvironment(Environment, Protocol):
+    """An environment that knows between which numbers its measurements lie."""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Low and high of one measurement of each arm, shape (n_arms, 2)."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Gaussian:
     """Normal measurements: the true mean of the arm plus noise of this scale.
@@ -73,6 +83,12 @@ class Gaussian:
         """Standard normal draws."""
         return rng.standard_normal(n)
 
+    @property
+    def bounds(self) -> FloatArray:
+        """None at all, unless there is no noise."""
+        reach = np.where(self.scale > 0, np.inf, 0.0)
+        return np.column_stack([self.means - reach, self.means + reach])
+
     def feed(self) -> Feed:
         """mean + scale * draw."""
         return _feed(0, self.means, self.scale)
@@ -100,6 +116,11 @@ class Bernoulli:
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """0 and 1."""
+        return np.tile([0.0, 1.0], (len(self.means), 1))
 
     def feed(self) -> Feed:
         """1 if the draw is below the mean."""
@@ -129,6 +150,11 @@ class UniformNoise:
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """mean -+ half_width."""
+        return np.column_stack([self.means - self.half_width, self.means + self.half_width])
 
     def feed(self) -> Feed:
         """low + width * draw."""
@@ -170,6 +196,12 @@ class Replay:
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The smallest and the largest past measurement of each arm."""
+        lows = np.minimum.reduceat(self.table, self.start[:-1])
+        return np.column_stack([lows, np.maximum.reduceat(self.table, self.start[:-1])])
 
     def feed(self) -> Feed:
         """The entry of the arm's table that the draw points at."""

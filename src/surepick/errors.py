@@ -42,6 +42,10 @@ class MissingExtraError(SurepickError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 
 
+class PluginError(SurepickError):
+    """Another installed package offers a policy or a kind of problem that cannot be used."""
+
+
 def missing_extra(package: str, extra: str) -> MissingExtraError:
     """The error for an optional package that is not there.
 

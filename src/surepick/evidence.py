@@ -1,8 +1,9 @@
-"""Evidence: how often each arm was measured, and the sum of what was seen."""
+"""Evidence: how often each arm was measured, the sum of what was seen, and how far it spread."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,3 +42,38 @@ class Evidence:
 
     def __add__(self, other: Evidence) -> Evidence:
         return Evidence(self.counts + other.counts, self.sums + other.sums)
+
+
+class Moments:
+    """Count, mean and spread of each arm's single measurements; it grows by `add` alone."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._n, self._mean, self._m2 = [0] * n_arms, [0.0] * n_arms, [0.0] * n_arms
+
+    def add(self, arm: int, value: float) -> None:
+        """Take in one measurement (Welford's way, which does not cancel)."""
+        self._n[arm] += 1
+        step = value - self._mean[arm]
+        self._mean[arm] += step / self._n[arm]
+        self._m2[arm] += step * (value - self._mean[arm])
+
+    def counts(self) -> IntArray:
+        """How many single measurements each arm has."""
+        return np.array(self._n, dtype=np.int64)
+
+    def variances(self) -> FloatArray:
+        """The sample variance of each arm; nan with fewer than two measurements."""
+        freedom = self.counts() - 1
+        nowhere = np.full(len(freedom), np.nan)
+        return np.asarray(np.divide(self._m2, freedom, out=nowhere, where=freedom > 0))
+
+    def to_json(self) -> list[list[Any]]:
+        """As JSON values."""
+        return [self._n, self._mean, self._m2]
+
+    @classmethod
+    def from_json(cls, data: list[list[Any]]) -> Moments:
+        """The moments that these JSON values describe."""
+        moments = cls(0)
+        moments._n, moments._mean, moments._m2 = data
+        return moments

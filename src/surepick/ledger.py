@@ -22,14 +22,18 @@ import numpy as np
 
 from surepick import codec
 from surepick.errors import SessionError
-from surepick.evidence import Evidence
-from surepick.pilot import Pilot, after_pilot, may_use_pilot, with_scale
+from surepick.evidence import Evidence, Moments
+from surepick.oracle import AnyProblem, Best, OracleProblem
+from surepick.pilot import Begun, Pilot, begin, hand_over, standing_after
 from surepick.policies import policy_named
-from surepick.policy import Policy, Run, Standing, Stop
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.policy import Answer, Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
+from surepick.problem import FloatArray, IntArray
 from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import Status, round_rng
+from surepick.trace import Sample, Trace
 
+# Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
+ONCE_RECALLING = ("CombGapE", "Uniform")
 RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
 RECENT_TELLS = 64  # whose workers are remembered, to know how many there are
 
@@ -56,11 +60,12 @@ class Decision(NamedTuple):
 class Setup:
     """What a session was created with, or extended to."""
 
-    problem: Problem
+    problem: AnyProblem
     policy: Policy
     seed: int
     budget: int | None
     pilot: Pilot | None  # None: the noise scale is known
+    recalls: bool = True  # False in sessions begun by a surepick that counted no unasked measurements
 
     def to_json(self) -> Body:
         """As JSON values."""
@@ -71,19 +76,21 @@ class Setup:
             "seed": self.seed,
             "budget": self.budget,
             "pilot": None if self.pilot is None else self.pilot.to_json(),
+            "recalls": self.recalls,
         }
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Setup:
-        """The setup that these JSON values describe."""
+    def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
+        """The setup that these JSON values describe; a function that they do not hold comes as `oracle`."""
         _check_version(body["policy"])
         pilot = body["pilot"]
         return cls(
-            codec.problem_from_json(body["problem"]),
+            codec.problem_from_json(body["problem"], oracle),
             codec.policy_from_json(body["policy"]),
             body["seed"],
             body["budget"],
             None if pilot is None else Pilot.from_json(pilot),
+            body.get("recalls", False),
         )
 
 
@@ -121,13 +128,16 @@ class Ledger:
         self.problem = setup.problem  # with the noise scale, once it is known
         self.policy = setup.policy  # with the delta that is left after a pilot
         self.status: Status | None = None
-        self.plan: int | None = None
+        self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.n_rounds = 0
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none(n_arms)
         self.n_used = 0
+        self.n_counted = 0  # of the unasked measurements
+        self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
         self.moments = Moments(n_arms)
+        self.trace = Trace(n_arms)
         self.recent: deque[int] = deque(maxlen=RECENT)
         self._cursor = [0] * n_arms
         self._asked: dict[int, Places] | None = None  # the round that is open: places wanted on each tape
@@ -135,7 +145,7 @@ class Ledger:
         self._missing = 0
         self._run: Run | None = None
         if setup.pilot is None:
-            self._run = self.policy.start(self.problem)
+            self._run = start(self.policy, self.problem)
 
     # What it says
 
@@ -165,9 +175,31 @@ class Ledger:
         asked = sum(len(places) for places in (self._asked or {}).values())
         return self.n_unused - (asked - self._missing)
 
+    @property
+    def counts_unasked(self) -> bool:
+        """Whether the policy's proof allows measurements that nobody asked for, so that they are counted."""
+        run = self._run
+        if run is None:  # any scale will do to see what kind of run it will be
+            run = self._begun(np.ones(self.problem.n_arms)).run
+        return self.setup.recalls and recalling(self.policy, run, unasked=True) is not None
+
     def standing(self) -> Standing:
         """Where the run stands."""
-        return Standing() if self._run is None else self._run.standing()
+        if self._run is None:
+            return Standing()
+        return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
+
+    def rivals(self) -> tuple[Answer, ...]:
+        """The plans that the run has in mind beside its lead, where they cannot be listed."""
+        rivals = getattr(self._run, "rivals", None)
+        if rivals is not None:
+            return tuple(rivals())
+        rival = self.standing().rival
+        return () if rival is None else (rival,)
+
+    def log_evidence(self) -> FloatArray | None:
+        """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
+        return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
 
     def is_told(self, slot: Slot) -> bool:
         """Whether this place already has its measurement."""
@@ -216,6 +248,10 @@ class Ledger:
             arm = after[arm]
             yield arm
 
+    def round_key(self, n_rounds: int) -> str:
+        """The key of the event that holds the decision after so many complete rounds."""
+        return f"{self.epoch}:round:{n_rounds}"
+
     def first_place(self, arm: int) -> int:
         """The first place of this tape that no complete round has used."""
         return self._cursor[arm]
@@ -241,6 +277,8 @@ class Ledger:
         made = []
         while self._missing == 0 and self.status is None:
             decision = self._next()
+            if decision is None:
+                raise SessionError("this session was opened to look at, without its function; load it again")
             self._take(decision.kind, decision.body)
             made.append(decision)
         return made
@@ -259,6 +297,8 @@ class Ledger:
 
     def _recorded(self, body: Body) -> None:
         self.n_recorded += 1
+        if self.setup.recalls and not body.get("picked") and self.problem.relevant[body["arm"]]:
+            self._unasked.append((body["arm"], body["value"]))
 
     def _no_change(self, body: Body) -> None:
         pass
@@ -292,13 +332,13 @@ class Ledger:
         """A decision of the log: the run decides too, to be in the same state, but the log is right."""
         if self.status is None and self._missing == 0:
             mine = self._next()
-            if (mine.kind, mine.body) != (kind, body):
+            if mine is not None and (mine.kind, mine.body) != (kind, body):
                 self.surprises.append(self.n_rounds)
         self._take(kind, body)
 
     def _take(self, kind: str, body: Body) -> None:
         if kind == "stopped":
-            self.status, self.plan, self._asked = Status(body["status"]), body["plan"], None
+            self.status, self.plan, self._asked = Status(body["status"]), _as_answer(body["plan"]), None
             self.end_key = self._round_key()
             return
         self._asked = {arm: self._places(arm, count) for arm, count in body["counts"]}
@@ -313,26 +353,32 @@ class Ledger:
             return range(first, first + count)
         return tuple(itertools.islice((i for i in itertools.count(first) if i not in skipped), count))
 
-    def _next(self) -> Decision:
-        """Hand the complete round to the run and let it decide."""
+    def _next(self) -> Decision | None:
+        """Hand the complete round to the run and let it decide; None when the run is an onlooker."""
         if self._asked is not None:
             self._absorb(self._asked)
             self._asked = None
+        self._recall()
         key = self._round_key()
         if self._run is None:
             assert self.setup.pilot is not None
             counts = self.setup.pilot.counts(self.problem)
             return Decision("asked", {"pilot": True, "counts": _sparse(counts)}, f"{self.epoch}:pilot")
+        if isinstance(self._run, Onlooker):
+            return None
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         decision = self._run.decide(rng)
+        if self.trace.wants(self.n_rounds):
+            self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
         if isinstance(decision, Stop):
-            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": decision.plan}, key)
+            plan = list(decision.plan) if isinstance(decision.plan, tuple) else decision.plan
+            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": plan}, key)
         if self.setup.budget is not None and self.n_used + int(decision.counts.sum()) > self.setup.budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None}, key)
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)}, key)
 
     def _round_key(self) -> str:
-        return f"{self.epoch}:round:{self.n_rounds}"
+        return self.round_key(self.n_rounds)
 
     def closing_key(self) -> str:
         """The key for an event that closes the session now."""
@@ -354,6 +400,25 @@ class Ledger:
             self._run.absorb(counts, sums)
             self.n_rounds += 1
 
+    def _recall(self) -> None:
+        """Count what was recorded unasked since the last round, if the policy's proof allows it.
+
+        Only now: whoever recorded it may have seen the measurements of the round that has just been absorbed.
+        """
+        run = recalling(self.policy, self._run, unasked=True)
+        if run is None or not self._unasked:
+            return
+        counts, sums = np.zeros(len(self._cursor), dtype=np.int64), np.zeros(len(self._cursor))
+        for arm, value in self._unasked:
+            counts[arm] += 1
+            sums[arm] += value
+            self.moments.add(arm, value)
+        run.recall(counts, sums)
+        self.evidence = self.evidence + Evidence(counts, sums)
+        self.n_used += len(self._unasked)
+        self.n_counted += len(self._unasked)
+        self._unasked = []
+
     def _keep(self, arm: int, places: Places, values: list[float]) -> None:
         """Remember what was used: its spread, and the values for a run that may start over."""
         averaged = self._averaged[arm]
@@ -371,17 +436,21 @@ class Ledger:
         pilot = self.setup.pilot
         assert pilot is not None
         scale = pilot.scale_bound(self.moments.variances(), self.problem, self.setup.policy.delta)
-        self._start(scale)
-        if may_use_pilot(self.policy):
-            assert self._run is not None
-            self._run.absorb(counts, sums)
+        begun = self._start(scale)
+        if self.setup.recalls:
+            hand_over(begun, Evidence(counts, sums))
+        elif begun.policy.name in ONCE_RECALLING:
+            begun.run.absorb(counts, sums)
 
-    def _start(self, scale: FloatArray) -> None:
+    def _start(self, scale: FloatArray) -> Begun[AnyProblem]:
         """Start the run on the problem with the scale that the pilot found."""
+        begun = self._begun(scale)
+        self.problem, self.policy, self._run = begun
+        return begun
+
+    def _begun(self, scale: FloatArray) -> Begun[AnyProblem]:
         assert self.setup.pilot is not None
-        self.problem = with_scale(self.setup.problem, scale)
-        self.policy = after_pilot(self.setup.policy, self.setup.pilot)
-        self._run = self.policy.start(self.problem)
+        return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale)
 
     # How it is kept
 
@@ -389,24 +458,27 @@ class Ledger:
         """All of it but the tapes, or None when the run's state cannot be kept."""
         run = None
         if self._run is not None:
-            run = run_to_json(self._run, lambda: self.policy.start(self.problem))
+            run = run_to_json(self._run, lambda: start(self.policy, self.problem))
             if run is None:
                 return None
         scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
         return {
             **{name: getattr(self, name) for name in _PLAIN},
+            "plan": list(self.plan) if isinstance(self.plan, tuple) else self.plan,
             "policy": codec.policy_to_json(self.setup.policy),
             "budget": self.setup.budget,
             "status": self.status,
             "counts": self.evidence.counts.tolist(),
             "sums": self.evidence.sums.tolist(),
             "moments": self.moments.to_json(),
+            "trace": self.trace.to_json(),
             "recent": list(self.recent),
             "stock": [sorted(stock.items()) for stock in self._stock],
             "averaged": [sorted(indices) for indices in self._averaged],
             "skipped": [sorted(indices) for indices in self._skipped],
             "asked": None if self._asked is None else [(a, list(p)) for a, p in self._asked.items()],
             "scale": None if scale is None else scale.tolist(),
+            "unasked": self._unasked,
             "run": run,
         }
 
@@ -417,14 +489,17 @@ class Ledger:
         ledger = cls(replace(setup, policy=policy, budget=body["budget"]))
         for name in _PLAIN:
             setattr(ledger, name, body[name])
+        ledger.plan = _as_answer(body["plan"])
         ledger.has_tapes = False
         ledger.status = None if body["status"] is None else Status(body["status"])
         ledger.evidence = Evidence(np.array(body["counts"], dtype=np.int64), np.array(body["sums"]))
         ledger.moments = Moments.from_json(body["moments"])
+        ledger.trace = Trace.from_json(setup.problem.n_arms, body.get("trace"))
         ledger.recent.extend(body["recent"])
         ledger._stock = [dict(map(tuple, stock)) for stock in body["stock"]]
         ledger._averaged = [set(indices) for indices in body["averaged"]]
         ledger._skipped = [set(indices) for indices in body["skipped"]]
+        ledger._unasked = [(arm, value) for arm, value in body["unasked"]]
         if body["asked"] is not None:
             ledger._asked = {arm: _as_range(places) for arm, places in body["asked"]}
         if body["scale"] is not None:
@@ -441,51 +516,20 @@ _PLAIN = (
     "n_recorded",
     "n_rounds",
     "n_used",
+    "n_counted",
     "epoch",
-    "plan",
     "surprises",
     "_cursor",
     "_missing",
 )
 
 
+def _as_answer(plan: int | list[float] | None) -> Answer | None:
+    return tuple(plan) if isinstance(plan, list) else plan
+
+
 class LostTapesError(Exception):
     """A run has to start over, and the ledger came from a snapshot: fold the log from its beginning."""
-
-
-class Moments:
-    """Count, mean and spread of each arm's single measurements; it grows by `add` alone."""
-
-    def __init__(self, n_arms: int) -> None:
-        self._n, self._mean, self._m2 = [0] * n_arms, [0.0] * n_arms, [0.0] * n_arms
-
-    def add(self, arm: int, value: float) -> None:
-        """Take in one measurement (Welford's way, which does not cancel)."""
-        self._n[arm] += 1
-        step = value - self._mean[arm]
-        self._mean[arm] += step / self._n[arm]
-        self._m2[arm] += step * (value - self._mean[arm])
-
-    def counts(self) -> IntArray:
-        """How many single measurements each arm has."""
-        return np.array(self._n, dtype=np.int64)
-
-    def variances(self) -> FloatArray:
-        """The sample variance of each arm; nan with fewer than two measurements."""
-        freedom = self.counts() - 1
-        nowhere = np.full(len(freedom), np.nan)
-        return np.asarray(np.divide(self._m2, freedom, out=nowhere, where=freedom > 0))
-
-    def to_json(self) -> list[list[Any]]:
-        """As JSON values."""
-        return [self._n, self._mean, self._m2]
-
-    @classmethod
-    def from_json(cls, data: list[list[Any]]) -> Moments:
-        """The moments that these JSON values describe."""
-        moments = cls(0)
-        moments._n, moments._mean, moments._m2 = data
-        return moments
 
 
 def told_in(body: Body) -> Iterator[tuple[int, float]]:

@@ -5,6 +5,11 @@ For every delta-correct method E[measurements] >= T* kl(delta, 1 - delta), where
     T* = 2 min_w max_{k != best} sum_s R_s^2 y_ks^2 / (w_s gap_k^2).
 
 These quantities need the true means: they are for experiments and reports, and no policy sees them.
+
+Where plans cannot be listed, T* is bracketed by column generation. The rows of any plans found so far give a
+lower end. For the upper end, with A the variance of a plan's gap G under the current shares, one oracle call
+finds M = max over a branch of A - lam G, for any lam > 0; then A <= lam G + M, so A / G^2 <= lam^2 / (-4 M)
+for every plan of the branch whenever M < 0. The plan found is a new row where it is worse than all others.
 """
 
 from __future__ import annotations
@@ -16,14 +21,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surepick.branches import Branch, PlanSet, plan_set, spanned
 from surepick.design import Allocation, optimal_allocation
-from surepick.errors import ParameterError
-from surepick.policy import check_delta, known_noise_scale
+from surepick.errors import ParameterError, ProblemError
+from surepick.oracle import OracleProblem
+from surepick.policy import Answer, check_delta, known_noise_scale
 from surepick.problem import FloatArray, Problem
 
 DIFFERS = 1e-9  # plans differ in an arm when by more than this share of the arm's largest coefficient
 MOST_PAIR_WORK = 10**11  # n_plans^2 * n_arms beyond which the theory report would take many minutes
 _PAPER_LOWER = "R^2 sum_s log(1/delta)/Delta_(s)^2"
+_ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
+_MOST_CALLS = 50_000  # of the oracle for one bracket
+_MOST_ROUNDS = 60  # of a column generation
+_CUTS = 12  # calls that a branch's bound is narrowed by before the branch is split
 _BLOCK = 2**17  # numbers held at once when looking over pairs: 1 MB, within a core's cache
 
 
@@ -35,9 +46,10 @@ class Limit:
     each arm that attains it. `characteristic_cost`, `cost_lower`, `cost_upper` and `cost_allocation` (again
     shares of measurements) are the same when cost is counted instead. When rivals tie with the best plan no
     number of measurements is enough: all of them are infinite, `tied` says which, the allocations are empty.
+    Plans are indices; of an `OracleProblem` they are vectors, and `characteristic_time` is the lower end.
     """
 
-    best: int
+    best: Answer
     delta: float
     characteristic_time: float
     lower: float
@@ -48,7 +60,7 @@ class Limit:
     cost_upper: float
     cost_allocation: FloatArray  # (n_arms,) shares of measurements when cost is what counts
     n_relevant: int
-    tied: tuple[int, ...]
+    tied: tuple[Answer, ...]
 
     @property
     def is_finite(self) -> bool:
@@ -85,8 +97,12 @@ class Limit:
         )
 
 
-def limit(problem: Problem, means: npt.ArrayLike, *, delta: float = 0.05, tolerance: float = 1e-8) -> Limit:
+def limit(
+    problem: Problem | OracleProblem, means: npt.ArrayLike, *, delta: float = 0.05, tolerance: float = 1e-8
+) -> Limit:
     """T* of this problem under these means, to a certified relative `tolerance`, and how to attain it.
+
+    Where plans are known by an oracle the bracket is certified too, and at best a thousandth wide.
 
     >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]])
     >>> found = limit(problem, [1, 0.5, 0.3])
@@ -94,12 +110,14 @@ def limit(problem: Problem, means: npt.ArrayLike, *, delta: float = 0.05, tolera
     (355.5556, [0.25, 0.5, 0.25])
     """
     check_delta(delta)
+    if isinstance(problem, OracleProblem):
+        return _oracle_limit(problem, _as_means(problem, means), delta, max(tolerance, _ORACLE_TOLERANCE))
     noise = known_noise_scale(problem)
     best = problem.best(means)
     differences, gaps = _differences(problem, problem.as_means(means), best)
     tied = tuple(int(k) for k in np.flatnonzero(gaps == 0) if k != best)
     if tied:
-        return _no_limit(problem, best, delta, tied)
+        return _no_limit(best, delta, problem.n_arms, int(problem.relevant.sum()), tied)
     rivals = np.flatnonzero(np.arange(problem.n_plans) != best)
     squares = _scaled_squares(differences[rivals], gaps[rivals], noise)
     time = optimal_allocation(squares, tolerance=tolerance)
@@ -211,11 +229,175 @@ def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theor
     )
 
 
-def _no_limit(problem: Problem, best: int, delta: float, tied: tuple[int, ...]) -> Limit:
-    nothing = np.zeros(problem.n_arms)
+def _no_limit(best: Answer, delta: float, n_arms: int, n_relevant: int, tied: tuple[Answer, ...]) -> Limit:
+    nothing = np.zeros(n_arms)
     infinite = (math.inf, math.inf, math.inf)
-    relevant = int(problem.relevant.sum())
-    return Limit(best, delta, *infinite, nothing, *infinite, nothing, relevant, tied)
+    return Limit(best, delta, *infinite, nothing, *infinite, nothing, n_relevant, tied)
+
+
+def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
+    """The limit by column generation, in measurements and in cost."""
+    variance = known_noise_scale(problem) ** 2
+    plans = plan_set(problem)
+    branch, _ = spanned(plans)
+    best = plans.best(means, branch)
+    assert best is not None
+    if not branch.free.size:
+        raise ProblemError("all plans are the same; with one plan there is nothing to choose")
+    rivals = _Rivals(plans, branch, best, means)
+    tied = rivals.tied()
+    answer = plans.answer(best)
+    if tied:
+        return _no_limit(answer, delta, problem.n_arms, len(branch.free), tied)
+    time, shares = rivals.bracket(variance, tolerance)
+    cost, spending = time, shares
+    if np.ptp(problem.costs) > 0:
+        cost, spending = rivals.bracket(variance * problem.costs, tolerance)
+        spending = spending / problem.costs
+    unit = 1.0 if np.ptp(problem.costs) > 0 else float(problem.costs[0])
+    return Limit(
+        answer,
+        delta,
+        *(2 * time[0], 2 * time[0], 2 * time[1]),
+        shares,
+        *(2 * unit * cost[0], 2 * unit * cost[0], 2 * unit * cost[1]),
+        spending / spending.sum(),
+        len(branch.free),
+        (),
+    )
+
+
+class _Rivals:
+    """The plans that are not the best one, found by an oracle as they are needed; `rows` only grows."""
+
+    def __init__(self, plans: PlanSet, branch: Branch, best: FloatArray, means: FloatArray) -> None:
+        self._plans, self._best, self._means = plans, best, means
+        self._parts = list(branch.without(best, plans.step))
+        self._branch = branch
+        self.rows = [plan for plan in (plans.best(means, part) for part in self._parts) if plan is not None]
+        self._cover()
+
+    def tied(self) -> tuple[Answer, ...]:
+        """The first rival whose gap may be rounding alone, if there is one."""
+        rows = np.array(self.rows)
+        gaps = (self._best - rows) @ self._means
+        sizes = (np.abs(rows) + np.abs(self._best)) @ np.abs(self._means)
+        rounding = np.finfo(float).eps * len(self._means) * sizes
+        at = np.flatnonzero(gaps <= rounding)
+        return () if not at.size else (self._plans.answer(self.rows[int(at[0])]),)
+
+    def _cover(self) -> None:
+        """See that every arm that matters is one on which some row differs."""
+        for arm in self._branch.free:
+            if (np.array(self.rows)[:, arm] == self._best[arm]).all():
+                apart = self._branch.apart(int(arm), float(self._best[arm]), self._plans.step)
+                found = (self._plans.best(self._means, part) for part in apart)
+                self.rows += [plan for plan in found if plan is not None][:1]
+
+    def bracket(self, price: FloatArray, tolerance: float) -> tuple[tuple[float, float], FloatArray]:
+        """A lower and an upper end of the least over shares of the largest A / G^2, and shares for it."""
+        calls, best_upper, best_shares, lower = _MOST_CALLS, math.inf, np.zeros(len(price)), 0.0
+        for _ in range(_MOST_ROUNDS):
+            y = self._best - np.array(self.rows)
+            found = optimal_allocation(price * (y / (y @ self._means)[:, None]) ** 2, tolerance=tolerance / 4)
+            lower = max(lower, found.lower)
+            inverse = np.divide(price, found.weights, out=np.zeros(len(price)), where=found.weights > 0)
+            search = _Search(self, inverse, lower * (1 + tolerance))
+            upper = search.run(calls)
+            calls -= search.calls
+            if upper < best_upper:
+                best_upper, best_shares = upper, found.weights
+            if best_upper <= lower * (1 + tolerance) or not search.found or calls <= 0:
+                break
+            self.rows += search.found
+        return (lower, max(lower, best_upper)), best_shares
+
+
+class _Search:
+    """One look over all rivals for those whose A / G^2 is above a level, for given shares."""
+
+    def __init__(self, rivals: _Rivals, inverse: FloatArray, level: float) -> None:
+        self._rivals, self._inverse, self._level = rivals, inverse, level
+        self.calls = 0
+        self.found: list[FloatArray] = []
+
+    def run(self, most_calls: int) -> float:
+        """An upper end of A / G^2 over all rivals; plans above the level are in `found`."""
+        upper = 0.0
+        branches = list(self._rivals._parts)
+        while branches:
+            branch = branches.pop()
+            bound, plan = self._bound(branch)
+            if bound <= self._level or plan is None or self.found or self.calls > most_calls:
+                upper = max(upper, bound)  # done, or a row is missing, or time is up
+            else:
+                branches.extend(branch.without(plan, self._rivals._plans.step))
+                upper = max(upper, self._ratio(plan))
+        return upper
+
+    def _ratio(self, plan: FloatArray) -> float:
+        spread, gap = self._point(plan)
+        return spread / gap**2
+
+    def _point(self, plan: FloatArray) -> tuple[float, float]:
+        y = self._rivals._best - plan
+        return float(y * y @ self._inverse), float(y @ self._rivals._means)
+
+    def _bound(self, branch: Branch) -> tuple[float, FloatArray | None]:
+        """An upper end over the branch, and the plan of it that was seen with the largest ratio."""
+        plans, best, means = self._rivals._plans, self._rivals._best, self._rivals._means
+        start = plans.best(means, branch)
+        self.calls += 1
+        if start is None:
+            return 0.0, None
+        points, bound, worst = [self._point(start)], math.inf, start
+        # A(pi) = sum inverse (best - pi)^2, an affine function above it on the branch
+        slope = self._inverse * (branch.lower + branch.upper - 2 * best)
+        constant = float(self._inverse @ (best * best - branch.lower * branch.upper))
+        for _ in range(_CUTS):
+            spread, gap = _peak(points)
+            lam = 2 * spread / gap
+            weights = slope + lam * means
+            plan = plans.best(weights, branch)
+            self.calls += 1
+            assert plan is not None
+            most = constant + float(weights @ plan) - lam * float(best @ means) + plans.slack(weights, branch)
+            if most < 0:
+                bound = min(bound, lam * lam / (-4 * most))
+            point = self._point(plan)
+            if point[0] / point[1] ** 2 > self._ratio(worst):
+                worst = plan
+            if self._ratio(worst) > self._level:
+                self.found.append(worst)
+                break
+            if bound <= self._level or point in points:
+                break
+            points.append(point)
+        return bound, worst
+
+
+def _peak(points: list[tuple[float, float]]) -> tuple[float, float]:
+    """The point of the convex hull of these points (A, G) with the largest A / G^2."""
+    best = max(points, key=lambda point: point[0] / point[1] ** 2)
+    for i, (a, g) in enumerate(points):
+        for b, h in points[:i]:
+            rise, run = b - a, h - g
+            if rise * run <= 0:
+                continue
+            t = (rise * g - 2 * a * run) / (rise * run)  # where the slope of A / G^2 along the segment is 0
+            if 0 < t < 1:
+                middle = (a + t * rise, g + t * run)
+                best = max(best, middle, key=lambda point: point[0] / point[1] ** 2)
+    return best
+
+
+def _as_means(problem: OracleProblem, means: npt.ArrayLike) -> FloatArray:
+    array = np.asarray(means, dtype=float)
+    if array.shape != (problem.n_arms,) or not np.isfinite(array).all():
+        raise ProblemError(
+            f"means must be one finite number for each of the {problem.n_arms} arms, got shape {array.shape}"
+        )
+    return array
 
 
 def _times(found: Allocation, factor: float) -> tuple[float, float, float]:

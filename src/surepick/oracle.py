@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
-from surepick.problem import FloatArray, names_for, per_arm, read_only
+from surepick.layout import Layout
+from surepick.problem import (
+    BoolArray,
+    Bounds,
+    FloatArray,
+    Problem,
+    checked_means,
+    index_of,
+    names_for,
+    per_arm,
+    read_only,
+    scale_and_bounds,
+)
 
 Best = Callable[[FloatArray], npt.ArrayLike]
+
+N_PROBES = 3
+PROBE_SEED = 271828
+PROBE_TOLERANCE = 1e-6  # of a plan's largest entry: two versions of one solver may differ by rounding
+
+
+class Probe(NamedTuple):
+    """What an oracle answered to some weights."""
+
+    weights: tuple[float, ...]  # one per arm
+    plan: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -22,7 +48,8 @@ class OracleProblem:
     must be exact. `n_plans`, a number that the plans do not exceed (such as 2**n_arms for 0/1 plans, a whole
     number of any size), is needed by policies that protect against all plans at once. With `minimize=True`
     the best plan is the one with the smallest weights.pi, and `best` returns that. `name_plan(plan)` gives a
-    plan a name. The rest is as in `Problem`. An answer is a plan vector: a tuple of numbers.
+    plan a name; without it a plan is called by its arms. The rest is as in `Problem`. An answer is a plan
+    vector: a tuple of numbers.
 
     >>> import numpy as np
     >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, n_plans=3)
@@ -37,7 +64,9 @@ class OracleProblem:
     arm_names: tuple[str, ...]
     n_plans: int | None
     minimize: bool
+    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
+    layout: Layout | None = None  # how to draw a plan; decides nothing
 
     def __init__(
         self,
@@ -49,7 +78,9 @@ class OracleProblem:
         arm_names: Sequence[str] | None = None,
         n_plans: int | None = None,
         minimize: bool = False,
+        bounds: Bounds | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
@@ -60,15 +91,20 @@ class OracleProblem:
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
             )
         names = names_for("arm", arm_names, int(n_arms))
+        if layout is not None:
+            layout.check_arms(int(n_arms))
+        scale, limits = scale_and_bounds(noise_scale, bounds, names)
         values: dict[str, object] = {
             "best": best,
             "n_arms": int(n_arms),
-            "noise_scale": None if noise_scale is None else per_arm("noise_scale", noise_scale, names),
+            "noise_scale": scale,
             "costs": per_arm("costs", 1.0 if costs is None else costs, names),
             "arm_names": names,
             "n_plans": n_plans,
             "minimize": bool(minimize),
+            "bounds": limits,
             "name_plan": name_plan,
+            "layout": layout,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
@@ -90,12 +126,75 @@ class OracleProblem:
             )
         return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
 
+    @property
+    def has_oracle(self) -> bool:
+        """Whether the function is at hand; without it the problem can be looked at, not decided."""
+        return self.best is not absent
+
+    @property
+    def relevant(self) -> BoolArray:
+        """Which arms may matter: all of them, as nobody has seen all plans."""
+        return np.ones(self.n_arms, dtype=bool)
+
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
-        """The name of this plan vector, where plans have names."""
-        if plan is None or self.name_plan is None:
+        """The name of this plan vector: the given one, or the arms that it uses.
+
+        >>> problem = OracleProblem(lambda weights: weights > 0, n_arms=3, arm_names=["tea", "milk", "jam"])
+        >>> problem.name_of((1.0, 0.0, 2.0))
+        'tea + 2 x jam'
+        """
+        if plan is None:
             return None
-        return self.name_plan(np.asarray(plan, dtype=float))
+        vector = np.asarray(plan, dtype=float)
+        return counted(self.arm_names, vector) if self.name_plan is None else self.name_plan(vector)
+
+    def as_means(self, means: npt.ArrayLike) -> FloatArray:
+        """These means as a checked array of one finite number per arm."""
+        return checked_means(means, self.arm_names)
+
+    def arm(self, name: str) -> int:
+        """The index of the arm with this name."""
+        return index_of("arm", name, self.arm_names)
+
+    @cached_property
+    def probes(self) -> tuple[Probe, ...]:
+        """The oracle's plans for a few fixed weights, all positive: what tells one function from another."""
+        drawn = np.random.default_rng(PROBE_SEED).uniform(0.5, 1.5, (N_PROBES, self.n_arms))
+        return tuple(Probe(tuple(w.tolist()), tuple(self.best_plan(w).tolist())) for w in drawn)
 
     def __repr__(self) -> str:
-        count = "unknown" if self.n_plans is None else f"at most {self.n_plans:.3g}"
-        return f"OracleProblem({self.n_arms} arms, number of plans {count})"
+        count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
+        return f"{type(self).__name__}({self.n_arms} arms, number of plans {count})"
+
+
+AnyProblem: TypeAlias = Problem | OracleProblem
+
+
+def absent(weights: FloatArray) -> FloatArray:
+    """Stands for a function that was not given, in a problem that is only looked at."""
+    raise ProblemError(
+        "the function that finds the best plan is not at hand, so this problem can only be looked at"
+    )
+
+
+def counted(pieces: Sequence[str], plan: FloatArray, join: str = " + ") -> str:
+    """A name for a plan: the pieces that it uses, and how often.
+
+    >>> counted(["tea", "coffee", "cocoa"], np.array([2.0, 0.0, 1.0]))
+    '2 x tea + cocoa'
+    """
+    used = [(name, x) for name, x in zip(pieces, plan.tolist(), strict=True) if x]
+    return join.join(name if x == 1 else f"{x:g} x {name}" for name, x in used) or "nothing"
+
+
+def in_short(count: int) -> str:
+    """A number of plans for people, of any size.
+
+    >>> in_short(20_000), in_short(61_917_364_224), in_short(2**5000)
+    ('20,000', '6.2e10', '1.4e1505')
+    """
+    if count < 10**6:
+        return f"{count:,}"
+    power = math.floor(math.log10(count))  # exact to far more digits than are shown
+    first = f"{10 ** (math.log10(count) - power):.1f}"
+    return f"1.0e{power + 1}" if first == "10.0" else f"{first}e{power}"

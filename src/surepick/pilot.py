@@ -7,8 +7,9 @@ and the policy runs with what is left, (1 - share) * delta: the whole answer is 
 delta.
 
 The bound is a function of the spreads s alone, and for Gaussian noise the spread and the mean of a sample are
-independent. Given the bound, the pilot's sums are therefore like fresh ones, and a policy whose proof holds
-for any way of choosing arms may take them in (`USES_PILOT`); every other policy starts from nothing.
+independent. Given the bound, the pilot's sums are therefore like fresh ones with counts fixed in advance, and
+a policy with a proof may pool them (BetGapE needs less: to it they are past). docs/guarantees.md has the
+proof for each policy; one without a proof starts from nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
-from scipy import stats
 
 from surepick.errors import ParameterError, ProblemError
-from surepick.policy import Policy
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.evidence import Evidence
+from surepick.oracle import OracleProblem
+from surepick.policy import Policy, Run, Standing, recalling, start
+from surepick.problem import BoolArray, FloatArray, IntArray, Problem, replaced
 
-USES_PILOT = frozenset({"CombGapE", "Uniform"})  # their radii hold for any rule of choosing arms
+P = TypeVar("P", bound=Problem | OracleProblem)
 
 
 @dataclass(frozen=True)
@@ -47,24 +49,36 @@ class Pilot:
         if not 0 < self.share < 1:
             raise ParameterError(f"share is the pilot's part of delta, between 0 and 1, got {self.share!r}")
 
-    def counts(self, problem: Problem) -> IntArray:
+    def counts(self, problem: Problem | OracleProblem) -> IntArray:
         """How often the pilot measures each arm."""
-        return np.where(problem.relevant, self.size, 0).astype(np.int64)
+        return np.where(_relevant(problem), self.size, 0).astype(np.int64)
 
-    def scale_bound(self, variances: FloatArray, problem: Problem, delta: float) -> FloatArray:
+    def factor(self, problem: Problem | OracleProblem, delta: float) -> float:
+        """How many times the spread that is seen the bound on the scale is.
+
+        >>> round(Pilot().factor(Problem([[1, 0], [0, 1]], noise_scale=None), 0.05), 2)
+        2.06
+        """
+        from scipy.special import gammaincinv  # the chi-square quantile; scipy.stats is slow to import
+
+        n_arms = int(_relevant(problem).sum())
+        freedom = self.size - 1 if not self.pooled else n_arms * (self.size - 1)
+        level = self.share * delta / (1 if self.pooled else n_arms)
+        return math.sqrt(freedom / (2.0 * float(gammaincinv(freedom / 2, level))))
+
+    def scale_bound(
+        self, variances: FloatArray, problem: Problem | OracleProblem, delta: float
+    ) -> FloatArray:
         """For each arm a scale that is not too small, except with probability share * delta in all.
 
         `variances` are the arms' sample variances; arms that nobody measures get the largest bound.
         """
-        relevant = problem.relevant
-        n_arms = int(relevant.sum())
+        relevant = _relevant(problem)
         seen = variances[relevant]
         _refuse_constant(seen, problem)
         if self.pooled:
-            freedom, level, seen = n_arms * (self.size - 1), self.share * delta, np.full(n_arms, seen.mean())
-        else:
-            freedom, level = self.size - 1, self.share * delta / n_arms
-        factor = math.sqrt(freedom / float(stats.chi2.ppf(level, freedom)))
+            seen = np.full(len(seen), seen.mean())
+        factor = self.factor(problem, delta)
         bound = np.full(problem.n_arms, factor * math.sqrt(float(seen.max())))
         bound[relevant] = factor * np.sqrt(seen)
         return bound
@@ -79,22 +93,70 @@ class Pilot:
         return cls(**data)
 
 
-def with_scale(problem: Problem, scale: FloatArray) -> Problem:
+class Begun(NamedTuple, Generic[P]):
+    """What goes on after a pilot: the problem with its noise scale, the policy with its delta, their run."""
+
+    problem: P
+    policy: Policy
+    run: Run
+
+
+def pilot_for(problem: Problem | OracleProblem, given: Pilot | None, budget: int | None) -> Pilot | None:
+    """The pilot that this problem needs: the given one or the usual one; None when the scale is known.
+
+    >>> pilot_for(Problem([[1, 0], [0, 1]], noise_scale=None), None, budget=1000)
+    Pilot(size=12, share=0.2, pooled=False)
+    """
+    if problem.noise_scale is not None:
+        if given is not None:
+            raise ParameterError(
+                "a pilot is for noise_scale=None, and this problem has a noise scale; leave one out"
+            )
+        return None
+    pilot = given or Pilot()
+    needed = int(pilot.counts(problem).sum())
+    if budget is not None and needed > budget:
+        raise ParameterError(
+            f"the noise scale is unknown, and the pilot that bounds it takes {needed} measurements "
+            f"({pilot.size} per arm), more than the budget of {budget}; give a larger budget, or a smaller "
+            "pilot"
+        )
+    return pilot
+
+
+def begin(problem: P, policy: Policy, pilot: Pilot, scale: FloatArray) -> Begun[P]:
+    """A fresh run with this bound on the noise scale and with the part of delta that the pilot leaves."""
+    known, left = with_scale(problem, scale), after_pilot(policy, pilot)
+    return Begun(known, left, start(left, known))
+
+
+def hand_over(begun: Begun[P], seen: Evidence) -> bool:
+    """Let the run take in the pilot's measurements if its proof allows it; whether it did."""
+    run = recalling(begun.policy, begun.run, unasked=False)
+    if run is None:
+        return False
+    run.recall(seen.counts, seen.sums)
+    return True
+
+
+def standing_after(pilot: Pilot | None, delta: float, standing: Standing) -> Standing:
+    """Where a run stands after a pilot: to its risk comes that of a bound that is too small.
+
+    >>> standing_after(Pilot(share=0.2), 0.1, Standing(risk=0.05)).risk
+    0.07
+    """
+    if pilot is None or standing.risk is None:
+        return standing
+    return dataclasses.replace(standing, risk=min(1.0, standing.risk + pilot.share * delta))
+
+
+def with_scale(problem: P, scale: FloatArray) -> P:
     """The same problem, with this noise scale.
 
     >>> with_scale(Problem([[1, 0], [0, 1]], noise_scale=None), np.array([1.0, 2.0])).noise_scale.tolist()
     [1.0, 2.0]
     """
-    known = Problem(
-        problem.plans,
-        noise_scale=scale,
-        costs=problem.costs,
-        arm_names=problem.arm_names,
-        plan_names=problem.plan_names,
-        minimize=problem.minimize,
-    )
-    object.__setattr__(known, "duplicates", problem.duplicates)
-    return known
+    return replaced(problem, scale, None)
 
 
 def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
@@ -103,14 +165,14 @@ def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
     return cast(Policy, dataclasses.replace(cast(Any, policy), delta=left))
 
 
-def may_use_pilot(policy: Policy) -> bool:
-    """Whether the policy's proof allows it to take in the pilot's measurements."""
-    return policy.name in USES_PILOT
+def _relevant(problem: Problem | OracleProblem) -> BoolArray:
+    """The arms to measure: where plans cannot be listed, all of them."""
+    return problem.relevant if isinstance(problem, Problem) else np.ones(problem.n_arms, dtype=bool)
 
 
-def _refuse_constant(variances: FloatArray, problem: Problem) -> None:
+def _refuse_constant(variances: FloatArray, problem: Problem | OracleProblem) -> None:
     if not (variances > 0).all():
-        arm = int(np.flatnonzero(problem.relevant)[int(np.argmin(variances > 0))])
+        arm = int(np.flatnonzero(_relevant(problem))[int(np.argmin(variances > 0))])
         raise ProblemError(
             f"all pilot measurements of arm {arm} ({problem.arm_names[arm]!r}) are equal, so its noise "
             "cannot be learned from them; give noise_scale yourself"

@@ -67,6 +67,35 @@ class Run(Protocol):
 
 
 @runtime_checkable
+class RecallingRun(Run, Protocol):
+    """A run whose proof allows measurements that it did not ask for, between two rounds.
+
+    All of them may take in a pilot, whose counts were fixed in advance, before their first round.
+    """
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """Whether the proof allows any number of them, at any time, and not the pilot's alone."""
+        ...
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements of arms that matter which no request asked for."""
+        ...
+
+
+@runtime_checkable
+class WeighingRun(Run, Protocol):
+    """A run that knows how much speaks against each plan, for people to look at."""
+
+    def log_evidence(self) -> FloatArray | None:
+        """For each plan the log of the proved evidence that it is no better than the lead, or None.
+
+        A plan is ruled out at log(1/delta); what the number of the lead itself is has no meaning.
+        """
+        ...
+
+
+@runtime_checkable
 class Policy(Protocol):
     """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
 
@@ -105,10 +134,29 @@ class OraclePolicy(Policy, Protocol):
         ...
 
 
+class Onlooker:
+    """A run where the oracle's function is not at hand: others have decided, nothing is known of how."""
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Refused: there is nobody to ask."""
+        raise ProblemError(
+            "the function that finds the best plan is not at hand, so nothing can be decided; give it"
+        )
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Nothing to take in for somebody who decides nothing."""
+
+    def standing(self) -> Standing:
+        """Not known."""
+        return Standing()
+
+
 def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
     """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
     if not isinstance(problem, OracleProblem):
         return policy.start(problem)
+    if not problem.has_oracle:
+        return Onlooker()
     if isinstance(policy, OraclePolicy):
         return policy.start(problem)
     raise ParameterError(
@@ -117,9 +165,21 @@ def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
     )
 
 
+def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
+    """The run, if its proof allows measurements that it did not ask for; without a promise there is none.
+
+    `unasked` is about measurements that somebody recorded, otherwise those of a pilot are meant.
+    """
+    if not isinstance(run, RecallingRun) or policy.guarantee.startswith("none"):
+        return None
+    return run if run.recalls_unasked or not unasked else None
+
+
 # Assumptions under which promises are made.
 SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
 GAUSSIAN = "independent Gaussian noise of the given scale"
+PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
+BOUNDED = "independent measurements within the given bounds"  # in place of the first
 
 
 def promise(delta: float, epsilon: float, assumption: str) -> str:
@@ -130,6 +190,18 @@ def promise(delta: float, epsilon: float, assumption: str) -> str:
     """
     goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
     return f"{goal}, wrong with probability at most {delta:g}, given {assumption}"
+
+
+def stated_guarantee(policy: Policy, problem: Problem | OracleProblem) -> str:
+    """The policy's promise with the assumption that this problem makes about its noise.
+
+    >>> from surepick.policies import Uniform
+    >>> stated_guarantee(Uniform(), Problem([[1, 0], [0, 1]], bounds=(0, 1))).partition("given ")[2]
+    'independent measurements within the given bounds'
+    """
+    if problem.noise_scale is None:
+        return policy.guarantee.replace(SUB_GAUSSIAN, PILOTED).replace(GAUSSIAN, PILOTED)
+    return policy.guarantee if problem.bounds is None else policy.guarantee.replace(SUB_GAUSSIAN, BOUNDED)
 
 
 def check_delta(delta: float) -> None:

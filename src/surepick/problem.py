@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
+from surepick.layout import Layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,11 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Plans: TypeAlias = "FloatArray | sparse.csr_array"
+Bounds: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | FloatArray"
+P = TypeVar("P")
+
+DEFAULT_NOISE_SCALE = 1.0
+ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -35,7 +41,9 @@ class Problem:
 
     `noise_scale` is the sub-Gaussian scale of one measurement (for Gaussian noise its standard deviation,
     for measurements in an interval of width w at most w/2): one number, one per arm, or None when it is
-    unknown. `costs` is the price of one measurement of each arm.
+    unknown. `costs` is the price of one measurement of each arm. `bounds=(low, high)`, or one such pair per
+    arm, says that measurements lie between them; half the width is then the noise scale (Hoeffding's lemma),
+    which is left out, and values outside are refused.
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
@@ -52,18 +60,22 @@ class Problem:
     arm_names: tuple[str, ...]
     plan_names: tuple[str, ...]
     minimize: bool
+    bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
     relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
+    layout: Layout | None = None  # how to draw a plan; decides nothing
 
     def __init__(
         self,
         plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | str | Path,
         *,
-        noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
+        noise_scale: float | Sequence[float] | FloatArray | None = DEFAULT_NOISE_SCALE,
         costs: float | Sequence[float] | FloatArray | None = None,
         arm_names: Sequence[str] | None = None,
         plan_names: Sequence[str] | None = None,
         minimize: bool = False,
+        bounds: Bounds | None = None,
+        layout: Layout | None = None,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans)
         n_plans, n_arms = matrix.shape
@@ -76,17 +88,22 @@ class Problem:
                 f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
                 "with one plan there is nothing to choose"
             )
+        if layout is not None:
+            layout.check_arms(n_arms)
         duplicates = tuple((names[k], names[first]) for k, first in twin_of)
         relevant = _relevant_arms(matrix)
+        scale, limits = scale_and_bounds(noise_scale, bounds, arms)
         values: dict[str, object] = {
             "plans": matrix,
-            "noise_scale": None if noise_scale is None else per_arm("noise_scale", noise_scale, arms),
+            "noise_scale": scale,
             "costs": per_arm("costs", 1.0 if costs is None else costs, arms),
             "arm_names": arms,
             "plan_names": tuple(names[k] for k in keep),
             "minimize": bool(minimize),
+            "bounds": limits,
             "duplicates": duplicates,
             "relevant": relevant,
+            "layout": layout,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
@@ -147,18 +164,7 @@ class Problem:
 
     def as_means(self, means: npt.ArrayLike) -> FloatArray:
         """These means as a checked array of one finite number per arm."""
-        try:
-            array = np.asarray(means, dtype=float)
-        except (TypeError, ValueError):
-            raise ProblemError(f"means must be one number per arm, got {means!r}") from None
-        if array.shape != (self.n_arms,):
-            raise ProblemError(
-                f"means must be one number for each of the {self.n_arms} arms, got shape {array.shape}"
-            )
-        if not np.isfinite(array).all():
-            s = int(np.flatnonzero(~np.isfinite(array))[0])
-            raise ProblemError(f"the mean of arm {s} ({self.arm_names[s]!r}) must be finite, got {array[s]}")
-        return array
+        return checked_means(means, self.arm_names)
 
     def arm(self, name: str) -> int:
         """The index of the arm with this name.
@@ -166,11 +172,19 @@ class Problem:
         >>> Problem([[1, 0], [0, 1]], arm_names=["road", "rail"]).arm("rail")
         1
         """
-        return _index_of("arm", name, self.arm_names)
+        return index_of("arm", name, self.arm_names)
 
     def plan(self, name: str) -> int:
         """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
-        return _index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
+        return index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
+
+    def with_bounds(self, bounds: Bounds) -> Self:
+        """The same problem with measurements between these bounds, which also give the noise scale.
+
+        >>> Problem([[1, 0], [0, 2]]).with_bounds((0, 5)).noise_scale.tolist()
+        [2.5, 2.5]
+        """
+        return replaced(self, *scale_and_bounds(None, bounds, self.arm_names))
 
     def __setstate__(self, state: dict[str, object]) -> None:
         # pickle and copy rebuild arrays as writeable ones; what was immutable stays so
@@ -362,6 +376,92 @@ def per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequen
     return array
 
 
+def checked_means(means: npt.ArrayLike, arms: Sequence[str]) -> FloatArray:
+    """These means as an array of one finite number for each arm.
+
+    >>> checked_means([1, 2], ["road", "rail"]).tolist()
+    [1.0, 2.0]
+    """
+    try:
+        array = np.asarray(means, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"means must be one number per arm, got {means!r}") from None
+    if array.shape != (len(arms),):
+        raise ProblemError(
+            f"means must be one number for each of the {len(arms)} arms, got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        s = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}")
+    return array
+
+
+def scale_and_bounds(
+    noise_scale: float | Sequence[float] | FloatArray | None, bounds: Bounds | None, arms: Sequence[str]
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """The noise scale of each arm, if it is known, and the bounds of its measurements, if there are any.
+
+    >>> scale, bounds = scale_and_bounds(1.0, (0.0, 4.0), ["road", "rail"])
+    >>> scale.tolist(), bounds.tolist()
+    ([2.0, 2.0], [[0.0, 4.0], [0.0, 4.0]])
+    """
+    scale = None if noise_scale is None else per_arm("noise_scale", noise_scale, arms)
+    if bounds is None:
+        return scale, None
+    limits = _pairs(bounds, arms)
+    half = (limits[:, 1] - limits[:, 0]) / 2
+    is_default = isinstance(noise_scale, float) and noise_scale == DEFAULT_NOISE_SCALE
+    if scale is not None and not is_default and not np.array_equal(scale, half):
+        raise ProblemError(
+            f"bounds give the noise scale, {_brief(half)} (half of their width), and noise_scale says "
+            f"{_brief(scale)}; leave noise_scale out, or, if you know that it is smaller, leave bounds out"
+        )
+    return half, limits
+
+
+def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
+    """Low and high for each arm, from one pair or one per arm."""
+    try:
+        array = np.array(bounds, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"bounds must be (low, high), or one such pair per arm, got {bounds!r}") from None
+    if array.shape == (2,):
+        array = np.tile(array, (len(arms), 1))
+    if array.shape != (len(arms), 2):
+        raise ProblemError(
+            f"bounds must be (low, high), or one such pair for each of the {len(arms)} arms, "
+            f"got shape {array.shape}"
+        )
+    bad = np.flatnonzero(~(np.isfinite(array).all(axis=1) & (array[:, 0] < array[:, 1])))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(
+            f"bounds of arm {s} ({arms[s]!r}) must be two finite numbers, the lower first, got "
+            f"{array[s].tolist()}"
+        )
+    return array
+
+
+def outside(bounds: FloatArray, arm: int, value: float, count: int = 1) -> bool:
+    """Whether the sum of so many measurements of this arm says that one lay outside the bounds.
+
+    >>> outside(np.array([[0.0, 1.0]]), 0, 1.5), outside(np.array([[0.0, 1.0]]), 0, 1.5, count=2)
+    (True, False)
+    """
+    low, high = bounds[arm].tolist()
+    room = ROUNDING * (high - low)
+    return not low - room <= value / count <= high + room
+
+
+def replaced(problem: P, noise_scale: FloatArray | None, bounds: FloatArray | None) -> P:
+    """The same problem with another noise scale and other bounds of its measurements."""
+    other = object.__new__(type(problem))
+    other.__dict__.update(problem.__dict__)
+    for name, value in (("noise_scale", noise_scale), ("bounds", bounds)):
+        object.__setattr__(other, name, read_only(value))
+    return other
+
+
 def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:
     """The distinct rows in their order, their old indices, and (dropped, kept) pairs of old indices."""
     first_of: dict[bytes, int] = {}
@@ -405,7 +505,12 @@ def read_only(value: Any) -> Any:
     return value
 
 
-def _index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+    """The place of this arm or plan among its like.
+
+    >>> index_of("arm", "rail", ("road", "rail"))
+    1
+    """
     try:
         return names.index(name)
     except ValueError:

@@ -6,6 +6,7 @@ fold, and every method is: catch up with the log, change the ledger, append what
 
 from __future__ import annotations
 
+import bisect
 import enum
 import itertools
 import json
@@ -20,12 +21,14 @@ from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
 from surepick.errors import ConflictError, DamageError, ParameterError, SessionError
+from surepick.layout import Layout
 from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
-from surepick.pilot import Pilot
-from surepick.policy import Policy, Standing
-from surepick.problem import Problem
+from surepick.oracle import AnyProblem, Best, OracleProblem, absent
+from surepick.pilot import Pilot, pilot_for
+from surepick.policy import Policy, Standing, stated_guarantee
+from surepick.problem import Problem, outside
 from surepick.simulation import Outcome, Status
-from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, View, open_store
+from surepick.store import START, Draft, Event, Head, Lease, Snapshot, Store, View, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
@@ -62,7 +65,10 @@ class Receipt(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement as it was told; `token` is None for one that nobody asked for."""
+    """A measurement as it was told; `token` is None for one that nobody asked for.
+
+    `picked` says of such a one that it was chosen after looking, and is not counted for that.
+    """
 
     arm: int
     arm_name: str
@@ -71,6 +77,7 @@ class Measurement:
     time: float
     token: str | None
     worker: str
+    picked: bool = False
 
 
 class Session:
@@ -89,14 +96,26 @@ class Session:
     ('plan 1', <Status.CONFIDENT: 'confident'>)
     """
 
-    def __init__(self, store: Store, name: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        *,
+        oracle: Best | OracleProblem | None = None,
+        read_only: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.store = store
         self.name = name
+        self.read_only = read_only
         self._clock = clock
         self._created = self._first_event()
         body = json.loads(self._created.body)
         self.lease: float = body["lease"]
-        self._setup = Setup.from_json(body)
+        if read_only and oracle is None and codec.needs_function(body["problem"]):
+            oracle = absent
+        self._setup = Setup.from_json(body, oracle)
+        self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
         self._kept = 0  # the position of the last snapshot
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._stale = self._slow = False
@@ -107,7 +126,7 @@ class Session:
     def create(
         cls,
         store: str | Store,
-        problem: Problem,
+        problem: AnyProblem,
         policy: Policy,
         *,
         name: str,
@@ -120,15 +139,12 @@ class Session:
         """Begin a session in this store.
 
         A problem with `noise_scale=None` begins with a pilot (`Pilot()` unless given). `lease` is how many
-        seconds a worker has before its token is handed out again.
+        seconds a worker has before its token is handed out again. Of an `OracleProblem` around a function of
+        your own all is kept but the function, so `load` needs it again.
         """
-        if not isinstance(problem, Problem):
+        if not isinstance(problem, Problem | OracleProblem):
             raise ParameterError(
-                f"a session needs a Problem with its plans listed, got {type(problem).__name__}"
-            )
-        if problem.noise_scale is not None and pilot is not None:
-            raise ParameterError(
-                "a pilot is for noise_scale=None, and this problem has a noise scale; leave one out"
+                f"a session needs a Problem or an OracleProblem, got {type(problem).__name__}"
             )
         if not name.strip():
             raise ParameterError(f"a session needs a name, got {name!r}")
@@ -136,32 +152,48 @@ class Session:
             raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
         if not lease > 0:
             raise ParameterError(f"lease is a number of seconds, more than 0, got {lease!r}")
-        pilot = (pilot or Pilot()) if problem.noise_scale is None else None
-        setup = Setup(problem, policy, seed, budget, pilot)
-        created = Draft(
-            "created", codec.dumps({**setup.to_json(), "lease": lease, "surepick": __version__}), clock()
-        )
+        setup = Setup(problem, policy, seed, budget, pilot_for(problem, pilot, budget))
+        body = {**setup.to_json(), "lease": lease, "surepick": __version__}
+        if problem.layout is not None:
+            body["layout"] = problem.layout.to_json()
+        created = Draft("created", codec.dumps(body), clock())
         place = _as_store(store, create=True)
         place.create(name, [created, *_drafts(Ledger(setup).decide(), clock())])
-        return cls(place, name, clock=clock)
+        return cls(place, name, oracle=_oracle_of(problem), clock=clock)
 
     @classmethod
     def load(
-        cls, store: str | Store, name: str | None = None, *, clock: Callable[[], float] = time.time
+        cls,
+        store: str | Store,
+        name: str | None = None,
+        *,
+        best: Best | None = None,
+        problem: OracleProblem | None = None,
+        read_only: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> Session:
-        """Open a session of this store again; its name may be left out when there is only one."""
+        """Open a session of this store again; its name may be left out when there is only one.
+
+        Plans that are known by a function of your own need it again, as `best`, or the whole problem as
+        `problem`; one that answers otherwise than the first is refused. With `read_only=True` a session can
+        be looked at without it, and nothing can be changed.
+        """
+        if best is not None and problem is not None:
+            raise ParameterError("give either best or problem, not both: the problem has its function")
         place = _as_store(store, create=False)
-        return cls(place, only_session(place) if name is None else name, clock=clock)
+        oracle = best if problem is None else problem
+        chosen = only_session(place) if name is None else name
+        return cls(place, chosen, oracle=oracle, read_only=read_only, clock=clock)
 
     # What it is
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> AnyProblem:
         """The problem; its noise scale is the bound from the pilot, once there was one."""
         return self._ledger.problem
 
     @property
-    def given_problem(self) -> Problem:
+    def given_problem(self) -> AnyProblem:
         """The problem as it was given, with an unknown noise scale still unknown."""
         return self._setup.problem
 
@@ -221,9 +253,11 @@ class Session:
             means=ledger.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=self.policy.guarantee,
+            guarantee=stated_guarantee(self.policy, self._setup.problem),
             seed=self.seed,
             seconds=self._clock() - self.created_at,
+            noise_scale=ledger.problem.noise_scale,
+            n_pilot=0 if self.pilot is None else int(self.pilot.counts(ledger.problem).sum()),
         )
 
     def ledger(self) -> Ledger:
@@ -235,9 +269,10 @@ class Session:
         """The lead, its closest rival and how far apart they are."""
         return self.ledger().standing()
 
-    def events(self) -> Iterator[Event]:
-        """The log, from its beginning."""
-        return self.store.read(self.name)
+    def events(self, *, after: int = 0) -> Iterator[Event]:
+        """The log, from its beginning or after this position; late pages cost no more than early ones."""
+        events = self.store.read(self.name, after=self._known_head(after))
+        return (event for event in events if event.position > after)
 
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order."""
@@ -249,7 +284,8 @@ class Session:
                 told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
                 for place, value in told:
                     token = None if place is None else _token(Slot(arm, place))
-                    yield Measurement(arm, names[arm], value, count, event.time, token, worker)
+                    picked = bool(body.get("picked", False))
+                    yield Measurement(arm, names[arm], value, count, event.time, token, worker, picked)
 
     # What workers do
 
@@ -263,6 +299,7 @@ class Session:
         """
         if n < 1:
             raise ParameterError(f"ask for 1 measurement or more, got n={n!r}")
+        self._refuse_read_only()
         pause = FIRST_WAIT
         while True:
             requests = self._claim(n, worker or "")
@@ -280,6 +317,21 @@ class Session:
             lease = held.get(_token(slot), Lease("", "", 0.0))
             requests.append(self._request(slot, lease.worker, lease.expires))
         return requests
+
+    def leases(self) -> list[Lease]:
+        """Who is measuring what, and until when; leases that ended without a value are among them."""
+        self._catch_up()
+        return [
+            lease for lease in self.store.leases(self.name) if not self._ledger.is_told(_parse(lease.token))
+        ]
+
+    def decision(self, n_rounds: int) -> Event | None:
+        """The event with the decision after so many complete rounds, if there is one."""
+        return self.store.find(self.name, self._ledger.round_key(n_rounds))
+
+    def now(self) -> float:
+        """The time by the session's clock, in seconds since 1970, UTC."""
+        return self._clock()
 
     def is_told(self, token: str) -> bool:
         """Whether this token has its measurement."""
@@ -332,14 +384,23 @@ class Session:
         body = {"arm": slot.arm, "index": slot.place, "reason": reason}
         self._commit(lambda: [self._draft("withdrawn", body)], release=[token])
 
-    def record(self, arm: int | str, value: float, *, note: str = "") -> None:
-        """Keep a measurement that nobody asked for: it is shown and exported, and decides nothing.
+    def record(self, arm: int | str, value: float, *, note: str = "", picked: bool = False) -> None:
+        """Keep a measurement that nobody asked for; it is counted if the policy's proof allows it.
 
-        No policy may count measurements that somebody chose to report: its guarantee would not hold.
+        This assumes that it was made and recorded whatever it showed, and not because of measurements that
+        the policy has not read yet. Say `picked=True` of one that was chosen after looking: it is shown and
+        exported, and never counted. It is counted when the open round is complete.
         """
         index = self._arm(arm)
         body = {"arm": index, "value": self._number(value, index), "note": note}
+        if picked:
+            body["picked"] = True
         self._commit(lambda: [self._draft("recorded", body)])
+
+    @property
+    def counts_unasked(self) -> bool:
+        """Whether the policy counts measurements that nobody asked for."""
+        return self.ledger().counts_unasked
 
     def note(self, text: str) -> None:
         """Write a remark into the log."""
@@ -387,7 +448,7 @@ class Session:
 
     def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:
         """Replay the log from its first event and say whether it, and a certificate if given, hold."""
-        return verify(self.store, self.name, certificate)
+        return verify(self.store, self.name, certificate, oracle=_oracle_of(self.given_problem))
 
     # How it does it
 
@@ -396,9 +457,20 @@ class Session:
             return event
         raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
 
+    def _known_head(self, position: int) -> Head:
+        """Where the log ended at the last decision up to this position, found by the keys of rounds."""
+
+        def decided(n_rounds: int) -> int:
+            event = self.decision(n_rounds)
+            return position + 1 if event is None else event.position
+
+        n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
+        event = self.decision(n_before - 1) if n_before else None
+        return START if event is None else event.head
+
     def _open(self) -> tuple[Ledger, Head]:
         """The ledger from the last snapshot, or from the beginning of the log."""
-        snapshot = self.store.snapshot(self.name)
+        snapshot = None if self._looks_only() else self.store.snapshot(self.name)
         if snapshot is not None:
             kept = json.loads(snapshot.body)
             if kept["surepick"] == __version__:
@@ -451,6 +523,7 @@ class Session:
         holds the log first, since it would be too late more often than not. A policy that takes its time
         decides afterwards, without keeping the others waiting.
         """
+        self._refuse_read_only()
         if not (self._is_alone() and self._append_alone(make, release, quick)):
             with self._reread_on_error(), self._my_turn():
                 head = self._append(make, release, quick)
@@ -522,12 +595,18 @@ class Session:
         """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
         with self.store.exclusive(self.name, after=lambda: self._head) as view:
             missed = view.events
-            if all(event.kind in _BESIDE for event in missed):
+            if all(self._is_beside(event.kind) for event in missed):
                 for event in missed:
                     self._ledger.apply(event.kind, json.loads(event.body))
                 self._head = self.store.append(self.name, drafts, expected=missed[-1].head)
             else:
                 self._ledger, self._head = self._open()
+
+    def _is_beside(self, kind: str) -> bool:
+        """Whether such an event changes no decision that is being made."""
+        return kind in ("measured", "withdrawn", "noted") or (
+            kind == "recorded" and not self._ledger.counts_unasked
+        )
 
     def _decisions(self) -> list[Decision]:
         began = time.perf_counter()
@@ -537,7 +616,21 @@ class Session:
 
     def _is_quick(self) -> bool:
         """Whether the policy decides fast enough to do so while others wait; its first rounds may compile."""
+        if isinstance(self._setup.problem, OracleProblem):
+            return False  # a solver may take long, or fail: what was told is on disk before it is called
         return not self._slow and self._ledger.n_rounds > 1
+
+    def _looks_only(self) -> bool:
+        """Whether the function that finds the best plan is missing."""
+        problem = self._setup.problem
+        return isinstance(problem, OracleProblem) and not problem.has_oracle
+
+    def _refuse_read_only(self) -> None:
+        if self.read_only:
+            raise SessionError(
+                f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
+                "read_only to go on with it"
+            )
 
     def _keep_snapshot(self) -> None:
         """Now and then keep the ledger beside the log, never for more than a twentieth of the time."""
@@ -682,14 +775,26 @@ class Session:
         name = self._setup.problem.arm_names[arm]
         try:
             number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
         if not math.isfinite(number):
             raise SessionError(
                 f"the value of arm {arm} ({name!r}) must be finite, got {number}; repeat the measurement, or "
                 "withdraw its token"
             )
+        self._refuse_outside(number, arm)
         return number
+
+    def _refuse_outside(self, value: float, arm: int) -> None:
+        """Refuse a value, or a mean of several, that bounded measurements cannot give."""
+        bounds = self._setup.problem.bounds
+        if bounds is not None and outside(bounds, arm, value):
+            name, (low, high) = self._setup.problem.arm_names[arm], bounds[arm].tolist()
+            raise SessionError(
+                f"the value of arm {arm} ({name!r}) must lie within its bounds, {low:g} to {high:g}, got "
+                f"{value:g}; the guarantee rests on them, so if the value is right, begin again with wider "
+                "bounds"
+            )
 
     def _slot(self, token: str) -> Slot:
         """The place that this token stands for, if it can be one of this session."""
@@ -721,7 +826,6 @@ class Session:
 
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
-_BESIDE = ("measured", "recorded", "withdrawn", "noted")  # events that change no decision in the making
 
 
 class _LostRaceError(Exception):
@@ -739,6 +843,10 @@ def _token(slot: Slot) -> str:
 def _parse(token: str) -> Slot:
     arm, place = token.split(".")
     return Slot(int(arm), int(place))
+
+
+def _oracle_of(problem: AnyProblem) -> OracleProblem | None:
+    return problem if isinstance(problem, OracleProblem) and problem.has_oracle else None
 
 
 def _as_store(store: str | Store, *, create: bool) -> Store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import sys
 import threading
 import time
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.environments import CompiledEnvironment, Environment, is_compiled
+from surepick.environments import BoundedEnvironment, CompiledEnvironment, Environment, is_compiled
 from surepick.errors import ParameterError
-from surepick.evidence import Evidence
+from surepick.evidence import Evidence, Moments
 from surepick.oracle import OracleProblem
-from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.pilot import Pilot, begin, hand_over, pilot_for, standing_after
+from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start, stated_guarantee
+from surepick.problem import FloatArray, IntArray, Problem, outside
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed
@@ -60,6 +62,8 @@ class Outcome:
     guarantee: str
     seed: int
     seconds: float
+    noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
+    n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
 
     @property
     def risk(self) -> float | None:
@@ -113,11 +117,13 @@ def simulate(
     *,
     seed: int = 0,
     budget: int = 10**7,
+    pilot: Pilot | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Run the policy against the environment until it stops or the next request would exceed the budget.
 
-    The same seed gives the same outcome. `progress` is called about ten times a second.
+    The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
+    unless given), as a session does. `progress` is called about ten times a second.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"])
@@ -131,9 +137,9 @@ def simulate(
         )
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
-    with _compile_notice():
-        run = start(policy, problem)
+    _refuse_outside(problem, environment)
     loop = _Loop(problem, policy, environment, seed, budget, progress)
+    run = loop.start(pilot_for(problem, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))
 
 
@@ -153,14 +159,45 @@ class _Loop:
         self.rng = np.random.default_rng(sequence)
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none(self.problem.n_arms)
-        self.n_rounds = 0
+        self.apart = Evidence.none(self.problem.n_arms)  # a pilot that the run may not take in
+        self.pilot: Pilot | None = None
+        self.noise_scale = self.problem.noise_scale
+        self.n_pilot = self.n_rounds = 0
+        # bounded measurements of an environment that does not say where its own lie
+        self.watched = self.problem.bounds is not None and not isinstance(
+            self.environment, BoundedEnvironment
+        )
         self.began = self.shown = time.perf_counter()
+
+    def start(self, pilot: Pilot | None) -> Run:
+        """A fresh run; after a pilot when the noise scale is unknown."""
+        if pilot is None:
+            with _compile_notice():
+                return start(self.policy, self.problem)
+        moments, seen = self._measure_pilot(pilot)
+        self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, self.policy.delta)
+        with _compile_notice():
+            begun = begin(self.problem, self.policy, pilot, self.noise_scale)
+        if not hand_over(begun, seen):
+            self.apart = seen
+        self.pilot, self.evidence, self.n_pilot = pilot, seen, seen.n_measurements
+        return begun.run
+
+    def _measure_pilot(self, pilot: Pilot) -> tuple[Moments, Evidence]:
+        """The spread and the sums of the pilot's single measurements, read arm by arm as a session does."""
+        counts, moments = pilot.counts(self.problem), Moments(self.problem.n_arms)
+        once = np.minimum(counts, 1)
+        values = np.array([self._measure(once) for _ in range(pilot.size)])  # (size, n_arms)
+        for arm in map(int, np.flatnonzero(once)):
+            for value in values[:, arm].tolist():
+                moments.add(arm, value)
+        return moments, Evidence(counts, np.array([math.fsum(column) for column in values.T.tolist()]))
 
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
         randomized = self.policy.randomized
         driven = run if isinstance(run, CompiledRun | SeededRun) else None
-        fast = self.environment if is_compiled(self.environment) else None
+        fast = self.environment if is_compiled(self.environment) and not self.watched else None
         while True:
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
@@ -175,10 +212,16 @@ class _Loop:
             self._show(run)
 
     def _step(self, run: Run, decision: Measure) -> None:
-        sums = self.environment.measure(decision.counts, self.rng)
+        sums = self._measure(decision.counts)
         run.absorb(decision.counts, sums)
         self.evidence = self.evidence + Evidence(decision.counts, sums)
         self.n_rounds += 1
+
+    def _measure(self, counts: IntArray) -> FloatArray:
+        sums = self.environment.measure(counts, self.rng)
+        if self.watched:
+            _refuse_sums(self.problem, counts, sums)
+        return sums
 
     def _drive(self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int) -> None:
         feed, draws = environment.feed(), environment.draw(n, self.rng)
@@ -188,7 +231,7 @@ class _Loop:
         else:
             used = run.drive(feed, draws)
         self.n_rounds += used
-        self.evidence = run.evidence
+        self.evidence = self.apart + run.evidence
 
     def _show(self, run: Run) -> None:
         now = time.perf_counter()
@@ -196,11 +239,14 @@ class _Loop:
             return
         self.shown = now
         n = self.evidence.n_measurements
-        self.progress(Progress(n, self.n_rounds, self.budget, run.standing(), now - self.began))
+        self.progress(Progress(n, self.n_rounds, self.budget, self._standing(run), now - self.began))
+
+    def _standing(self, run: Run) -> Standing:
+        return standing_after(self.pilot, self.policy.delta, run.standing())
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
-        standing = run.standing()
+        standing = self._standing(run)
         lead = stop.plan if stop else standing.lead
         return Outcome(
             plan=stop.plan if stop else None,
@@ -215,10 +261,39 @@ class _Loop:
             means=self.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=self.policy.guarantee,
+            guarantee=stated_guarantee(self.policy, self.problem),
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
+            noise_scale=self.noise_scale,
+            n_pilot=self.n_pilot,
         )
+
+
+def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) -> None:
+    """Refuse an environment that says that its measurements may lie outside the problem's bounds."""
+    if problem.bounds is None or not isinstance(environment, BoundedEnvironment):
+        return
+    for arm, extremes in enumerate(environment.bounds.tolist()):
+        if any(outside(problem.bounds, arm, value) for value in extremes):
+            low, high = problem.bounds[arm].tolist()
+            raise ParameterError(
+                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) lie within its bounds, {low:g} to "
+                f"{high:g}, and this {type(environment).__name__} gives values from {extremes[0]:g} to "
+                f"{extremes[1]:g}; use one within them, such as Bernoulli, UniformNoise or Replay"
+            )
+
+
+def _refuse_sums(problem: Problem | OracleProblem, counts: IntArray, sums: FloatArray) -> None:
+    """Refuse sums that measurements within the problem's bounds cannot have."""
+    assert problem.bounds is not None
+    for arm in map(int, np.flatnonzero(counts)):
+        n, total = int(counts[arm]), float(sums[arm])
+        if outside(problem.bounds, arm, total, n):
+            low, high = problem.bounds[arm].tolist()
+            raise ParameterError(
+                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) must lie within its bounds, "
+                f"{low:g} to {high:g}, and the environment gave {n} with a mean of {total / n:g}"
+            )
 
 
 def round_rng(seed: int, n_round: int) -> np.random.Generator:

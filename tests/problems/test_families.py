@@ -45,7 +45,7 @@ def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
     assert hidden.status is shown.status is sp.Status.CONFIDENT
     assert shown.plan == known.best(means)
     assert hidden.plan == pytest.approx(known.vector(shown.plan), abs=1e-6)
-    if hidden.plan_name is not None:
+    if oracle.name_plan is not None:
         assert hidden.plan_name == shown.plan_name
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from surepick import problems
 from surepick.errors import FileError
-from surepick.problems.files import COMMON_KEYS, KINDS
+from surepick.problems.file_kinds import COMMON_KEYS, KINDS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")

@@ -7,9 +7,11 @@ import sys
 import typer
 
 from surepick.cli import sessions
+from surepick.cli.advising import advise
 from surepick.cli.decisions import compare, demo, limit, simulate
 from surepick.cli.files import check, init
 from surepick.cli.reproduce import reproduce
+from surepick.cli.serving import serve
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -22,9 +24,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for _command in (demo, init, check, simulate, compare, limit, reproduce):
+for _command in (demo, init, check, advise, simulate, compare, limit, reproduce):
     app.command(no_args_is_help=_command is not demo)(_command)
 sessions.register(app)
+app.command()(serve)
 
 
 def _print_version(wanted: bool) -> None:

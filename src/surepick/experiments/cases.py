@@ -174,7 +174,7 @@ def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, sec
         status=str(outcome.status),
         plan=outcome.plan if isinstance(outcome.plan, int) else None,  # plans are listed here
         lead=outcome.lead if isinstance(outcome.lead, int) else None,
-        best=found.best,
+        best=found.best if isinstance(found.best, int) else -1,
         correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
         n_measurements=outcome.n_measurements,
         n_rounds=outcome.n_rounds,

@@ -1,16 +1,19 @@
-"""Every policy, by its stable name."""
+"""Every policy, by its stable name: this package's own, and those of other packages (see `plugins`)."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from importlib.metadata import EntryPoint
+from typing import Any, cast
 
+from surepick import plugins
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.bet_gap_e import BetGapE
 from surepick.policies.clucb import CLUCB
 from surepick.policies.comb_gap_e import CombGapE
 from surepick.policies.gen_ts_explore import GenTSExplore
 from surepick.policies.lin_gap_e import LinGapE
+from surepick.policies.obet import OBet
 from surepick.policies.peace import Peace
 from surepick.policies.rage import RAGE
 from surepick.policies.ts_explore import TSExplore
@@ -23,6 +26,7 @@ POLICIES: dict[str, type[Policy]] = {
     "CombGapE": CombGapE,
     "GenTSExplore": GenTSExplore,
     "LinGapE": LinGapE,
+    "OBet": OBet,
     "Peace": Peace,
     "RAGE": RAGE,
     "TSExplore": TSExplore,
@@ -36,10 +40,30 @@ def policy_named(name: str) -> type[Policy]:
     >>> policy_named("combgape").name
     'CombGapE'
     """
-    found = {known.lower(): policy for known, policy in POLICIES.items()}.get(name.strip().lower())
-    if found is None:
-        raise ParameterError(f"there is no policy named {name!r}; {suggestion(name, POLICIES)}")
-    return found
+    wanted = name.strip().lower()
+    own = {known.lower(): policy for known, policy in POLICIES.items()}
+    if wanted in own:
+        return own[wanted]
+    others = {known.lower(): entry for known, entry in plugins.offered(plugins.POLICY_GROUP).items()}
+    if wanted in others:
+        return _loaded(others[wanted])
+    names = [*POLICIES, *(entry.name for entry in others.values())]
+    raise ParameterError(f"there is no policy named {name!r}; {suggestion(name, names)}")
+
+
+def _loaded(entry: EntryPoint) -> type[Policy]:
+    """The policy that another package offers, if it is one."""
+    policy = plugins.load(entry)
+    needed = ("name", "version", "randomized", "guarantee", "start")
+    missing = [part for part in needed if not hasattr(policy, part)]
+    if not isinstance(policy, type) or not dataclasses.is_dataclass(policy) or missing:
+        lacks = f" without {', '.join(missing)}" if missing else ""
+        raise plugins.wrong(
+            entry, f"must be a frozen dataclass that keeps surepick.Policy, got {policy!r}{lacks}"
+        )
+    if policy.name != entry.name:  # type: ignore[attr-defined]
+        raise plugins.wrong(entry, f"is called {policy.name!r} by itself; the two names must agree")  # type: ignore[attr-defined]
+    return cast(type[Policy], policy)
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:
@@ -97,6 +121,7 @@ __all__ = [
     "CombGapE",
     "GenTSExplore",
     "LinGapE",
+    "OBet",
     "Peace",
     "TSExplore",
     "Uniform",

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -125,6 +126,10 @@ class Bets:
     prior: FloatArray  # variance of the mixture
     unit: FloatArray  # of the ladder's rungs
 
+    def parts(self) -> list[Any]:
+        """What it holds, for other bets to be made of."""
+        return [self.ids, self.centre, self.prior, self.unit]
+
     def shifted(self, epsilon: float) -> Bets:
         """The bets on "the lead is more than epsilon worse": every gap is larger by epsilon."""
         return replace(self, centre=self.centre + epsilon)
@@ -143,6 +148,10 @@ class Purse:
         from surepick.bet_kernels import NOTHING
 
         return cls(np.full(n_plans, NOTHING), np.full((n_plans, TUNING.rungs), NOTHING))
+
+    def parts(self) -> list[FloatArray]:
+        """What it holds, for another purse to be made of."""
+        return [self.mixture, self.ladder]
 
     def receive(self, log_stake: float, ladder_share: float) -> None:
         """Put this stake on every plan: a share in equal parts on the ladder, the rest on the mixture."""
@@ -223,6 +232,7 @@ class BetRun:
         self._smoothing = TUNING.smoothing_with_costs if priced else TUNING.smoothing
         self._distrust = TUNING.selection * math.log(problem.n_plans)
         self._evidence = Evidence.none(problem.n_arms)
+        self._waiting = Evidence.none(problem.n_arms)  # came unasked while a block was open
         self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
         self._log_cash = 0.0
         self._general = Purse.empty(problem.n_plans)
@@ -263,6 +273,20 @@ class BetRun:
         if not block.left.any():
             self._close_block(block)
 
+    @property
+    def recalls_unasked(self) -> bool:
+        """As past: bets may depend on anything that was known before them."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements that no block asked for: they inform lead, gaps and bets, and win none.
+
+        While a block is open they wait, since its bets were made without them.
+        """
+        self._waiting = self._waiting + Evidence(counts, sums)
+        if self._block is None:
+            self._remember(Evidence.none(self._problem.n_arms))
+
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
         if self._lead is None:
@@ -274,6 +298,50 @@ class BetRun:
         radius = math.sqrt(2 * spread[0] * self._target)
         risk = min(1.0, math.exp(-float(peak.min())))
         return Standing(self._lead.plan, int(rival[0]), float(gap[0]), radius, risk)
+
+    def log_evidence(self) -> FloatArray:
+        """The largest log wealth so far in bets against each plan, as a rival of the current lead."""
+        return self._peaks().copy()
+
+    def state(self) -> dict[str, Any]:
+        """All that a fresh run needs to become this one, as arrays and numbers."""
+        block = self._block
+        return {
+            "evidence": [self._evidence.counts, self._evidence.sums],
+            "log_cash": self._log_cash,
+            "general": self._general.parts(),
+            "peak": self._peak,
+            "wealth": self._wealth,
+            "pieces": [[plan, *piece.purse.parts(), piece.peak] for plan, piece in self._pieces.items()],
+            "nominated": [[plan, counts] for plan, counts in self._nominated.items()],
+            "lead": None if self._lead is None else self._lead.plan,
+            "next_stake": self._next_stake,
+            "share": self._share,
+            "dual": self._dual,
+            "block": [] if block is None else [block.counts, block.left, block.sums],
+            "bets": [] if block is None or block.bets is None else block.bets.parts(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is."""
+        self._evidence = Evidence(*state["evidence"])
+        self._means = filled_means(self._evidence)
+        self._log_cash, self._next_stake = state["log_cash"], state["next_stake"]
+        self._general = Purse(*state["general"])
+        self._peak, self._wealth = state["peak"], state["wealth"]
+        self._pieces = {
+            plan: Piece(Purse(mixture, ladder), peak) for plan, mixture, ladder, peak in state["pieces"]
+        }
+        self._nominated = dict(state["nominated"])
+        self._share, self._dual = state["share"], state["dual"]
+        self._lead = None
+        if state["lead"] is not None:
+            self._follow(state["lead"])
+        self._block = None
+        if state["block"]:
+            counts, left, sums = state["block"]
+            self._block = Block(counts, Bets(*state["bets"]) if state["bets"] else None)
+            self._block.left, self._block.sums = left, sums
 
     def _open_block(self, rivals: IntArray) -> Block:
         """Counts and bets of the next block, from the past alone."""
@@ -288,14 +356,20 @@ class BetRun:
         """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
         if block.bets is not None:
             self._settle(block.bets, Evidence(block.counts, block.sums))
-        self._evidence = self._evidence + Evidence(block.counts, block.sums)
-        self._means = _filled(self._evidence)
         self._block = None
-        self._choose_lead()
+        self._remember(Evidence(block.counts, block.sums))
+
+    def _remember(self, seen: Evidence) -> None:
+        """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
+        self._evidence = self._evidence + seen + self._waiting
+        self._waiting = Evidence.none(self._problem.n_arms)
+        self._means = filled_means(self._evidence)
+        if self._evidence.counts[self._problem.relevant].all():
+            self._choose_lead()
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
-        gap, spread = self._compare(bets.ids, self._weight(seen.counts), _filled(seen))
+        gap, spread = self._compare(bets.ids, self._weight(seen.counts), filled_means(seen))
         self._general.settle(bets, gap, spread, self._rung)
         if self._policy.epsilon:
             shifted = bets.shifted(self._policy.epsilon)
@@ -331,15 +405,19 @@ class BetRun:
         best = int(np.argmax(values))
         if self._lead is not None and (best == self._lead.plan or self._keeps_lead(best)):
             return
-        vector = self._problem.vector(best) * (-1.0 if self._problem.minimize else 1.0)
-        everyone, unit = np.arange(self._problem.n_plans), np.zeros(self._problem.n_plans)
-        self._lead = Leadership(best, vector, np.flatnonzero(vector), unit)
-        _, squares = self._compare(everyone, self._variance, self._means)
-        unit[:] = np.sqrt(squares)
+        self._follow(best)
         self._nominated.setdefault(best, self._evidence.counts)
         if self._policy.epsilon:
             self._next_stake = 0.0  # the piece of a new lead is empty: put something on it at once
-        self._count_wealth(everyone)
+        self._count_wealth(np.arange(self._problem.n_plans))
+
+    def _follow(self, plan: int) -> None:
+        """Make this plan the lead: all others are compared with it."""
+        vector = self._problem.vector(plan) * (-1.0 if self._problem.minimize else 1.0)
+        everyone, unit = np.arange(self._problem.n_plans), np.zeros(self._problem.n_plans)
+        self._lead = Leadership(plan, vector, np.flatnonzero(vector), unit)
+        _, squares = self._compare(everyone, self._variance, self._means)
+        unit[:] = np.sqrt(squares)
 
     def _keeps_lead(self, best: int) -> bool:
         """With epsilon, whether the lead is too close to the best to be worth changing."""
@@ -466,7 +544,7 @@ class BetRun:
         return self._weight(self._evidence.counts)
 
 
-def _filled(evidence: Evidence) -> FloatArray:
+def filled_means(evidence: Evidence) -> FloatArray:
     """The means, and 0 where nothing was measured: on such arms no plan is compared."""
     zeros = np.zeros(len(evidence.sums))
     return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)

@@ -86,12 +86,24 @@ class GapRun:
         if self.started and counts[arm] == 1 and counts.sum() == 1:
             self.drive(self._as_is, np.array([sums[arm]], dtype=float))
             return
-        self._race.counts[:] += counts
-        self._race.sums[:] += sums
-        if not self._race.counts[self._field.arms].all():
+        self.recall(counts, sums)
+        if not self.started:
             raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
-        self._race.integers[self._kernels.MEASURED] += int(counts.sum())
-        self._kernels.settle(self._field, self._race, self._problem.n_plans)
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """Every radius holds for all counts at once, however the arms were chosen: see docs/guarantees.md."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Pool any measurements with the others, and decide if every arm has one."""
+        race, kernels = self._race, self._kernels
+        race.counts[:] += counts
+        race.sums[:] += sums
+        if race.counts[self._field.arms].all():
+            race.integers[kernels.MEASURED] = race.counts.sum()
+            race.integers[kernels.STOPPED] = 0  # a stop is decided anew, with all that is known
+            kernels.settle(self._field, race, self._problem.n_plans)
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide in compiled code, one draw a round; how many draws were used."""
@@ -109,15 +121,24 @@ class GapRun:
 
     def _risk(self, lead: int) -> float | None:
         """The smallest delta at which the rule would stop now: valid at any time, for the mixture radii."""
-        if self._rule.radius.code not in (radii.NORMAL_MIXTURE, radii.NORMAL_MIXTURE_JOINT):
+        evidence = self.log_evidence()
+        if evidence is None:
             return None
+        evidence[lead] = np.inf
+        return float(min(1.0, np.exp(-evidence.min())))
+
+    def log_evidence(self) -> FloatArray | None:
+        """log(1/delta) at the smallest delta that would rule out each plan now, for the mixture radii."""
+        mixtures = (radii.NORMAL_MIXTURE, radii.NORMAL_MIXTURE_JOINT)
+        if not self.started or self._rule.radius.code not in mixtures:
+            return None
+        lead = int(self._race.integers[self._kernels.LEAD])
         race, kernels, n_plans = self._race, self._kernels, self._problem.n_plans
         spread = race.spread[:n_plans] + race.floats[kernels.OFF_SPREAD]
         threshold = race.pair[:n_plans] + race.floats[kernels.OFF_PAIR] + race.floats[kernels.LEVEL]
         gap = np.maximum(race.value[lead] - race.value[:n_plans] + self._rule.epsilon, 0.0)
-        others = np.arange(n_plans) != lead
-        excess = threshold[others] - gap[others] ** 2 / (2.0 * spread[others])
-        return float(min(1.0, self._rule.delta * np.exp(excess.max())))
+        known = np.divide(gap**2, 2.0 * spread, out=np.zeros(n_plans), where=spread > 0)
+        return np.asarray(known - threshold - np.log(self._rule.delta))
 
 
 def _largest_support(problem: Problem) -> int:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from surepick.evidence import Evidence
 from surepick.policy import Measure, Standing, Stop, known_noise_scale
 from surepick.problem import FloatArray, IntArray, Problem
 
@@ -48,6 +49,7 @@ class PhasedRun:
         self._active = np.arange(len(order))
         self._number = 0 if pilot else 1
         self._standing = Standing()
+        self._recalled = Evidence.none(problem.n_arms)  # of a pilot, for the first phase
         self.pilot_gap = 0.0
 
     @property
@@ -65,6 +67,8 @@ class PhasedRun:
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in a whole phase and drop plans by it."""
+        if self._number == 1:
+            counts, sums = counts + self._recalled.counts, sums + self._recalled.sums
         phase, n = self.phase, counts[self._arms]
         means = np.divide(sums[self._arms], n * self._scale, out=np.zeros(len(n)), where=n > 0)
         values = phase.plans @ means
@@ -75,6 +79,15 @@ class PhasedRun:
         if self._number:
             self._active = self._active[self._survivors(phase, n, means)]
         self._number += 1
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """No: the counts of a phase must be fixed before any of its measurements is seen."""
+        return False
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Count a pilot as part of the first phase: more of each arm than its design asks for is fine."""
+        self._recalled = self._recalled + Evidence(counts, sums)
 
     def standing(self) -> Standing:
         """The lead of the last phase, its closest rival among the plans then left, and their gap."""

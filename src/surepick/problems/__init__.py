@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from surepick.problems.cities import city_hours as city_hours
     from surepick.problems.families import Family as Family
     from surepick.problems.families import FoundProblem as FoundProblem
+    from surepick.problems.file_kinds import Built as Built
+    from surepick.problems.file_kinds import Kind as Kind
+    from surepick.problems.file_kinds import measuring as measuring
+    from surepick.problems.file_sections import Section as Section
     from surepick.problems.files import Loaded as Loaded
     from surepick.problems.files import load as load
     from surepick.problems.knapsacks import best_packing as best_packing
@@ -45,13 +49,16 @@ if TYPE_CHECKING:
 # Loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name here,
 # since importing it would put the module in the function's place.
 _HOME = {
+    "Built": "file_kinds",
     "Candidates": "candidates",
     "Family": "families",
     "FoundProblem": "families",
     "Instance": "candidates",
+    "Kind": "file_kinds",
     "Loaded": "files",
     "Network": "networks",
     "Program": "programs",
+    "Section": "file_sections",
     "as_network": "networks",
     "as_program": "programs",
     "best_arm": "choices",
@@ -64,6 +71,7 @@ _HOME = {
     "load": "files",
     "matching_family": "assignments",
     "matchings": "assignments",
+    "measuring": "file_kinds",
     "path_family": "shortest_paths",
     "paths": "shortest_paths",
     "plans_from_oracle": "candidates",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.problem import BoolArray, FloatArray, names_for
 from surepick.problems.candidates import Progress
 from surepick.problems.families import Family, FoundProblem, PerArm
@@ -124,6 +125,18 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
         noun="matching",
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
         within=lambda weights, required, forbidden: _assign(pairs, sign * weights, required, forbidden),
+        recipe=lambda: {
+            "kind": "matchings",
+            "row_names": list(pairs.rows),
+            "column_names": list(pairs.columns),
+            "possible": pairs.possible.astype(int).tolist(),
+            "minimize": minimize,
+        },
+        layout=Layout(
+            "matching",
+            places=(*pairs.rows, *pairs.columns),
+            links=tuple(zip(rows.tolist(), (len(pairs.rows) + columns).tolist(), strict=True)),
+        ),
     )
 
 

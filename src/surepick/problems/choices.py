@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
+from surepick.oracle import counted
 from surepick.problem import FloatArray, Problem, names_for
 from surepick.problems.candidates import Progress, as_count
-from surepick.problems.families import MOST_LISTED, Family, FoundProblem, PerArm, counted
+from surepick.problems.families import MOST_LISTED, Family, FoundProblem, PerArm
 
 
 def subsets(
@@ -123,6 +124,7 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
         n_plans=comb(len(names), size),
         noun="choice",
         name_of=lambda plan: counted(names, plan),
+        recipe=lambda: {"kind": "top k", "arm_names": list(names), "k": size, "minimize": minimize},
     )
 
 

@@ -7,6 +7,8 @@ beside this file says where they come from.
 from __future__ import annotations
 
 import csv
+import functools
+from collections.abc import Mapping
 from importlib.resources import as_file, files
 from typing import Literal, TypeAlias
 
@@ -43,9 +45,23 @@ def city_hours(distances: Distances = "great-circle") -> Table:
     return Table(read_only(miles.numbers / FREEWAY_MILES_PER_HOUR), miles.row_names, miles.column_names)
 
 
-def _great_circle_hours() -> Table:
+@functools.cache
+def city_points() -> Mapping[str, tuple[float, float]]:
+    """Longitude and latitude of the cities, in degrees.
+
+    >>> city_points()["Boston"]
+    (-71.0589, 42.3601)
+    """
+    return {place["city"]: (float(place["longitude"]), float(place["latitude"])) for place in _cities()}
+
+
+def _cities() -> list[dict[str, str]]:
     text = (files("surepick.problems") / "data" / "cities.csv").read_text(encoding="utf-8")
-    places = list(csv.DictReader(text.splitlines()))
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _great_circle_hours() -> Table:
+    places = _cities()
     ends = [[place for place in places if place["role"] == role] for role in ("supplier", "demander")]
     suppliers, demanders = (tuple(place["city"] for place in end) for end in ends)
     here, there = (_radians(end) for end in ends)

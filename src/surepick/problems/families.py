@@ -8,15 +8,16 @@ coefficients, one row per piece and one column per arm, leads from one to the ot
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
 from surepick.oracle import OracleProblem
 from surepick.problem import FloatArray, Problem, names_for, read_only
 from surepick.problems.candidates import (
@@ -44,7 +45,8 @@ class Family:
 
     `solve(weights)` returns a plan, one number per piece, with the least total weight where `minimize` is
     true and the largest otherwise; it is exact. `n_plans` is a number that the plans do not exceed, None
-    where there is no such number.
+    where there is no such number. `recipe()` gives the kind of family and the arguments of the function that
+    makes it, as JSON values, so that it can be kept in a file.
     """
 
     solve: Callable[[FloatArray], npt.ArrayLike]
@@ -57,6 +59,8 @@ class Family:
     within: Within | None = None
     coefficients: FloatArray | None = None  # (n_pieces, n_arms)
     own_arm_names: tuple[str, ...] | None = None
+    recipe: Callable[[], Mapping[str, Any]] | None = None
+    layout: Layout | None = None  # of the pieces
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -83,7 +87,16 @@ class Family:
                 f"coefficients must have one row for each of the {len(self.piece_names)} pieces, such as "
                 f"{self.piece_names[0]!r}, got {len(table)} rows"
             )
-        return replace(self, coefficients=table, own_arm_names=names_for("arm", arm_names, table.shape[1]))
+        names = names_for("arm", arm_names, table.shape[1])
+        plain = self.recipe
+
+        def recipe() -> Mapping[str, Any]:
+            through = {"coefficients": table.tolist(), "arm_names": list(names)}
+            return {**plain(), "through": through} if plain is not None else {}
+
+        return replace(
+            self, coefficients=table, own_arm_names=names, recipe=None if plain is None else recipe
+        )
 
     def best(self, means: npt.ArrayLike) -> FloatArray:
         """The best plan under these means of the arms, one number per arm."""
@@ -126,20 +139,31 @@ class Family:
         box = Box(read_only(centre - width), read_only(centre + width), seed)
         return FoundProblem(self, box.search(self, n_draws, None, progress), box, options)
 
-    def oracle_problem(self, *, noise_scale: PerArm = 1.0, costs: PerArm = None) -> OracleProblem:
+    def oracle_problem(self, *, noise_scale: PerArm = 1.0, costs: PerArm = None) -> FamilyProblem:
         """The problem of choosing between all plans of this family, none of which is ever listed."""
-        if self.n_plans == 1:
-            raise ProblemError(f"there is one {self.noun} only; there is nothing to choose")
-        return OracleProblem(
-            lambda means: on_grid(self.in_arms(as_pieces(self.solve(self.weights(means))))),
-            self.n_arms,
+        return FamilyProblem(self, noise_scale=noise_scale, costs=costs)
+
+
+class FamilyProblem(OracleProblem):
+    """The problem of choosing between all plans of a family; `family.recipe()` is enough to make it again."""
+
+    family: Family
+
+    def __init__(self, family: Family, *, noise_scale: PerArm = 1.0, costs: PerArm = None) -> None:
+        if family.n_plans == 1:
+            raise ProblemError(f"there is one {family.noun} only; there is nothing to choose")
+        super().__init__(
+            lambda means: on_grid(family.in_arms(as_pieces(family.solve(family.weights(means))))),
+            family.n_arms,
             noise_scale,
             costs=costs,
-            arm_names=self.arm_names,
-            n_plans=self.n_plans,
-            minimize=self.minimize,
-            name_plan=self.name_of if self.coefficients is None else None,
+            arm_names=family.arm_names,
+            n_plans=family.n_plans,
+            minimize=family.minimize,
+            name_plan=family.name_of if family.coefficients is None else None,
+            layout=family.layout if family.coefficients is None else None,
         )
+        object.__setattr__(self, "family", family)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +227,7 @@ class FoundProblem(Problem):
             arm_names=family.arm_names,
             plan_names=_plan_names(family, candidates.plans),
             minimize=family.minimize,
+            layout=family.layout if family.coefficients is None else None,
         )
         values = {"family": family, "candidates": candidates, "box": box, "_options": options}
         for name, value in values.items():
@@ -216,7 +241,8 @@ class FoundProblem(Problem):
                 "to top up"
             )
         found = self.box.search(self.family, n_draws, self.candidates, progress)
-        return FoundProblem(self.family, found, self.box, self._options)
+        larger = FoundProblem(self.family, found, self.box, self._options)
+        return larger if self.bounds is None else larger.with_bounds(self.bounds)
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself
@@ -272,16 +298,6 @@ def on_grid(plan: FloatArray) -> FloatArray:
     largest = float(np.abs(plan).max())
     unit = 2.0 ** (np.floor(np.log2(largest)) - GRID)
     return np.asarray(np.round(plan / unit) * unit) + 0.0
-
-
-def counted(pieces: Sequence[str], plan: FloatArray, join: str = " + ") -> str:
-    """A name for a plan: the pieces that it uses, and how often.
-
-    >>> counted(["tea", "coffee", "cocoa"], np.array([2.0, 0.0, 1.0]))
-    '2 x tea + cocoa'
-    """
-    used = [(name, x) for name, x in zip(pieces, plan.tolist(), strict=True) if x]
-    return join.join(name if x == 1 else f"{x:g} x {name}" for name, x in used) or "nothing"
 
 
 def _plan_names(family: Family, plans: FloatArray) -> list[str]:

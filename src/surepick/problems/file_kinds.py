@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surepick import plugins
 from surepick.errors import FileError
 from surepick.problem import FloatArray, Problem, Table
 from surepick.problems.assignments import matchings
@@ -39,11 +40,15 @@ class Built:
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of file is read."""
+    """How one kind of file is read: `build` makes the problem of it, from keys that are there and known.
+
+    `starter` is a commented example that runs, for `surepick init`.
+    """
 
     build: Callable[[Section, Progress | None], Built]
-    required: tuple[str, ...]
-    optional: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    starter: str = ""
 
 
 def _table(document: Section, _: Progress | None) -> Built:
@@ -57,7 +62,7 @@ def _table(document: Section, _: Progress | None) -> Built:
         arm_names=arm_names,
         plan_names=plan_names,
         minimize=document.flag("minimize"),
-        **_measuring(document),
+        **measuring(document),
     )
     return Built(problem, _optional_guess(document), document.numbers("spread", 0.0))
 
@@ -75,7 +80,7 @@ def _knapsack(document: Section, progress: Progress | None) -> Built:
         item_names=document.names("item_names"),
         copies=document.numbers("copies"),
         progress=progress,
-        **_measuring(document),
+        **measuring(document),
     )
     return Built(problem, guess, spread)
 
@@ -103,7 +108,7 @@ def _transport(document: Section, progress: Progress | None) -> Built:
         supplier_names=suppliers,
         demander_names=demanders,
         progress=progress,
-        **_measuring(document),
+        **measuring(document),
     )
     axes = (
         tuple(suppliers or map(str, range(len(supply)))),
@@ -133,7 +138,7 @@ def _matchings(document: Section, progress: Progress | None) -> Built:
         minimize=document.flag("minimize", default=True),
         progress=progress,
         **_search(document),
-        **_measuring(document),
+        **measuring(document),
     )
     return Built(problem, guess[~np.isnan(guess)], spread, pair=": ")
 
@@ -156,9 +161,9 @@ def _trees(document: Section, progress: Progress | None) -> Built:
 
 
 def _network(document: Section, *, directed: bool) -> Network:
-    value = document.values["edges"]
-    if isinstance(value, str):
-        return as_network(document.path.parent / value, directed=directed)
+    file, value = document.beside("edges"), document.values["edges"]
+    if file is not None:
+        return as_network(file, directed=directed)
     if not (isinstance(value, list) and value and all(isinstance(edge, list) for edge in value)):
         raise document.wrong("edges", "a list of [from, to] or [from, to, guess], or the name of a CSV file")
     return as_network(value, directed=directed)
@@ -175,7 +180,7 @@ def _over_edges(document: Section, network: Network, family: Family, progress: P
     else:
         given = document.values.get("guess")
         guess = network.guess(given if isinstance(given, str) else _optional_guess(document))
-    problem = family.problem(guess, progress=progress, **_search(document), **_measuring(document))
+    problem = family.problem(guess, progress=progress, **_search(document), **measuring(document))
     return Built(problem, guess, document.numbers("spread", 1.0))
 
 
@@ -188,9 +193,9 @@ def _subsets(document: Section, progress: Progress | None) -> Built:
         if not (isinstance(sets, list) and sets and all(isinstance(one, list) for one in sets)):
             raise document.wrong("sets", "a list of lists of arms")
         names = document.names("plan_names")
-        problem = subsets(arms, sets, minimize=minimize, plan_names=names, **_measuring(document))
+        problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
     else:
-        problem = top_k(arms, document.whole("k", 1), minimize=minimize, **_measuring(document))
+        problem = top_k(arms, document.whole("k", 1), minimize=minimize, **measuring(document))
     return Built(problem, guess, document.numbers("spread", 1.0))
 
 
@@ -214,7 +219,7 @@ def _production(document: Section, progress: Progress | None) -> Built:
         n_draws=document.whole("n_draws", 1000),
         seed=document.whole("seed", 0),
         progress=progress,
-        **_measuring(document),
+        **measuring(document),
     )
     return Built(problem, centre, spread)
 
@@ -260,7 +265,7 @@ def _portfolio(document: Section, progress: Progress | None) -> Built:
         seed=document.whole("seed", 0),
         asset_names=document.names("asset_names"),
         progress=progress,
-        **_measuring(document),
+        **measuring(document),
     )
     return Built(problem, guess, spread)
 
@@ -280,8 +285,8 @@ def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
     return found
 
 
-def _measuring(document: Section) -> dict[str, Any]:
-    """The options of every kind: noise scale and costs."""
+def measuring(document: Section) -> dict[str, Any]:
+    """The options of every kind: noise scale and costs. Bounds come when the arms are known."""
     unknown = document.values.get("noise_scale") == "unknown"
     noise = None if unknown else document.numbers("noise_scale", 1.0)
     return {"noise_scale": noise, "costs": document.numbers("costs")}
@@ -307,7 +312,7 @@ def _optional_guess(document: Section) -> list[float] | None:
     return list(given)
 
 
-COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "costs")
+COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs")
 _DRAWS = ("spread", "n_draws", "seed")
 _LISTED = (*_DRAWS, "n_best", "every")
 _PROGRAM = ("use", "limits", "senses", "lower", "upper", "whole", "variable_names", "minimize")
@@ -327,3 +332,23 @@ KINDS: dict[str, Kind] = {
     "production": Kind(_production, (), (*_DRAWS, *_PROGRAM, "program", "guess")),
     "portfolio": Kind(_portfolio, ("guess",), (*_DRAWS, "budget", "lower", "upper", "groups", "asset_names")),
 }
+
+
+def kind_names() -> list[str]:
+    """Every kind of problem file that can be read: this package's own, and those of other packages."""
+    return [*KINDS, *(name for name in plugins.offered(plugins.PROBLEM_GROUP) if name not in KINDS)]
+
+
+def kind_named(name: str) -> Kind:
+    """How to read files of this kind, one of `kind_names`.
+
+    >>> kind_named("subsets").required
+    ('arms',)
+    """
+    if name in KINDS:
+        return KINDS[name]
+    entry = plugins.offered(plugins.PROBLEM_GROUP)[name]
+    kind = plugins.load(entry)
+    if not isinstance(kind, Kind):
+        raise plugins.wrong(entry, f"must be a surepick.problems.Kind, got {kind!r}")
+    return kind

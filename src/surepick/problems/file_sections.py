@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,15 @@ from surepick.problem import Table, read_table
 
 @dataclass(frozen=True)
 class Section:
-    """The keys of a file, or of a part of it; every question names the file and the key when it fails."""
+    """The keys of a file, or of a part of it; every question names the file and the key when it fails.
+
+    A `confined` one may name no files but those in its own folder.
+    """
 
     path: Path
     prefix: str
     values: Mapping[str, Any]
+    confined: bool = False
 
     def wrong(self, key: str, expected: str) -> FileError:
         """The error for a key whose value is not what it should be."""
@@ -40,20 +44,27 @@ class Section:
                     f"{str(self.path)!r}: the key {self.prefix + key!r} is missing; it is required"
                 )
 
-    def section(self, key: str, *, keys: tuple[str, ...]) -> Section | None:
+    def section(self, key: str, *, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> Section | None:
         """The part of the file under this key; None if there is none."""
         if key not in self.values:
             return None
         if not isinstance(self.values[key], dict):
             raise self.wrong(key, f"a table with the key {keys[0]!r}")
-        part = Section(self.path, f"{key}.", self.values[key])
-        part.refuse_unknown(set(keys))
+        part = Section(self.path, f"{key}.", self.values[key], self.confined)
+        part.refuse_unknown({*keys, *optional})
         part.refuse_missing(keys)
         return part
 
-    def text(
-        self, key: str, default: str | None = None, *, options: Mapping[str, object] | None = None
-    ) -> str:
+    def in_order(self, names: Sequence[str], fits: Callable[[object], bool], expected: str) -> list[Any]:
+        """The values of exactly these keys, in their order."""
+        self.refuse_unknown(set(names))
+        self.refuse_missing(tuple(names))
+        for name in names:
+            if not fits(self.values[name]):
+                raise self.wrong(name, expected)
+        return [self.values[name] for name in names]
+
+    def text(self, key: str, default: str | None = None, *, options: Collection[str] | None = None) -> str:
         """Text, perhaps one of given options."""
         if default is None:
             self.refuse_missing((key,))
@@ -121,13 +132,17 @@ class Section:
 
     def attachment(self, key: str) -> Table | None:
         """The table in the CSV file that the key names, found beside this file; None if it is no name."""
-        value = self.values.get(key)
-        return read_table(self.path.parent / value) if isinstance(value, str) else None
+        file = self.beside(key)
+        return None if file is None else read_table(file)
 
     def beside(self, key: str) -> Path | None:
         """The file that the key names, found beside this one; None if it is no name."""
         value = self.values.get(key)
-        return self.path.parent / value if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return None
+        if self.confined and not (_is_plain_name(value) and (self.path.parent / value).is_file()):
+            raise self.wrong(key, "the name of a file that came together with this one, without folders")
+        return self.path.parent / value
 
     def one_of(self, *keys: str) -> str:
         """The one of these keys that the file has; both or none is an error."""
@@ -146,6 +161,15 @@ def read_text(path: Path) -> str:
         raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise FileError(f"{str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _is_plain_name(name: str) -> bool:
+    """Whether this is the name of a file and not of a way to somewhere else.
+
+    >>> [_is_plain_name(name) for name in ("hours.csv", "../hours.csv", "C:hours.csv", "..", "a\\0b")]
+    [True, False, False, False, False]
+    """
+    return name not in ("", ".", "..") and not any(sign in name for sign in "/\\:\0")
 
 
 def is_number(value: object) -> bool:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surepick.errors import FileError, ProblemError
-from surepick.problem import FloatArray, Problem, Table, read_only
+from surepick.problem import FloatArray, Problem, Table, per_arm, read_only, replaced, scale_and_bounds
 from surepick.problems.candidates import Progress, half_widths
-from surepick.problems.file_kinds import COMMON_KEYS, KINDS, Built
+from surepick.problems.file_kinds import COMMON_KEYS, Built, kind_named, kind_names
 from surepick.problems.file_sections import Section, is_list_of_numbers, is_number, read_text
 
 
@@ -34,10 +34,21 @@ class Loaded:
     # what the means are thought to be before anything is measured, and how far off that may be
     guess: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
     spread: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
+    # the noise of simulations, where [truth] gives it; None: the problem's own
+    true_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
+
+    @property
+    def known(self) -> Problem:
+        """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
+        if self.problem.noise_scale is not None:
+            return self.problem
+        return replaced(self.problem, self.true_scale, None)
 
 
-def load(path: str | Path, *, progress: Progress | None = None) -> Loaded:
+def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
     """The problem that a TOML or JSON file describes.
+
+    With `confined` it may name no files but those in its own folder: for files that somebody else sent.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "routes.toml"
@@ -46,20 +57,53 @@ def load(path: str | Path, *, progress: Progress | None = None) -> Loaded:
     ('road', 'rail')
     """
     path = Path(path)
-    document = Section(path, "", _parse(path))
-    name = document.text("kind", options=KINDS)
-    kind = KINDS[name]
+    document = Section(path, "", _parse(path), confined)
+    name = document.text("kind", options=kind_names())
+    kind = kind_named(name)
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
     document.refuse_missing(kind.required)
-    truth = document.section("truth", keys=("means",))
+    truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
-        built = kind.build(document, progress)
+        built = _within_bounds(document, kind.build(document, progress))
         means = None if truth is None else read_only(built.problem.as_means(_means(truth, built)))
         guess = None if built.guess is None else read_only(built.problem.as_means(built.guess))
         spread = None if guess is None else read_only(half_widths(built.spread, guess.shape).copy())
     except ProblemError as error:
         raise FileError(f"{str(path)!r}: {error}") from error
-    return Loaded(built.problem, means, name, document.text("title", path.stem), built.axes, guess, spread)
+    return Loaded(
+        built.problem,
+        means,
+        name,
+        document.text("title", path.stem),
+        built.axes,
+        guess,
+        spread,
+        None if truth is None else _true_scale(truth, built.problem),
+    )
+
+
+def _within_bounds(document: Section, built: Built) -> Built:
+    """The problem with the bounds that the file gives, if it does."""
+    given = document.values.get("bounds")
+    if given is None:
+        return built
+    if isinstance(given, dict):
+        part = Section(document.path, "bounds.", given)
+        given = part.in_order(built.problem.arm_names, is_list_of_numbers, "two numbers, [low, high]")
+    if not (is_list_of_numbers(given) or (isinstance(given, list) and all(map(is_list_of_numbers, given)))):
+        raise document.wrong("bounds", "[low, high], a list with one such pair per arm, or a table of them")
+    said = document.values.get("noise_scale", "unknown")
+    scale, bounds = scale_and_bounds(
+        None if said == "unknown" else built.problem.noise_scale, given, built.problem.arm_names
+    )
+    return replace(built, problem=replaced(built.problem, scale, bounds))
+
+
+def _true_scale(truth: Section, problem: Problem) -> FloatArray | None:
+    """The noise that simulations draw with, where it is not the problem's own."""
+    if "noise_scale" not in truth.values:
+        return None
+    return per_arm("truth.noise_scale", truth.numbers("noise_scale"), problem.arm_names)
 
 
 def _means(truth: Section, built: Built) -> FloatArray | list[float]:
@@ -73,7 +117,8 @@ def _means(truth: Section, built: Built) -> FloatArray | list[float]:
     if table is not None:
         given = _by_arm(table, built.pair)
     if isinstance(given, dict):
-        return _in_order(given, truth, built.problem.arm_names)
+        part = Section(truth.path, f"{truth.prefix}means.", given)
+        return [float(mean) for mean in part.in_order(built.problem.arm_names, is_number, "a number")]
     if is_list_of_numbers(given):
         return list(given)
     return [mean for row in truth.rows("means") for mean in row]
@@ -89,16 +134,6 @@ def _by_arm(table: Table, pair: str) -> dict[str, float]:
         for j, column in enumerate(table.column_names)
         if not np.isnan(table.numbers[i, j])
     }
-
-
-def _in_order(means: dict[str, Any], truth: Section, arm_names: tuple[str, ...]) -> list[float]:
-    part = Section(truth.path, f"{truth.prefix}means.", means)
-    part.refuse_unknown(set(arm_names))
-    part.refuse_missing(arm_names)
-    for name in arm_names:
-        if not is_number(means[name]):
-            raise part.wrong(name, "a number")
-    return [float(means[name]) for name in arm_names]
 
 
 def _parse(path: Path) -> dict[str, Any]:

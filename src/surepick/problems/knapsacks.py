@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.layout import Layout
+from surepick.oracle import counted
 from surepick.problem import FloatArray, IntArray, names_for, read_only
 from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
-from surepick.problems.families import Family, FoundProblem, OneCandidateError, counted
+from surepick.problems.families import Family, FoundProblem, OneCandidateError
 
 # The settings of the paper's Table 1.
 PAPER_CAPACITY = 100
@@ -101,6 +103,14 @@ def knapsack_family(
         n_plans=prod(int(k) + 1 for k in most),
         noun="packing",
         name_of=lambda plan: counted(names, plan),
+        recipe=lambda: {
+            "kind": "knapsack",
+            "weights": np.asarray(weights).tolist(),
+            "capacity": int(capacity),
+            "copies": most.tolist(),
+            "item_names": list(names),
+        },
+        layout=Layout("items", sizes=tuple(np.asarray(weights, dtype=float).tolist()), room=float(capacity)),
     )
 
 

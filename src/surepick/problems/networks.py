@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
+from surepick.layout import Layout
 from surepick.problem import FloatArray, IntArray, csv_lines, read_only
 
 Graph: TypeAlias = Any  # a Network, a networkx or rustworkx graph, the path of a CSV file, or a list of pairs
@@ -53,11 +54,25 @@ class Network:
             raise ProblemError(f"{what} names no column of the network, got {given!r}{known}")
         return self.columns[given]
 
+    def layout(self, kind: str, ends: Sequence[int] = ()) -> Layout:
+        """Nodes and edges, for pictures of a plan."""
+        links = tuple(zip(self.tails.tolist(), self.heads.tolist(), strict=True))
+        return Layout(kind, places=self.nodes, links=links, directed=self.directed, ends=tuple(ends))
+
     def guess(self, given: str | npt.ArrayLike | None) -> npt.ArrayLike | None:
         """The guess of each edge; where none is given, the column "guess" if there is one."""
         if given is None:
             return self.columns.get("guess")
         return self.numbers("guess", given)
+
+    def recipe(self) -> dict[str, Any]:
+        """The nodes and edges as JSON values that `as_network` reads; their numbers are left out."""
+        return {
+            "nodes": list(self.nodes),
+            "edges": [[a, b] for a, b in zip(self.tails.tolist(), self.heads.tolist(), strict=True)],
+            "directed": self.directed,
+            "edge_names": list(self.edge_names),
+        }
 
 
 def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
@@ -73,6 +88,8 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
     """
     if isinstance(graph, Network):
         return graph
+    if isinstance(graph, Mapping) and "edge_names" in graph:
+        return _from_recipe(graph)
     if isinstance(graph, str | Path):
         return _from_csv(Path(graph), bool(directed))
     if hasattr(graph, "edge_index_map"):
@@ -143,6 +160,12 @@ def _from_pairs(pairs: Any, directed: bool) -> Network:
             raise ProblemError(f"an edge is (from, to) or (from, to, guess), got {row!r} as edge {e}")
         edges.append(_Edge(str(row[0]), str(row[1]), {"guess": row[2]} if len(row) == 3 else {}))
     return _network((), edges, directed)
+
+
+def _from_recipe(data: Mapping[str, Any]) -> Network:
+    ends = np.array(data["edges"], dtype=np.int64)
+    tails, heads = read_only(ends[:, 0].copy()), read_only(ends[:, 1].copy())
+    return Network(tuple(data["nodes"]), tails, heads, data["directed"], tuple(data["edge_names"]), {})
 
 
 def _from_networkx(graph: Any, directed: bool | None) -> Network:

@@ -7,18 +7,20 @@ programs (1e-4 of the value) is set to zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, prod
+from math import comb, isfinite, prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.oracle import counted
 from surepick.problem import BoolArray, FloatArray, names_for, read_only
 from surepick.problems.candidates import Progress, as_numbers
-from surepick.problems.families import Family, FoundProblem, PerArm, counted
+from surepick.problems.families import Family, FoundProblem, PerArm
 
 SENSES = ("<=", ">=", "=")
 # Constraints may be missed by this share of their own size; HiGHS promises 1e-7 of the scaled program.
@@ -39,6 +41,34 @@ class Program:
     objective: FloatArray  # (n_variables,) a guess
     variable_names: tuple[str, ...]
     minimize: bool = False
+
+    def recipe(self) -> dict[str, Any]:
+        """All of it as JSON values that `program_family` reads; what has no limit is an empty value."""
+        kept = {name: _as_json(getattr(self, name)) for name in _ARRAYS}
+        return {**kept, "variable_names": list(self.variable_names), "minimize": self.minimize}
+
+    @classmethod
+    def from_recipe(cls, data: Mapping[str, Any]) -> Program:
+        """The program that these JSON values describe."""
+        arrays = {name: _from_json(data[name], above="upper" in name) for name in _ARRAYS}
+        whole = arrays["whole"].astype(bool)
+        names = tuple(data["variable_names"])
+        return cls(**{**arrays, "whole": whole}, variable_names=names, minimize=data["minimize"])
+
+
+_ARRAYS = ("matrix", "row_lower", "row_upper", "lower", "upper", "whole", "objective")
+
+
+def _as_json(array: npt.NDArray[Any]) -> list[Any]:
+    """JSON has no infinity: None stands for it."""
+    if array.ndim > 1:
+        return [_as_json(row) for row in array]
+    return [x if isfinite(x) else None for x in array.astype(float).tolist()]
+
+
+def _from_json(values: list[Any], *, above: bool) -> FloatArray:
+    array = np.array(values, dtype=float)  # None becomes nan
+    return np.where(np.isnan(array), np.inf if above else -np.inf, array)
 
 
 def production(
@@ -95,14 +125,14 @@ def production(
     )
 
 
-def program_family(program: Program | str | Path) -> Family:
+def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
     """All plans that a program allows, known by the best for a given objective.
 
     >>> program = as_program([[1, 2], [3, 1]], [8, 9])
     >>> program_family(program).best([3.0, 4.0]).tolist()
     [2.0, 3.0]
     """
-    limits = read_program(program) if isinstance(program, str | Path) else program
+    limits = _as_program(program)
     solve_program(limits, limits.objective)
     return Family(
         solve=lambda weights: solve_program(limits, weights),
@@ -111,7 +141,14 @@ def program_family(program: Program | str | Path) -> Family:
         n_plans=_count_at_most(limits),
         noun="program",
         name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
+        recipe=lambda: {"kind": "program", "program": limits.recipe()},
     )
+
+
+def _as_program(given: Program | Mapping[str, Any] | str | Path) -> Program:
+    if isinstance(given, Mapping):
+        return Program.from_recipe(given)
+    return read_program(given) if isinstance(given, str | Path) else given
 
 
 def as_program(

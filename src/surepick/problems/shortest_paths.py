@@ -87,6 +87,14 @@ def path_family(
         noun="path",
         name_of=lambda plan: _name(ways, plan),
         within=lambda weights, required, forbidden: _within(ways, sign * weights, required, forbidden),
+        recipe=lambda: {
+            "kind": "paths",
+            "graph": network.recipe(),
+            "source": str(source),
+            "target": str(target),
+            "minimize": minimize,
+        },
+        layout=network.layout("path", (network.node(source), network.node(target))),
     )
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
+from surepick.oracle import counted
 from surepick.problem import FloatArray, IntArray
 from surepick.problems.candidates import Progress
-from surepick.problems.families import Family, FoundProblem, PerArm, counted
+from surepick.problems.families import Family, FoundProblem, PerArm
 from surepick.problems.networks import Graph, Network, as_network
 
 ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
@@ -77,6 +78,8 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
         noun="tree",
         name_of=lambda plan: counted(network.edge_names, plan),
         within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
+        recipe=lambda: {"kind": "trees", "graph": network.recipe(), "minimize": minimize},
+        layout=network.layout("tree"),
     )
 
 

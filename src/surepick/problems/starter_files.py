@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from surepick.errors import FileError, suggestion
-from surepick.problems.file_kinds import KINDS
+from surepick.problems.file_kinds import KINDS, kind_named, kind_names
 
 
 def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -> list[Path]:
@@ -16,21 +16,32 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
     >>> [path.name for path in write_starter("paths", tempfile.mkdtemp())]
     ['paths.toml', 'paths-edges.csv']
     """
-    if kind not in KINDS:
-        raise FileError(f"there is no kind of problem named {kind!r}; {suggestion(kind, KINDS)}")
-    target = Path(folder)
-    parts = [p for p in (files("surepick.problems") / "starters").iterdir() if _belongs(p.name, kind)]
-    parts.sort(key=lambda part: (not part.name.endswith(".toml"), part.name))
-    there = [target / part.name for part in parts if (target / part.name).exists()]
+    names = kind_names()
+    if kind not in names:
+        raise FileError(f"there is no kind of problem named {kind!r}; {suggestion(kind, names)}")
+    target, parts = Path(folder), _parts(kind)
+    there = [target / name for name in parts if (target / name).exists()]
     if there and not force:
         raise FileError(f"{str(there[0])!r} is already there; move it away, or replace it with --force")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for part in parts:
-            (target / part.name).write_text(part.read_text(encoding="utf-8"), encoding="utf-8")
+        for name, text in parts.items():
+            (target / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise FileError(f"cannot write to {str(target)!r}: {error.strerror}") from None
-    return [target / part.name for part in parts]
+    return [target / name for name in parts]
+
+
+def _parts(kind: str) -> dict[str, str]:
+    """The files of a starter, by name, the problem file first."""
+    if kind not in KINDS:
+        starter = kind_named(kind).starter
+        if not starter:
+            raise FileError(f"the kind {kind!r} comes without a starter; see the package that offers it")
+        return {f"{kind}.toml": starter}
+    parts = [p for p in (files("surepick.problems") / "starters").iterdir() if _belongs(p.name, kind)]
+    parts.sort(key=lambda part: (not part.name.endswith(".toml"), part.name))
+    return {part.name: part.read_text(encoding="utf-8") for part in parts}
 
 
 def _belongs(name: str, kind: str) -> bool:

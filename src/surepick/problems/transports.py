@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, missing_extra
+from surepick.layout import Layout
 from surepick.problem import FloatArray, Table, read_only
 from surepick.problems.candidates import Instance, Progress, as_numbers, half_widths, seeded
-from surepick.problems.cities import city_hours
+from surepick.problems.cities import city_hours, city_points
 from surepick.problems.families import Family, FoundProblem
 
 if TYPE_CHECKING:
@@ -91,15 +92,36 @@ def transport_family(
     """
     supplies, demands = _balanced(supply, demand)
     shape = m, n = supplies.size, demands.size
-    names = pair_names(
-        _place_names("supplier", supplier_names, m), _place_names("demander", demander_names, n)
-    )
+    suppliers = _place_names("supplier", supplier_names, m)
+    demanders = _place_names("demander", demander_names, n)
     return Family(
         solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
-        piece_names=tuple(names),
+        piece_names=tuple(pair_names(suppliers, demanders)),
         minimize=True,
         n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
         noun="plan",
+        recipe=lambda: {
+            "kind": "transport",
+            "supply": supplies.tolist(),
+            "demand": as_numbers("demand", demand).tolist(),
+            "supplier_names": suppliers,
+            "demander_names": demanders,
+        },
+        layout=_layout(suppliers, demanders),
+    )
+
+
+def _layout(suppliers: Sequence[str], demanders: Sequence[str]) -> Layout:
+    """A link for every pair; on a map where all places are among the cities whose coordinates we have."""
+    places = (*suppliers, *demanders)
+    known = city_points()
+    return Layout(
+        "shipments",
+        places=places,
+        links=tuple((i, len(suppliers) + j) for i in range(len(suppliers)) for j in range(len(demanders))),
+        points=tuple(known[name] for name in places) if known.keys() >= set(places) else None,
+        geographic=known.keys() >= set(places),
+        directed=True,
     )
 
 

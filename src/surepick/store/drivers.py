@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import quote
@@ -227,6 +228,8 @@ class _Postgres:
     )
 
     def __init__(self, url: URL, *, read_only: bool) -> None:
+        if find_spec("psycopg") is None:
+            raise missing_extra("psycopg", "postgres")
         self.place = url.render_as_string(hide_password=True)
         self.line: WaitingLine | None = None  # the server wakes those who wait, in their order
         self.url = url.set(drivername="postgresql+psycopg")
@@ -243,10 +246,8 @@ class _Postgres:
         return True  # a server that cannot be reached says so when connecting
 
     def connect(self, *, durable: bool) -> Any:
-        try:
-            import psycopg
-        except ModuleNotFoundError:
-            raise missing_extra("psycopg", "postgres") from None
+        import psycopg
+
         _, arguments = self.sql.create_connect_args(self.url)
         connection = psycopg.connect(**arguments, autocommit=True)
         connection.prepare_threshold = 2  # the same dozen statements for hours

@@ -95,6 +95,7 @@ class PolicyContract:
     """
 
     policies: ClassVar[Sequence[Policy]] = ()
+    registered: ClassVar[bool] = True  # False until an entry point in "surepick.policies" offers it
 
     def depends_on_the_order_of_arms(self, policy: Policy) -> bool:
         """Whether another order of the arms may change what is measured: draws and turns go by position."""
@@ -135,6 +136,8 @@ class PolicyContract:
             policy.delta = 0.5  # type: ignore[misc]
 
     def test_is_found_by_its_name(self, policy: Policy) -> None:
+        if not self.registered:
+            pytest.skip("this policy says that it is not offered by an entry point yet")
         assert policy_named(policy.name) is type(policy)
         assert parse_policy(policy.name.upper(), delta=0.2).delta == 0.2
 

@@ -1,0 +1,30 @@
+"""A knapsack: how many of each crate to load
+
+The paper's synthetic experiment as a story: a van carries 100 kg, the profit of a crate is known to within
+5 and found out by selling some. The candidates are the loads that are best somewhere in that box.
+"""
+
+from drawing import effort, panels, values
+
+import surepick as sp
+
+WEIGHTS = [12, 17, 23, 31, 44]
+CRATES = ["apples", "cheese", "fish", "honey", "olives"]
+PROFIT = [13.1, 16.2, 26.4, 29.0, 45.5]
+
+
+def main():
+    problem = sp.problems.knapsack(WEIGHTS, WEIGHTS, 100, spread=5.0, item_names=CRATES, seed=1)
+    print(problem.candidates.explanation)
+    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(PROFIT), seed=3)
+    load = [f"{n:g} x {crate}" for n, crate in zip(problem.vector(outcome.plan), CRATES, strict=True) if n]
+    print(f"load {', '.join(load)}: sure after {outcome.n_measurements} sales")
+
+    figure, left, right = panels(1, 1)
+    values(left, problem, outcome, PROFIT, most=8)
+    effort(right, problem, outcome, sp.limit(problem, PROFIT))
+    return figure
+
+
+if __name__ == "__main__":
+    main().savefig("knapsack.png")

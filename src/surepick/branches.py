@@ -1,0 +1,249 @@
+"""Sets of plans that are never listed: the best plan within a box, and what is left without one plan.
+
+A *branch* is the plans whose entries lie within bounds, one pair of bounds per arm. Three kinds of sets can
+find the best plan of a branch:
+
+- plans of zeros and ones behind a plain `best(weights)`: a bound can only pin an entry, and a weight that
+  outweighs all others together does that. A plan that comes back with another entry proves the branch empty;
+- whole numbers behind a `best_within(weights, lower, upper)` of the problem's own;
+- listed plans, by looking.
+
+Inside, larger is better: where the problem minimises, plans are the negated vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from surepick.errors import ProblemError
+from surepick.oracle import OracleProblem
+from surepick.policy import Answer
+from surepick.problem import FloatArray, IntArray, Problem
+
+ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
+ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
+_REMEMBERED = 64  # plans an oracle's answers are compared with
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """The plans whose entries lie within these bounds."""
+
+    lower: FloatArray  # (n_arms,)
+    upper: FloatArray  # (n_arms,)
+
+    @property
+    def free(self) -> IntArray:
+        """The arms that are not pinned to one value."""
+        return np.flatnonzero(self.lower < self.upper)
+
+    def holds(self, plans: FloatArray) -> FloatArray:
+        """Which of these plans (rows) are in the branch."""
+        return np.asarray(((plans >= self.lower) & (plans <= self.upper)).all(axis=-1))
+
+    def pinned(self, arm: int, value: float) -> Branch:
+        """The plans of this branch with this value on this arm."""
+        return self._with(arm, value, value)
+
+    def apart(self, arm: int, value: float, step: float) -> Iterator[Branch]:
+        """The plans of this branch with another value on this arm: those below it and those above."""
+        below, above = _neighbours(value, step)
+        if self.lower[arm] <= below:
+            yield self._with(arm, self.lower[arm], below)
+        if self.upper[arm] >= above:
+            yield self._with(arm, above, self.upper[arm])
+
+    def without(self, plan: FloatArray, step: float, *, one_size: bool = False) -> Iterator[Branch]:
+        """Branches that hold every plan of this one but `plan`, and no plan twice (Lawler's partition).
+
+        The i-th agrees with the plan on the first i free arms and differs on the next; both ways, so that
+        plans that contain others are not lost. Where all entries of a plan always add up to the same sum
+        (`one_size`), another plan must fall below this one somewhere and rise above it elsewhere, so that
+        looking at the arms where it can fall is enough, or at those where it can rise.
+        """
+        rest, arms = self, self.free
+        if one_size:
+            falls, rises = arms[plan[arms] > self.lower[arms]], arms[plan[arms] < self.upper[arms]]
+            arms = falls if len(falls) <= len(rises) else rises
+        for arm in arms:
+            yield from rest.apart(arm, plan[arm], step)
+            rest = rest.pinned(arm, plan[arm])
+
+    def _with(self, arm: int, low: float, high: float) -> Branch:
+        lower, upper = self.lower.copy(), self.upper.copy()
+        lower[arm], upper[arm] = low, high
+        return Branch(lower, upper)
+
+
+def _neighbours(value: float, step: float) -> tuple[float, float]:
+    """The nearest values a plan may have on either side; without a step, the nearest floats."""
+    if step:
+        return value - step, value + step
+    return float(np.nextafter(value, -np.inf)), float(np.nextafter(value, np.inf))
+
+
+class PlanSet(Protocol):
+    """A set of plans, asked for the best one of a branch."""
+
+    step: float  # the least difference of two entries on one arm; 0 where it is not known
+
+    def everything(self) -> Branch:
+        """A branch that holds all plans."""
+        ...
+
+    def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
+        """A plan of the branch with the largest value under these weights; None when the branch is empty."""
+        ...
+
+    def slack(self, weights: FloatArray, branch: Branch) -> float:
+        """How far below the true maximum the value of `best` may lie, by rounding."""
+        ...
+
+    def answer(self, plan: FloatArray) -> Answer:
+        """How this plan is called in a result."""
+        ...
+
+
+def plan_set(problem: Problem | OracleProblem) -> PlanSet:
+    """The plans of a problem, asked branch by branch.
+
+    >>> import surepick as sp
+    >>> plans = plan_set(sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    >>> rest = plans.everything().pinned(1, 0.0)
+    >>> plans.best(np.array([0.1, 0.9, 0.3]), rest).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    return AskedPlans(problem) if isinstance(problem, OracleProblem) else ListedPlans(problem)
+
+
+def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
+    """The smallest box that holds all plans, and one of them.
+
+    >>> import surepick as sp
+    >>> box, _ = spanned(plan_set(sp.Problem([[1, 0, 1], [0, 2, 1]])))
+    >>> box.lower.tolist(), box.upper.tolist()
+    ([0.0, 0.0, 1.0], [1.0, 2.0, 1.0])
+    """
+    box = plans.everything()
+    first = plans.best(np.zeros(len(box.lower)), box)
+    if first is None:
+        raise ProblemError("there is no plan: the oracle's plan for weights of 0 is not within its bounds")
+    lower, upper = first.copy(), first.copy()
+    for arm in box.free:
+        for sign in (1.0, -1.0):
+            if (upper[arm] < box.upper[arm]) if sign > 0 else (lower[arm] > box.lower[arm]):
+                weights = np.zeros(len(first))
+                weights[arm] = sign
+                plan = plans.best(weights, box)
+                assert plan is not None
+                lower, upper = np.minimum(lower, plan), np.maximum(upper, plan)
+    return Branch(lower, upper), first
+
+
+class AskedPlans:
+    """Plans of zeros and ones behind an oracle. It remembers what the oracle has shown, to catch it out."""
+
+    step = 1.0
+
+    def __init__(self, problem: OracleProblem) -> None:
+        self._problem = problem
+        self._sign = -1.0 if problem.minimize else 1.0
+        self._seen = np.zeros((0, problem.n_arms))
+        self._known: set[bytes] = set()
+        self.n_calls = 0
+
+    def everything(self) -> Branch:
+        """Zeros and ones, in the sign that makes larger better."""
+        low, high = (-1.0, 0.0) if self._problem.minimize else (0.0, 1.0)
+        return Branch(np.full(self._problem.n_arms, low), np.full(self._problem.n_arms, high))
+
+    def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
+        """One call of the oracle, in which pinned entries outweigh all others."""
+        asked = self._penalised(weights, branch)
+        plan = self._sign * self._checked(self._problem.best_plan(asked)) + 0.0
+        self.n_calls += 1
+        self._compare(asked, plan)
+        return plan if branch.holds(plan) else None
+
+    def slack(self, weights: FloatArray, branch: Branch) -> float:
+        """Of sums in which the penalties take part."""
+        return ROUNDING * float(np.abs(self._penalised(weights, branch)).sum())
+
+    def answer(self, plan: FloatArray) -> tuple[float, ...]:
+        """The vector as a tuple."""
+        return tuple((self._sign * plan + 0.0).tolist())
+
+    def _penalised(self, weights: FloatArray, branch: Branch) -> FloatArray:
+        """The weights, and on pinned arms one that is worth more than all others together."""
+        pinned = branch.lower == branch.upper
+        if not pinned.any():
+            return weights
+        rest = float(np.abs(weights[~pinned]).sum())
+        towards = np.where(branch.lower == self.everything().upper, 1.0, -1.0)
+        return np.where(pinned, (2 * rest or 1.0) * towards, weights)
+
+    def _checked(self, plan: FloatArray) -> FloatArray:
+        odd = np.flatnonzero((plan != 0) & (plan != 1))
+        if odd.size:
+            s = int(odd[0])
+            raise ProblemError(
+                f"plans behind best() must be of zeros and ones, got {plan[s]:g} for arm {s} "
+                f"({self._problem.arm_names[s]!r}); for whole numbers give the problem best_within, for "
+                "others list the plans in a Problem"
+            )
+        return plan
+
+    def _compare(self, asked: FloatArray, plan: FloatArray) -> None:
+        """Refuse a plan that is worse than one the oracle has shown before."""
+        if len(self._seen):
+            values = self._seen @ asked
+            k = int(np.argmax(values))
+            excess = float(values[k] - plan @ asked)
+            if excess > ALARM * float(np.abs(asked).sum()):
+                raise ProblemError(
+                    f"the oracle is not exact: its plan {self.answer(plan)} is worse by {excess:g} than "
+                    f"{self.answer(self._seen[k])}, which it returned before; either the first is not the "
+                    "best under the weights it was given, or the second is not a plan"
+                )
+        key = plan.tobytes()
+        if key not in self._known:
+            self._known.add(key)
+            self._seen = np.vstack([self._seen[-_REMEMBERED + 1 :], plan])
+            self._known = {row.tobytes() for row in self._seen}
+
+
+class ListedPlans:
+    """Plans in a list; of equally good ones the first is taken, and plans are called by their index."""
+
+    step = 0.0
+
+    def __init__(self, problem: Problem) -> None:
+        plans = problem.oriented
+        self._plans = np.ascontiguousarray(plans if isinstance(plans, np.ndarray) else plans.toarray()) + 0.0
+        self._index = {row.tobytes(): k for k, row in enumerate(self._plans)}
+        self._reach = np.abs(self._plans).max(axis=0)
+        self.n_calls = 0
+
+    def everything(self) -> Branch:
+        """From the least to the largest entry on every arm."""
+        return Branch(self._plans.min(axis=0), self._plans.max(axis=0))
+
+    def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
+        """The first plan of largest value within the bounds."""
+        self.n_calls += 1
+        inside = np.flatnonzero(branch.holds(self._plans))
+        if not inside.size:
+            return None
+        return np.asarray(self._plans[inside[np.argmax(self._plans[inside] @ weights)]])
+
+    def slack(self, weights: FloatArray, branch: Branch) -> float:
+        """Of the sums that are compared."""
+        return ROUNDING * float(np.abs(weights) @ self._reach)
+
+    def answer(self, plan: FloatArray) -> int:
+        """The index of this plan."""
+        return self._index[plan.tobytes()]

@@ -1,0 +1,96 @@
+"""How a run came to where it stands: its standing and evidence after some of its rounds.
+
+All rounds at first; whenever there are too many, every second one is let go. So a trace is small however long
+the session is, and which rounds it holds depends on nothing but their number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surepick.evidence import Evidence
+from surepick.policy import Answer, Standing
+
+MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
+MOST_NUMBERS = 2**14  # of samples times arms
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Where the run stood when it had seen so many complete rounds, after it had decided."""
+
+    n_rounds: int
+    standing: Standing
+    evidence: Evidence
+
+    @property
+    def n_used(self) -> int:
+        """Measurements that it had seen."""
+        return self.evidence.n_measurements
+
+
+class Trace:
+    """Samples of a run, evenly spaced in rounds; it changes by `add` alone."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._samples: list[Sample] = []
+        self._stride = 1
+        self._most = min(MOST_SAMPLES, max(FEWEST_SAMPLES, MOST_NUMBERS // n_arms))
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The rounds that are kept, earliest first."""
+        return tuple(self._samples)
+
+    def wants(self, n_rounds: int) -> bool:
+        """Whether this round is one of those to keep."""
+        return n_rounds % self._stride == 0
+
+    def add(self, sample: Sample) -> None:
+        """Keep this sample; when there are too many, let every second one go."""
+        self._samples.append(sample)
+        if len(self._samples) > self._most:
+            self._stride *= 2
+            self._samples = [kept for kept in self._samples if self.wants(kept.n_rounds)]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "stride": self._stride,
+            "samples": [
+                [
+                    s.n_rounds,
+                    *_standing_to_json(s.standing),
+                    s.evidence.counts.tolist(),
+                    s.evidence.sums.tolist(),
+                ]
+                for s in self._samples
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, n_arms: int, data: dict[str, Any] | None) -> Trace:
+        """The trace that was kept; an empty one where none was."""
+        trace = cls(n_arms)
+        if data is not None:
+            trace._stride = data["stride"]
+            trace._samples = [
+                Sample(
+                    n_rounds,
+                    Standing(_answer(lead), _answer(rival), *numbers),
+                    Evidence(np.array(counts, dtype=np.int64), np.array(sums, dtype=float)),
+                )
+                for n_rounds, lead, rival, *numbers, counts, sums in data["samples"]
+            ]
+        return trace
+
+
+def _standing_to_json(standing: Standing) -> list[Any]:
+    return [standing.lead, standing.rival, standing.gap, standing.radius, standing.risk]
+
+
+def _answer(kept: int | list[float] | None) -> Answer | None:
+    return tuple(kept) if isinstance(kept, list) else kept

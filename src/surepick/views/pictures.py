@@ -1,0 +1,271 @@
+"""A plan as a picture: shipments on a map, a path or a tree on its graph, items in a knapsack; or a table."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from surepick.layout import Layout
+from surepick.policy import Answer
+from surepick.problem import FloatArray
+from surepick.views.look import Look
+
+MOST_PLACES = 300  # beyond which a picture shows nothing
+MOST_UNUSED = 2000  # links that the plan does not use; beyond it they are left out
+SHOWN = 1e-9  # smaller amounts, as a share of the largest, are rounding
+_PULLS = 60  # steps towards a drawing whose distances are those of the graph
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place of the picture; x and y are between 0 and 1, x to the right and y up."""
+
+    name: str
+    x: float
+    y: float
+    role: str  # "from", "to", "start", "end" or "node"
+    amount: float  # that leaves it or comes to it
+
+
+@dataclass(frozen=True)
+class Link:
+    """An arm between two places, given by their index; `amount` 0 means that the plan does not use it."""
+
+    arm: int
+    name: str
+    tail: int
+    head: int
+    amount: float
+    other: float  # what the plan that it is compared with has of it
+    mean: float | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An arm that the plan uses, or the plan that it is compared with."""
+
+    arm: int
+    name: str
+    amount: float
+    other: float
+    mean: float | None
+    size: float | None  # of one, where arms are items
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plan as something to draw; `kind` is that of the layout, or "table"."""
+
+    kind: str
+    plan: str
+    other: str | None  # the plan that it is compared with
+    value: float | None  # by the estimates
+    error: float | None
+    places: tuple[Place, ...]
+    links: tuple[Link, ...]
+    aspect: float  # width by height of the places
+    geographic: bool
+    directed: bool
+    room: float | None  # of a knapsack
+    filled: float | None
+    n_entries: int
+    entries: tuple[Entry, ...]
+
+
+def picture(
+    look: Look, plan: Answer | None = None, *, other: Answer | None = None, n: int = 50
+) -> Picture | None:
+    """A plan, the lead unless given, beside another one; None while nothing leads.
+
+    `n` is how many entries are listed, in the order of the arms.
+
+    >>> import surepick as sp
+    >>> from surepick.views import look
+    >>> problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
+    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(), name="trips")
+    >>> drawn = picture(look(session), 0)
+    >>> drawn.kind, [place.name for place in drawn.places]
+    ('path', ['A', 'B', 'C'])
+    """
+    plan = look.lead if plan is None else plan
+    if plan is None:
+        return None
+    vector = _clean(look.vector(plan))
+    against = np.zeros_like(vector) if other is None else _clean(look.vector(other))
+    layout = look.layout if look.layout is not None and _can_draw(look.layout, look.problem.n_arms) else None
+    places, aspect = ((), 1.0) if layout is None else _places(layout, vector)
+    value, error = _value(look, vector)
+    used = np.flatnonzero((vector != 0) | (against != 0))
+    sizes = None if layout is None or not layout.sizes else np.array(layout.sizes)
+    return Picture(
+        kind="table" if layout is None else layout.kind,
+        plan=look.name_of(plan) or "",
+        other=look.name_of(other),
+        value=value,
+        error=error,
+        places=places,
+        links=() if layout is None else _links(look, layout, vector, against),
+        aspect=aspect,
+        geographic=layout is not None and layout.geographic,
+        directed=layout is not None and layout.directed,
+        room=None if layout is None else layout.room,
+        filled=None if sizes is None else float(sizes @ vector),
+        n_entries=len(used),
+        entries=tuple(
+            Entry(
+                arm=s,
+                name=look.problem.arm_names[s],
+                amount=float(vector[s]),
+                other=float(against[s]),
+                mean=_mean(look, s),
+                size=None if sizes is None else float(sizes[s]),
+            )
+            for s in used[:n].tolist()
+        ),
+    )
+
+
+def _clean(vector: FloatArray) -> FloatArray:
+    return np.where(np.abs(vector) > SHOWN * np.abs(vector).max(), vector, 0.0)
+
+
+def _can_draw(layout: Layout, n_arms: int) -> bool:
+    if layout.kind == "items":
+        return len(layout.sizes) == n_arms
+    return len(layout.links) == n_arms and 0 < len(layout.places) <= MOST_PLACES
+
+
+def _value(look: Look, vector: FloatArray) -> tuple[float | None, float | None]:
+    """The value of the plan by the estimates, and its standard deviation."""
+    used = vector != 0
+    if not np.isfinite(look.variance[used]).all():
+        return None, None
+    return float(vector @ look.means), math.sqrt(float(vector[used] ** 2 @ look.variance[used]))
+
+
+def _mean(look: Look, arm: int) -> float | None:
+    return float(look.means[arm]) if look.evidence.counts[arm] else None
+
+
+def _links(look: Look, layout: Layout, vector: FloatArray, against: FloatArray) -> tuple[Link, ...]:
+    """The links that one of the two plans uses; on a graph, as far as they are not too many, all others."""
+    all_of_them = layout.kind in ("path", "tree") and len(layout.links) <= MOST_UNUSED
+    return tuple(
+        Link(
+            arm=s,
+            name=look.problem.arm_names[s],
+            tail=tail,
+            head=head,
+            amount=float(vector[s]),
+            other=float(against[s]),
+            mean=_mean(look, s),
+        )
+        for s, (tail, head) in enumerate(layout.links)
+        if all_of_them or vector[s] or against[s]
+    )
+
+
+def _places(layout: Layout, vector: FloatArray) -> tuple[tuple[Place, ...], float]:
+    if not layout.places:
+        return (), 1.0
+    spots, aspect = _spots(layout)
+    roles = _roles(layout)
+    amounts = np.zeros(len(layout.places))
+    for s in np.flatnonzero(vector).tolist():
+        amounts[list(layout.links[s])] += vector[s]
+    return tuple(
+        Place(name, float(x), float(y), role, float(amount))
+        for name, (x, y), role, amount in zip(layout.places, spots, roles, amounts, strict=True)
+    ), aspect
+
+
+def _roles(layout: Layout) -> list[str]:
+    roles = ["node"] * len(layout.places)
+    if layout.kind in ("shipments", "matching"):
+        for tail, head in layout.links:
+            roles[tail], roles[head] = "from", "to"
+    for place, role in zip(layout.ends, ("start", "end"), strict=False):
+        roles[place] = role
+    return roles
+
+
+def _spots(layout: Layout) -> tuple[FloatArray, float]:
+    """Where the places are drawn, between 0 and 1, and how wide the drawing is for its height."""
+    if layout.points is not None:
+        points = np.array(layout.points)
+        if layout.geographic:  # degrees of longitude shrink with the latitude
+            points[:, 0] *= math.cos(math.radians(float(points[:, 1].mean())))
+        return _framed(points)
+    if layout.kind in ("shipments", "matching"):
+        return _two_columns(_roles(layout)), 1.0
+    ends = layout.ends if len(layout.ends) == 2 else None
+    return _framed(_drawing(len(layout.places), layout.links, ends))
+
+
+def _framed(points: FloatArray) -> tuple[FloatArray, float]:
+    low, size = points.min(axis=0), np.ptp(points, axis=0)
+    size = np.where(size > 0, size, 1.0)
+    aspect = float(np.clip(size[0] / size[1], 0.4, 2.5))
+    return np.where(np.ptp(points, axis=0) > 0, (points - low) / size, 0.5), aspect
+
+
+def _two_columns(roles: list[str]) -> FloatArray:
+    """Those that give on the left, those that take on the right, each from the top down."""
+    spots = np.zeros((len(roles), 2))
+    for x, side in (
+        (0.0, [i for i, r in enumerate(roles) if r == "from"]),
+        (1.0, [i for i, r in enumerate(roles) if r != "from"]),
+    ):
+        for row, place in enumerate(side):
+            spots[place] = x, 1.0 - (row + 0.5) / len(side)
+    return spots
+
+
+@functools.lru_cache(maxsize=32)
+def _drawing(n: int, links: tuple[tuple[int, int], ...], ends: tuple[int, int] | None) -> FloatArray:
+    """Points whose distances are about the numbers of links between them; the first end to the left."""
+    hops = _hops(n, links)
+    points = _from_distances(hops)
+    weight = 1.0 / np.maximum(hops, 1.0) ** 2
+    np.fill_diagonal(weight, 0.0)
+    laplacian = np.diag(weight.sum(axis=1)) - weight
+    inverse = np.linalg.pinv(laplacian)
+    for _ in range(_PULLS if n <= 120 else 10):  # stress majorisation: each step fits better
+        apart = np.linalg.norm(points[:, None] - points[None, :], axis=2)
+        ratio = np.divide(hops * weight, apart, out=np.zeros_like(apart), where=apart > 1e-9)
+        points = inverse @ ((np.diag(ratio.sum(axis=1)) - ratio) @ points)
+    return points if ends is None else _turned(points, *ends)
+
+
+def _hops(n: int, links: tuple[tuple[int, int], ...]) -> FloatArray:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import shortest_path
+
+    tails, heads = np.array(links).T
+    graph = coo_array((np.ones(len(links)), (tails, heads)), shape=(n, n)).tocsr()
+    hops = np.asarray(shortest_path(graph, directed=False, unweighted=True))
+    far = 1.5 * max(float(hops[np.isfinite(hops)].max()), 1.0)
+    return np.where(np.isfinite(hops), hops, far)
+
+
+def _from_distances(hops: FloatArray) -> FloatArray:
+    """Classical scaling, with a little fixed disorder so that no two places begin at one point."""
+    n = len(hops)
+    centre = np.eye(n) - 1.0 / n
+    values, vectors = np.linalg.eigh(-0.5 * centre @ hops**2 @ centre)
+    points = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-6)) if n > 1 else np.zeros((1, 2))
+    disorder = np.column_stack([np.cos(2.4 * np.arange(n)), np.sin(2.4 * np.arange(n))])
+    return np.asarray(points + 0.05 * disorder)
+
+
+def _turned(points: FloatArray, start: int, end: int) -> FloatArray:
+    """The same drawing, turned so that the way from start to end goes to the right."""
+    dx, dy = points[end] - points[start]
+    length = math.hypot(dx, dy)
+    if length < 1e-9:
+        return points
+    turn = np.array([[dx, -dy], [dy, dx]]) / length
+    return np.asarray(points @ turn)

@@ -1,0 +1,196 @@
+"""How sure the session is, how it got there, and how many measurements are still to come."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from surepick.evidence import Evidence
+from surepick.policy import Standing
+from surepick.problem import FloatArray
+from surepick.views.look import Look, Weight, noise_variance, weigh
+
+N_WORLDS = 48  # drawn from what the measurements leave open
+SPREAD = (0.1, 0.5, 0.9)  # quantiles of the forecast
+LEAST_SHARE = 1e-3  # of an equal share, for arms that are hardly measured any more
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where the session stood when the policy had seen so many measurements.
+
+    `confidence` is 1 - risk where the policy proves a risk at every moment; `toward` is the share of the
+    evidence that is needed to stop, on the scale of logarithms.
+    """
+
+    n_measurements: int
+    n_rounds: int
+    lead: int | None
+    lead_name: str | None
+    gap: float | None
+    radius: float | None
+    risk: float | None
+    confidence: float | None
+    times: float | None
+    toward: float | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How many more measurements the policy will want, in eight of ten worlds that fit the measurements.
+
+    None stands for "no end in sight": plans are too close to a tie.
+    """
+
+    low: float | None
+    middle: float | None
+    high: float | None
+    cost: float | None  # of the middle
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Confidence along the way and at the end, and what is still to come."""
+
+    delta: float
+    needed: float  # evidence, as "times more likely"
+    proved: bool
+    budget: int | None
+    points: tuple[Point, ...]  # the last one is now
+    forecast: Forecast | None  # None: it has ended, or nothing can be said yet
+
+    @property
+    def now(self) -> Point:
+        """The last point."""
+        return self.points[-1]
+
+
+def progress(look: Look) -> Progress:
+    """Confidence after the rounds that the session remembers, and the measurements that are still to come.
+
+    >>> import surepick as sp
+    >>> from surepick.views import look
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"])
+    >>> session = sp.Session.create("memory://", problem, sp.BetGapE(), name="trips")
+    >>> for value in (3.0, 1.0):
+    ...     _ = session.tell(session.ask()[0], value)
+    >>> seen = progress(look(session))
+    >>> seen.now.lead_name, seen.now.confidence, seen.now.n_measurements
+    ('road', 0.0, 2)
+    """
+    earlier = (sample for sample in look.samples if sample.n_rounds < look.n_rounds)
+    points = [_point(look, sample.n_rounds, sample.standing, sample.evidence) for sample in earlier]
+    points.append(_point(look, look.n_rounds, look.standing, look.evidence))
+    weight = weigh(look, look.standing, look.evidence)
+    needed = math.log(1 / look.delta) if weight is None else weight.needed
+    return Progress(
+        delta=look.delta,
+        needed=math.exp(min(needed, 700.0)),
+        proved=weight is not None and weight.proved,
+        budget=look.budget,
+        points=tuple(points),
+        forecast=forecast(look, weight),
+    )
+
+
+def _point(look: Look, n_rounds: int, standing: Standing, evidence: Evidence) -> Point:
+    weight = weigh(look, standing, evidence)
+    return Point(
+        n_measurements=evidence.n_measurements,
+        n_rounds=n_rounds,
+        lead=standing.lead if isinstance(standing.lead, int) else None,
+        lead_name=look.name_of(standing.lead),
+        gap=standing.gap,
+        radius=standing.radius,
+        risk=standing.risk,
+        confidence=None if standing.risk is None else 1.0 - standing.risk,
+        times=None if weight is None else math.exp(min(weight.log_evidence, 700.0)),
+        toward=None if weight is None else weight.toward,
+    )
+
+
+def forecast(look: Look, weight: Weight | None) -> Forecast | None:
+    """What is still to come if the arms go on being measured in the shares of late.
+
+    For each of many worlds drawn from the estimates and their errors: the evidence against every rival of
+    that world's best plan grows by gap^2 / (2 spread) with each measurement; the last rival decides.
+    """
+    if look.status is not None or look.gaps is None or weight is None or look.is_piloting:
+        return None
+    if not np.isfinite(look.gaps.error).all():
+        return None
+    left = _remaining(look, weight.needed)
+    low, middle, high = (_quantile(left, q) for q in SPREAD)
+    price = look.cost / look.n_used if look.n_used else 1.0
+    cost = None if middle is None else middle * price
+    return Forecast(low, middle, high, cost, _explain(low, middle, high))
+
+
+def _remaining(look: Look, needed: float) -> FloatArray:
+    """The measurements that are still needed in each world, sorted; infinite where plans tie."""
+    assert isinstance(look.lead, int)
+    rng = np.random.default_rng(look.n_used)  # the same look gives the same forecast
+    spread = np.sqrt(np.where(np.isfinite(look.variance), look.variance, 0.0))
+    worlds = look.means + spread * rng.standard_normal((N_WORLDS, look.problem.n_arms))
+    values = look.values(worlds)  # (N_WORLDS, n_plans)
+    unit = noise_variance(look.problem) / _recent_shares(look)  # of the mean of one measurement in all
+    best = values.argmax(axis=1)
+    left = np.empty(N_WORLDS)
+    for plan in np.unique(best).tolist():
+        here = best == plan
+        left[here] = _remaining_for(look, plan, values[here], unit, needed)
+    return np.sort(left)
+
+
+def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, needed: float) -> FloatArray:
+    """The same in worlds whose best plan is this one."""
+    gap_now, error = look.comparing(plan, look.means, look.variance)
+    _, unit_error = look.comparing(plan, look.means, unit)
+    z = np.maximum(gap_now + look.epsilon, 0.0) / np.where(error > 0, error, np.inf)
+    known = z**2 / 2
+    if plan == look.lead and look.log_evidence is not None:
+        known = look.log_evidence
+    missing = np.maximum(needed - known, 0.0)
+    missing[plan] = 0.0
+    gap = np.maximum(values[:, [plan]] - values + look.epsilon, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(missing > 0, 2 * missing * unit_error**2 / gap**2, 0.0)
+    return np.asarray(np.nan_to_num(left, nan=0.0, posinf=np.inf).max(axis=1))
+
+
+def _recent_shares(look: Look) -> FloatArray:
+    """How the second half of the measurements was spread over the arms; no arm is left out."""
+    half = [sample for sample in look.samples if 2 * sample.n_used <= look.n_used]
+    before = half[-1].evidence.counts if half else np.zeros(look.problem.n_arms)
+    recent = (look.evidence.counts - before).astype(float)
+    shares = recent / max(recent.sum(), 1.0)
+    return np.asarray(np.maximum(shares, LEAST_SHARE / look.problem.n_arms))
+
+
+def _quantile(values: FloatArray, q: float) -> float | None:
+    """The value that a share q of the worlds does not exceed; None when it is infinite."""
+    value = float(values[math.ceil(q * (len(values) - 1))])
+    return value if math.isfinite(value) else None
+
+
+def _explain(low: float | None, middle: float | None, high: float | None) -> str:
+    if middle is None:
+        return "no end in sight: the best plans are too close to a tie"
+    top = "an unknown number" if high is None else rounded(high)
+    between = f"between {rounded(low or 0.0)} and {top} in eight of ten cases"
+    return f"about {rounded(middle)} more measurements, {between}"
+
+
+def rounded(number: float) -> str:
+    """A number of measurements with two significant digits.
+
+    >>> [rounded(x) for x in (0.4, 7.2, 123.0, 45678.0, 2.5e9)]
+    ['0', '7', '120', '46,000', '2.5e+09']
+    """
+    if number >= 1e7:
+        return f"{number:.2g}"
+    digits = max(0, math.floor(math.log10(number)) - 1) if number >= 1 else 0
+    return f"{round(number / 10**digits) * 10**digits:,}"

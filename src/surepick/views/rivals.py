@@ -1,0 +1,115 @@
+"""The lead against each rival: how far ahead, how well that is known, and how much speaks for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from surepick.oracle import OracleProblem
+from surepick.views.look import Look, Weight, pair, weigh
+
+MOST_LOG = 700.0  # a larger exponential has no number
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A plan that is not the lead, by the measurements that were used.
+
+    `gap` is how far it is behind by the estimates (negative: it looks better), `error` the standard deviation
+    of that, and `low` to `high` the interval in the policy's own terms: it is wholly above -epsilon about
+    when the policy rules the rival out. `times` is the evidence, `toward` its share of what is needed.
+    """
+
+    plan: int | None  # None where plans are not listed
+    name: str
+    gap: float
+    error: float
+    low: float
+    high: float
+    log_evidence: float
+    times: float  # how many times more likely the measurements are if the lead is better
+    toward: float  # between 0 and 1, on the scale of logarithms
+    ruled_out: bool
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """The rivals from place `first` on, the closest first; `n_rivals` is how many there are in all."""
+
+    lead: int | None
+    lead_name: str | None
+    n_rivals: int
+    n_ruled_out: int
+    needed: float  # the evidence at which a rival is ruled out: 1/delta where it is proved
+    proved: bool  # whether the evidence is valid at any moment, by the policy's own proof
+    first: int
+    rows: tuple[Rival, ...]
+
+
+def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
+    """The rivals of the lead, `n` of them from place `first` on.
+
+    >>> import surepick as sp
+    >>> from surepick.views import look
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"])
+    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(radius="published"), name="trips")
+    >>> for value in (3.0, 1.0):
+    ...     _ = session.tell(session.ask()[0], value)
+    >>> seen = rivals(look(session))
+    >>> seen.lead_name, seen.rows[0].name, seen.rows[0].gap, round(seen.rows[0].times, 2)
+    ('road', 'rail', 2.0, 2.72)
+    """
+    weight = weigh(look, look.standing, look.evidence)
+    if look.gaps is None:
+        return _one_rival(look, weight)
+    proved = look.log_evidence is not None
+    needed = _needed(look, weight)
+    gap, error, order = look.gaps
+    z = (gap + look.epsilon) / error.clip(1e-300)
+    known = look.log_evidence if look.log_evidence is not None else z.clip(0.0) ** 2 / 2
+    rows = tuple(
+        _row(int(k), look.name_of(int(k)) or "", float(gap[k]), float(error[k]), float(known[k]), needed)
+        for k in order[first : first + n]
+    )
+    n_ruled_out = int((known[order] >= needed).sum())
+    lead = look.lead if isinstance(look.lead, int) else None
+    return Rivals(lead, look.name_of(lead), len(order), n_ruled_out, _exp(needed), proved, first, rows)
+
+
+def _one_rival(look: Look, weight: Weight | None) -> Rivals:
+    """Where plans are not listed, the policy knows one rival at a time."""
+    lead, rival = look.lead, look.standing.rival
+    needed = _needed(look, weight)
+    n_plans = look.problem.n_plans if isinstance(look.problem, OracleProblem) else None
+    rows: tuple[Rival, ...] = ()
+    if lead is not None and rival is not None and rival != lead and weight is not None:
+        gap, error = pair(look, look.evidence, lead, rival)
+        rows = (_row(None, look.name_of(rival) or "", gap, error, weight.log_evidence, needed),)
+    proved = weight is not None and weight.proved
+    n_rivals = max(len(rows), (n_plans or 1) - 1)
+    return Rivals(None, look.name_of(lead), n_rivals, 0, _exp(needed), proved, 0, rows)
+
+
+def _row(plan: int | None, name: str, gap: float, error: float, log_evidence: float, needed: float) -> Rival:
+    radius = error * math.sqrt(2 * needed)
+    log_evidence = max(log_evidence, 0.0)
+    return Rival(
+        plan=plan,
+        name=name,
+        gap=gap,
+        error=error,
+        low=gap - radius,
+        high=gap + radius,
+        log_evidence=log_evidence,
+        times=_exp(log_evidence),
+        toward=min(1.0, log_evidence / needed),
+        ruled_out=log_evidence >= needed,
+    )
+
+
+def _needed(look: Look, weight: Weight | None) -> float:
+    return math.log(1 / look.delta) if weight is None else weight.needed
+
+
+def _exp(log: float) -> float:
+    return math.exp(min(log, MOST_LOG))

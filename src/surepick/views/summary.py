@@ -1,0 +1,270 @@
+"""A session in one sentence, its state, and what somebody should know before believing it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from surepick.oracle import OracleProblem
+from surepick.simulation import Status
+from surepick.views.look import Look, weigh
+from surepick.views.progress import forecast
+
+JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
+NEAR_TIE = 30.0  # times the measurements so far that the forecast may ask for before it is called a tie
+
+
+class State(enum.StrEnum):
+    """What a session is doing."""
+
+    RUNNING = "running"  # somebody is measuring, or did a moment ago
+    WAITING = "waiting"  # for measurements that nobody is making
+    SURE = "sure"
+    OUT_OF_BUDGET = "out of budget"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True)
+class Warning:
+    """Something that a person should know; `kind` says what it is about."""
+
+    kind: str  # "noise", "tie", "worker", "promise", "machine", "budget", "decision"
+    text: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Where a session stands, the answer so far first."""
+
+    session: str
+    state: str
+    sentence: str
+    answer: str | None  # the name of the plan, once it is sure
+    lead: str | None
+    rival: str | None
+    risk: float | None  # a proved bound for declaring the lead now, where the policy has one
+    confidence: float | None
+    toward: float | None  # the share of the evidence that is needed, on the scale of logarithms
+    guarantee: str
+    assumption: str
+    policy: str
+    delta: float
+    epsilon: float
+    n_measurements: int  # that the policy has seen
+    n_told: int
+    n_unasked: int
+    n_missing: int
+    n_rounds: int
+    n_plans: int | None
+    n_arms: int
+    cost: float
+    budget: int | None
+    created_at: float
+    decided_at: float | None
+    position: int  # events in the log
+    checksum: str
+    is_past: bool
+    warnings: tuple[Warning, ...]
+
+
+def summary(look: Look) -> Summary:
+    """Where the session stands.
+
+    >>> import surepick as sp
+    >>> from surepick.views import look
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"])
+    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(), name="trips")
+    >>> summary(look(session)).sentence
+    'Nothing is measured yet: 2 plans, 2 arms.'
+    """
+    standing = look.standing
+    weight = weigh(look, standing, look.evidence)
+    return Summary(
+        session=look.session,
+        state=str(state_of(look)),
+        sentence=sentence(look),
+        answer=look.name_of(look.answer),
+        lead=look.name_of(look.lead),
+        rival=look.name_of(standing.rival),
+        risk=standing.risk,
+        confidence=None if standing.risk is None else 1.0 - standing.risk,
+        toward=None if weight is None else weight.toward,
+        guarantee=look.policy.guarantee,
+        assumption=_assumption(look),
+        policy=f"{look.policy.name} version {look.policy.version}",
+        delta=look.policy.delta,
+        epsilon=look.epsilon,
+        n_measurements=look.n_used,
+        n_told=look.n_told,
+        n_unasked=look.n_unasked,
+        n_missing=look.n_missing,
+        n_rounds=look.n_rounds,
+        n_plans=look.problem.n_plans,
+        n_arms=look.problem.n_arms,
+        cost=look.cost,
+        budget=look.budget,
+        created_at=look.created_at,
+        decided_at=look.decided_at,
+        position=look.head.position,
+        checksum=look.head.checksum,
+        is_past=look.is_past,
+        warnings=warnings(look),
+    )
+
+
+def state_of(look: Look) -> State:
+    """What the session is doing now."""
+    if look.status is not None:
+        ends = {Status.CONFIDENT: State.SURE, Status.BUDGET_SPENT: State.OUT_OF_BUDGET}
+        return ends.get(look.status, State.CLOSED)
+    busy = any(lease.expires > look.now for lease in look.leases)
+    recent = look.decided_at is not None and look.now - look.decided_at < JUST_NOW
+    return State.RUNNING if busy or (recent and look.n_told) else State.WAITING
+
+
+def sentence(look: Look) -> str:
+    """The answer so far, for people."""
+    after = f"{look.n_used:,} measurement{'' if look.n_used == 1 else 's'}"
+    lead = look.name_of(look.lead)
+    if look.status is Status.CONFIDENT:
+        return f"“{lead}” is {_claim(look)}; {after} {'was' if look.n_used == 1 else 'were'} enough."
+    if look.status is Status.BUDGET_SPENT:
+        return f"Not sure: the budget was spent after {after}. {_promises_nothing(lead)}"
+    if look.status is Status.CLOSED:
+        return f"Closed by hand after {after}. {_promises_nothing(lead)}"
+    if look.is_piloting:
+        return f"Learning how noisy the measurements are: {look.n_missing:,} of the first ones are missing."
+    if lead is None:
+        return _nothing_yet(look)
+    return f"“{lead}” leads after {after}; {_doubt(look)}."
+
+
+def _claim(look: Look) -> str:
+    guarantee = look.policy.guarantee
+    if guarantee.startswith("none"):
+        return "the answer, without a promise"
+    best = "the best plan" if look.epsilon == 0 else f"within {look.epsilon:g} of the best plan"
+    return f"{best}, wrong with probability at most {look.policy.delta:g}"
+
+
+def _promises_nothing(lead: str | None) -> str:
+    return "Nothing leads yet." if lead is None else f"“{lead}” leads, but nothing is promised."
+
+
+def _nothing_yet(look: Look) -> str:
+    if look.n_told:
+        return f"The first round is not complete: {look.n_missing:,} measurements are missing."
+    n_plans = look.problem.n_plans
+    plans = (
+        "plans too many to list"
+        if n_plans is None or isinstance(look.problem, OracleProblem)
+        else f"{n_plans:,} plans"
+    )
+    return f"Nothing is measured yet: {plans}, {look.problem.n_arms:,} arms."
+
+
+def _doubt(look: Look) -> str:
+    standing = look.standing
+    rival = look.name_of(standing.rival)
+    if standing.risk is not None:
+        if standing.risk >= 1.0:
+            return f"nothing rules out “{rival}” yet" if rival else "nothing is ruled out yet"
+        return f"to declare it now would be wrong with probability at most {standing.risk:.2g}"
+    if rival is None or standing.gap is None:
+        return "not sure yet"
+    within = "" if standing.radius is None else f", known to within {standing.radius:.3g}"
+    return f"it is ahead of “{rival}” by {standing.gap:.3g}{within}"
+
+
+def _assumption(look: Look) -> str:
+    known = look.problem.noise_scale is not None
+    return "noise scale given or learned" if known else "noise scale unknown"
+
+
+def warnings(look: Look) -> tuple[Warning, ...]:
+    """What a person should know, the gravest first."""
+    found = [Warning("noise", str(finding) + ".") for finding in look.noise_findings]
+    found += [*_of_promise(look), *_of_tie(look), *_of_budget(look), *_of_workers(look), *_of_decisions(look)]
+    return tuple(found)
+
+
+def _of_promise(look: Look) -> list[Warning]:
+    if not look.policy.guarantee.startswith("none"):
+        return []
+    reason = look.policy.guarantee.removeprefix("none").lstrip(": ")
+    return [Warning("promise", f"{look.policy.name} promises nothing: {reason}.")]
+
+
+def _of_tie(look: Look) -> list[Warning]:
+    """A forecast that is hopeless beside what was measured."""
+    coming = forecast(look, weigh(look, look.standing, look.evidence))
+    if coming is None or look.n_used < 10 * look.problem.n_arms:
+        return []
+    if coming.middle is not None and coming.middle <= NEAR_TIE * look.n_used:
+        return []
+    assert look.gaps is not None
+    names = f"“{look.name_of(look.lead)}” and “{look.name_of(int(look.gaps.order[0]))}”"
+    return [
+        Warning(
+            "tie",
+            f"{names} are close to a tie, and telling them apart may take more than {NEAR_TIE:g} times the "
+            "measurements so far; a session with an epsilon above 0 would end when the rest is settled.",
+        )
+    ]
+
+
+def _of_budget(look: Look) -> list[Warning]:
+    if look.budget is None or look.status is not None or look.n_used < 0.9 * look.budget:
+        return []
+    left = look.budget - look.n_used
+    return [Warning("budget", f"{left:,} of {look.budget:,} measurements are left in the budget.")]
+
+
+def _of_workers(look: Look) -> list[Warning]:
+    if look.status is not None:
+        return []
+    ends: dict[str, float] = {}
+    for lease in look.leases:
+        ends[lease.worker] = max(ends.get(lease.worker, 0.0), lease.expires)
+    return [
+        Warning(
+            "worker",
+            f"{_who(worker)} took a measurement and did not come back: the lease ended "
+            f"{duration(look.now - end)} ago. It is handed out again.",
+        )
+        for worker, end in sorted(ends.items())
+        if end <= look.now
+    ]
+
+
+def _who(worker: str) -> str:
+    return f"Worker “{worker}”" if worker else "A worker without a name"
+
+
+def _of_decisions(look: Look) -> list[Warning]:
+    found = []
+    if look.surprises:
+        found.append(
+            Warning(
+                "machine",
+                f"In {len(look.surprises)} rounds, first in {look.surprises[0]}, the log has another "
+                "decision than this machine would take; the log is right, and `surepick verify` says more.",
+            )
+        )
+    if look.status is None and not look.is_past and not look.missing:
+        found.append(
+            Warning("decision", "The round is complete; the next decision is made when somebody asks.")
+        )
+    return found
+
+
+def duration(seconds: float) -> str:
+    """A span of time in one unit.
+
+    >>> [duration(x) for x in (5, 200, 7300, 400000)]
+    ['5 s', '3 min', '2 h', '5 days']
+    """
+    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size or (unit == "min" and seconds >= 60):
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"

@@ -1,0 +1,134 @@
+"""Families of plans as JSON and back: the same problem, to the last bit."""
+
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick import codec, problems
+from surepick.errors import FileError, ParameterError, ProblemError
+from surepick.pilot import with_scale
+from surepick.problems.families import FamilyProblem
+from surepick.problems.recipes import family_from
+
+DIAMOND = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("B", "D")]
+NAMES = ["tea", "coffee", "cocoa", "milk"]
+
+
+def families():
+    program = problems.as_program(
+        [[1, 2, 0], [3, 1, 0]], [8, 9], [1.0, 2.0, 0.1], whole=[True, False, False], upper=[5.0, np.inf, 2.0]
+    )
+    return {
+        "paths": problems.path_family(DIAMOND, "A", "D", directed=True),
+        "paths both ways": problems.path_family(DIAMOND, "A", "D", minimize=False),
+        "trees": problems.tree_family(nx.complete_graph(6)),
+        "matchings": problems.matching_family(list("abc"), list("xyzw")),
+        "matchings of some": problems.matching_family(
+            list("abc"), list("xyz"), possible=[[1, 0, 1], [1, 1, 1], [0, 1, 1]]
+        ),
+        "top-k": problems.top_k_family(NAMES, 2),
+        "knapsack": problems.knapsack_family([3, 4, 5], 9, copies=1),
+        "knapsack of any": problems.knapsack_family([2, 4, 6], 9),
+        "transport": problems.transport_family([3, 2], [4, 1.0000000001]),
+        "program": problems.program_family(program),
+        "portfolio": problems.portfolio_family(["a", "b", "c"], upper=0.5),
+        "several arms": problems.path_family(DIAMOND, "A", "D").through(
+            np.random.default_rng(0).random((6, 2)), ["km", "toll"]
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", families())
+def test_a_family_is_read_back_to_an_equal_problem(kind):
+    family = families()[kind]
+    problem = family.oracle_problem(noise_scale=np.arange(1.0, family.n_arms + 1) / 7, costs=2.5)
+    text = codec.dumps(codec.problem_to_json(problem))
+    again = codec.problem_from_json(json.loads(text))
+    assert isinstance(again, FamilyProblem)
+    assert codec.fingerprint(codec.problem_to_json(again)) == codec.fingerprint(json.loads(text))
+    assert again.n_plans == problem.n_plans
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        weights = rng.normal(size=problem.n_arms)
+        plan = problem.best_plan(weights)
+        assert again.best_plan(weights).tobytes() == plan.tobytes()
+        assert again.name_of(plan) == problem.name_of(plan)
+
+
+def test_the_count_that_was_kept_holds():
+    data = codec.problem_to_json(problems.tree_family(nx.complete_graph(5)).oracle_problem())
+    assert codec.problem_from_json({**data, "n_plans": 126}).n_plans == 126
+
+
+def test_a_recipe_of_a_later_kind_is_refused():
+    with pytest.raises(FileError, match=r"no family of plans of kind 'tree' \(did you mean 'trees'\?\)"):
+        family_from({"kind": "tree"})
+
+
+def test_a_noise_scale_can_be_given_later():
+    problem = problems.top_k_family(["a", "b", "c"], 1).oracle_problem(noise_scale=None)
+    known = with_scale(problem, np.array([1.0, 2.0, 3.0]))
+    assert problem.noise_scale is None
+    assert known.noise_scale.tolist() == [1.0, 2.0, 3.0]
+    assert codec.problem_to_json(known)["oracle"] == codec.problem_to_json(problem)["oracle"]
+
+
+# A function of one's own
+
+
+def top_two(weights):
+    plan = np.zeros(4)
+    plan[np.argsort(-np.asarray(weights))[:2]] = 1
+    return plan
+
+
+def own(best=top_two, **options):
+    return sp.OracleProblem(best, 4, **{"noise_scale": 0.5, "arm_names": NAMES, "n_plans": 6, **options})
+
+
+def test_all_but_the_function_is_kept_and_the_function_known_again():
+    data = json.loads(codec.dumps(codec.problem_to_json(own())))
+    for oracle in (top_two, own()):
+        again = codec.problem_from_json(data, oracle)
+        assert codec.problem_to_json(again) == data
+        assert again.best_plan([1.0, 2.0, 4.0, 3.0]).tolist() == [0, 0, 1, 1]
+    assert own().name_of(top_two([3, 1, 0, 2])) == "tea + milk"
+
+
+def test_a_function_that_differs_by_rounding_is_the_same():
+    data = codec.problem_to_json(own())
+    again = codec.problem_from_json(data, lambda weights: top_two(weights) * (1 + 1e-12))
+    assert codec.problem_to_json(again) == data
+
+
+@pytest.mark.parametrize(
+    ("oracle", "message"),
+    [
+        (None, r"Session.load\(..., best=function\)"),
+        (lambda weights: top_two(-weights), "another function"),
+        (own(lambda weights: top_two(-weights)), "another function"),
+        (lambda weights: [1.0, 0.0], r"one number for each of 4 arms, got shape \(2,\)"),
+        (own(noise_scale=0.4), "another noise_scale"),
+        (own(n_plans=7), "another n_plans: 6, got 7"),
+        (own(minimize=True), "another minimize"),
+        (sp.OracleProblem(lambda w: w[:3] > 1, 3), "kept has 4 arms, got one of 3"),
+        (
+            problems.top_k_family(NAMES, 2).oracle_problem(noise_scale=0.5),
+            "another oracle",
+        ),
+    ],
+)
+def test_another_function_or_other_settings_are_refused(oracle, message):
+    with pytest.raises((ParameterError, ProblemError), match=message):
+        codec.problem_from_json(codec.problem_to_json(own()), oracle)
+
+
+@pytest.mark.parametrize(
+    "problem", [sp.Problem([[1, 0], [0, 1]]), problems.top_k_family(NAMES, 1).oracle_problem()]
+)
+def test_a_function_for_a_problem_that_has_none_is_refused(problem):
+    with pytest.raises(ParameterError, match="leave best and problem out"):
+        codec.problem_from_json(codec.problem_to_json(problem), top_two)

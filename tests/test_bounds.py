@@ -1,0 +1,206 @@
+"""Measurements within bounds: the noise scale for free, and no value outside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import surepick as sp
+from session_tools import Tapes, run_to_end, same_run
+from surepick import codec, problems
+from surepick.errors import FileError, ParameterError, ProblemError, SessionError
+from surepick.session import Session
+
+TWO = [[1, 0], [0, 1]]
+N_RUNS = 400
+
+
+def test_bounds_give_half_their_width_as_the_noise_scale() -> None:
+    assert sp.Problem(TWO, bounds=(0, 1)).noise_scale.tolist() == [0.5, 0.5]
+    assert sp.Problem(TWO, bounds=[(0, 1), (-3, 5)]).noise_scale.tolist() == [0.5, 4.0]
+    assert sp.Problem(TWO, bounds=(0, 10), noise_scale=None).noise_scale.tolist() == [5.0, 5.0]
+    oracle = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], 2, n_plans=2, bounds=(0, 1))
+    assert oracle.noise_scale.tolist() == [0.5, 0.5]
+
+
+def test_a_problem_without_bounds_has_none_and_keeps_its_fingerprint() -> None:
+    plain = sp.Problem(TWO)
+    assert plain.bounds is None
+    assert "bounds" not in codec.problem_to_json(plain)
+    # of the problem as it was kept before there were bounds
+    assert codec.fingerprint(codec.problem_to_json(plain)) == FINGERPRINT_BEFORE
+
+
+FINGERPRINT_BEFORE = "88cc2391012db9d3"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((1, 0), r"arm 0 \('arm 0'\) must be two finite numbers, the lower first, got \[1.0, 0.0\]"),
+        ((0, 0), "the lower first"),
+        ((0, np.inf), "finite"),
+        ((0, 1, 2), r"one such pair for each of the 2 arms, got shape \(3,\)"),
+        ("ab", "bounds must be"),
+    ],
+)
+def test_bounds_that_are_none_are_refused(bounds: object, message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        sp.Problem(TWO, bounds=bounds)  # type: ignore[arg-type]
+
+
+def test_another_noise_scale_beside_bounds_is_refused_with_advice() -> None:
+    with pytest.raises(ProblemError, match=r"bounds give the noise scale, 0.5 .* leave bounds out"):
+        sp.Problem(TWO, bounds=(0, 1), noise_scale=0.2)
+
+
+def test_bounds_survive_the_codec_and_change_the_fingerprint() -> None:
+    bounded = sp.Problem(TWO, bounds=[(0, 1), (0, 0.3)])
+    again = codec.problem_from_json(json.loads(codec.dumps(codec.problem_to_json(bounded))))
+    assert again.bounds.tolist() == bounded.bounds.tolist()
+    assert again.noise_scale.tolist() == bounded.noise_scale.tolist()
+    prints = {
+        codec.fingerprint(codec.problem_to_json(p))
+        for p in (bounded, sp.Problem(TWO, noise_scale=[0.5, 0.15]))
+    }
+    assert len(prints) == 2
+
+
+def test_found_problems_take_bounds_and_stay_what_they_are() -> None:
+    found = problems.knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=50).with_bounds(
+        (0, 9)
+    )
+    assert found.candidates.n_plans == found.n_plans
+    assert found.search_further(50).noise_scale.tolist() == [4.5, 4.5]
+
+
+def session(**options: object) -> Session:
+    problem = sp.Problem(TWO, arm_names=["old", "new"], **{"bounds": (0, 1), **options})  # type: ignore[arg-type]
+    return Session.create("memory://", problem, sp.Uniform(delta=0.1), name="mine")
+
+
+def test_a_session_refuses_values_outside_and_records_nothing() -> None:
+    mine = session()
+    token = mine.ask()[0].token
+    for tell in (
+        lambda: mine.tell(token, 1.2),
+        lambda: mine.tell(token, [0.5, -0.1]),
+        lambda: mine.tell(token, mean=1.1, count=1),
+        lambda: mine.record("old", 7.0),
+    ):
+        with pytest.raises(SessionError, match=r"arm 0 \('old'\) must lie within its bounds, 0 to 1, got"):
+            tell()
+    assert list(mine.measurements()) == []
+    mine.tell(token, 1.0)  # the bounds themselves are fine
+    mine.tell(mine.ask()[0], 1.0 + 1e-15)  # as is the rounding of a mean
+
+
+def test_a_certificate_states_the_bounds() -> None:
+    mine, rng = session(), np.random.default_rng(0)
+    while requests := mine.ask():
+        mine.tell(requests[0], float(rng.random() < (0.1, 0.9)[requests[0].arm]))
+    assert mine.outcome is not None
+    assert mine.outcome.plan_name == "plan 1"
+    certificate = mine.certificate()
+    assert "within the given bounds" in certificate.noise
+    assert certificate.noise_findings == ()
+    assert mine.verify(json.loads(codec.dumps(certificate.to_json()))).holds
+
+
+@pytest.mark.parametrize(
+    "environment", [sp.Bernoulli([0.2, 0.9]), sp.UniformNoise([0.2, 0.9], 0.1), sp.Replay([[0, 0.4], [0.9]])]
+)
+def test_simulations_take_environments_within_the_bounds(environment: sp.Replay) -> None:
+    outcome = sp.simulate(sp.Problem(TWO, bounds=(0, 1)), sp.BetGapE(), environment)
+    assert outcome.plan == 1
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [sp.Gaussian([0.2, 0.9], 0.01), sp.UniformNoise([0.2, 0.95], 0.1), sp.Replay([[0, 1.4], [0.9]])],
+)
+def test_simulations_refuse_environments_that_may_leave_the_bounds(environment: sp.Replay) -> None:
+    with pytest.raises(ParameterError, match="within its bounds, 0 to 1, and this"):
+        sp.simulate(sp.Problem(TWO, bounds=(0, 1)), sp.Uniform(), environment)
+
+
+class Silent:
+    """An environment that does not say where its measurements lie."""
+
+    means = np.array([0.2, 0.9])
+
+    def __init__(self, worst: float) -> None:
+        self.worst = worst
+
+    def measure(self, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return counts * np.array([0.2, self.worst])
+
+
+def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
+    problem = sp.Problem(TWO, bounds=(0, 1))
+    assert sp.simulate(problem, sp.Uniform(), Silent(0.9)).plan == 1
+    with pytest.raises(ParameterError, match=r"arm 1 .* the environment gave 1 with a mean of 1.3"):
+        sp.simulate(problem, sp.Uniform(), Silent(1.3))
+
+
+def write(folder: Path, extra: str) -> Path:
+    path = folder / "coins.toml"
+    path.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["old", "new"]\n' + extra)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "scales"),
+    [
+        ("bounds = [0, 1]", [0.5, 0.5]),
+        ("bounds = [[0, 1], [0, 3]]", [0.5, 1.5]),
+        ("noise_scale = 'unknown'\nbounds = {new = [0, 3], old = [0, 1]}", [0.5, 1.5]),
+    ],
+)
+def test_files_may_give_bounds(tmp_path: Path, line: str, scales: list[float]) -> None:
+    assert problems.load(write(tmp_path, line)).problem.noise_scale.tolist() == scales
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("bounds = 3", r"bounds must be \[low, high\]"),
+        ("bounds = {old = [0, 1]}", "'bounds.new' is missing"),
+        ("bounds = [0, 1]\nnoise_scale = 0.1", "leave noise_scale out"),
+        ("bounds = [[0, 1]]", "one such pair for each of the 2 arms"),
+    ],
+)
+def test_files_with_wrong_bounds_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(FileError, match=message):
+        problems.load(write(tmp_path, line))
+
+
+def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_is_too_small() -> None:
+    """Coins with close means; the control claims a tenth of the width that they have."""
+
+    def wrong(problem: sp.Problem, delta: float) -> int:
+        truth = sp.Bernoulli([0.55, 0.45])
+        return sum(
+            sp.simulate(problem, sp.Uniform(delta=delta), truth, seed=seed).plan == 1
+            for seed in range(N_RUNS)
+        )
+
+    delta = 0.1
+    sound, control = (
+        wrong(sp.Problem(TWO, bounds=(0, 1)), delta),
+        wrong(sp.Problem(TWO, noise_scale=0.05), delta),
+    )
+    assert stats.binomtest(sound, N_RUNS, delta, alternative="greater").pvalue > 1e-4
+    assert stats.binomtest(control, N_RUNS, delta, alternative="greater").pvalue < 1e-4
+
+
+def test_run_to_end_of_a_bounded_session_equals_the_simulation() -> None:
+    problem = sp.Problem(TWO, bounds=(-9, 9))
+    means = np.array([0.0, 8.0])
+    simulated = sp.simulate(problem, sp.BetGapE(), Tapes(means=means))
+    mine = run_to_end(Session.create("memory://", problem, sp.BetGapE(), name="x"), Tapes(means=means))
+    assert same_run(simulated, mine)

@@ -1,0 +1,160 @@
+"""Policies and problem kinds of other packages: those of docs/adding-a-policy.md, installed for real."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick import codec
+from surepick.cli import app
+from surepick.errors import FileError, ParameterError, PluginError
+from surepick.policies import describe, parse_policy, policy_named
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "adding-a-policy.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^`([\w.]+)`\n\n```\w+\n(.*?)```", PAGE, flags=re.S | re.M))
+ENTRY_POINTS = tomllib.loads(FILES["pyproject.toml"])["project"]["entry-points"]
+
+
+def install(folder, package, entry_points, version="0.1"):
+    """What pip leaves behind of a package: its metadata, found wherever its modules are found."""
+    info = folder / f"{package}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
+        for group, entries in entry_points.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of installed packages."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    for name in ("doubling", "blend"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def installed(site):
+    for name, text in FILES.items():
+        (site / name).write_text(text, encoding="utf-8")
+    install(site, "doubling", ENTRY_POINTS)
+    return site
+
+
+def test_the_skeleton_keeps_the_contract(installed):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_doubling.py"]
+    path = os.pathsep.join([str(installed), str(ROOT / "src")])
+    done = subprocess.run(
+        command, cwd=installed, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"\b5\d passed", done.stdout), done.stdout[-300:]
+
+
+def test_a_policy_of_another_package_is_found_whatever_the_case(installed):
+    policy = parse_policy("doubling", delta=0.2)
+    assert type(policy).__module__ == "doubling"
+    assert policy.delta == 0.2
+    assert describe(policy) == "Doubling"
+    assert codec.policy_from_json(codec.policy_to_json(policy)) == policy
+
+
+def test_nothing_is_imported_before_its_name_is_asked_for(installed):
+    assert policy_named("BetGapE") is sp.BetGapE
+    with pytest.raises(ParameterError, match="did you mean 'Doubling'"):
+        policy_named("Doublink")
+    assert "doubling" not in sys.modules
+
+
+def test_sessions_keep_a_policy_of_another_package(installed, sqlite_url):
+    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=0.5)
+    session = sp.Session.create(sqlite_url, problem, parse_policy("Doubling"), name="trips")
+    means = [1.0, 0.0]
+    while requests := session.ask():
+        for request in requests:
+            session.tell(request, means[request.arm])
+    again = sp.Session.load(sqlite_url, "trips")
+    assert again.outcome.plan == 0
+    assert again.outcome.policy.name == "Doubling"
+
+
+def test_the_commands_on_the_page_run(installed, monkeypatch):
+    lines = re.findall(r"^\$ surepick (.*)$", PAGE, flags=re.M)
+    assert len(lines) >= 5
+    (installed / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(installed)
+    for line in lines:
+        result = CliRunner().invoke(app, line.split())
+        assert result.exit_code == 0, f"{line}: {result.output}"
+
+
+def test_a_kind_of_another_package_is_read_like_our_own(installed, tmp_path):
+    file = tmp_path / "meadow.toml"
+    file.write_text('kind = "blend"\nparts = ["clover", "rye"]\nsteps = 2\nnoise_scale = 0.3\n')
+    loaded = sp.problems.load(file)
+    assert loaded.problem.plan_names == ("100% rye", "50% clover + 50% rye", "100% clover")
+    assert loaded.problem.noise_scale.tolist() == [0.3, 0.3]
+    file.write_text('kind = "blend"\nparts = ["clover", "rye"]\nstep = 2\n')
+    with pytest.raises(FileError, match="did you mean 'steps'"):
+        sp.problems.load(file)
+    file.write_text('kind = "blent"\n')
+    with pytest.raises(FileError, match="did you mean 'blend'"):
+        sp.problems.load(file)
+
+
+@pytest.mark.parametrize(
+    ("module", "value", "message"),
+    [
+        ("import nowhere_to_be_found\n", "broken:Mine", "could not be loaded .*nowhere_to_be_found"),
+        ("class Other: pass\n", "broken:Mine", "could not be loaded .*Mine"),
+        ("def Mine(): pass\n", "broken:Mine", "must be a frozen dataclass"),
+        ("from surepick import CombGapE as Mine\n", "broken:Mine", "is called 'CombGapE' by itself"),
+    ],
+)
+def test_errors_name_the_package(site, module, value, message):
+    (site / "broken.py").write_text(module)
+    install(site, "acme-picks", {"surepick.policies": {"Mine": value}}, "3.1")
+    try:
+        with pytest.raises(PluginError, match=message) as caught:
+            policy_named("Mine")
+        assert "the package 'acme-picks' 3.1" in str(caught.value)
+        assert policy_named("CombGapE") is sp.CombGapE
+    finally:
+        sys.modules.pop("broken", None)
+
+
+def test_a_kind_that_is_none_names_the_package(site, tmp_path):
+    (site / "broken.py").write_text("KIND = 3\n")
+    install(site, "acme-kinds", {"surepick.problems": {"mix": "broken:KIND"}})
+    file = tmp_path / "mix.toml"
+    file.write_text('kind = "mix"\n')
+    try:
+        with pytest.raises(PluginError, match=r"'mix' of the package 'acme-kinds'.*got 3"):
+            sp.problems.load(file)
+    finally:
+        sys.modules.pop("broken", None)
+
+
+def test_two_packages_with_one_name_are_both_named(site):
+    install(site, "first", {"surepick.policies": {"Mine": "a:Mine"}})
+    install(site, "second", {"surepick.policies": {"Mine": "b:Mine"}})
+    with pytest.raises(PluginError, match=r"'first'.*'second'|'second'.*'first'"):
+        policy_named("Mine")
+
+
+def test_no_package_takes_the_name_of_our_own(site):
+    (site / "broken.py").write_text("raise RuntimeError('imported')\n")
+    install(site, "impostor", {"surepick.policies": {"BetGapE": "broken:X"}})
+    assert policy_named("betgape") is sp.BetGapE

@@ -1,0 +1,165 @@
+"""What is shipped works where nothing but it is installed, and says everywhere the same about itself."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import surepick
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYTHONS = [
+    line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r"Python :: \d\.\d+$", line)
+]
+OTHER_PYTHONS = [v for v in PYTHONS if v != "{}.{}".format(*sys.version_info[:2])]
+
+# What needs each extra, as a user would meet it; run where no extra is installed.
+NEEDS = {
+    "problems": "sp.problems.transport([1, 1], [1, 1], [[1, 2], [2, 1]])",
+    "plots": "import surepick.experiments.figures as f; f._pyplot()",
+    "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
+    "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
+    "testing": "import surepick.testing",
+}
+SCRIPT = """
+import sys
+import surepick, surepick.store
+import surepick as sp
+from surepick.experiments import Case
+PROBLEM = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
+CASE = Case(PROBLEM, {"policy": "Uniform"}, seed=0, budget=10)
+for extra, code in %r.items():
+    try:
+        exec(code)
+    except sp.SurepickError as error:
+        assert f"pip install 'surepick[{extra}]'" in str(error), error
+    else:
+        raise SystemExit(f"{extra} was not missed by {code!r}")
+print("every extra is named")
+"""
+
+
+def run(*command, cwd, **environment):
+    """The output of a command that must succeed."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": "", **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def build(source, target):
+    """The wheel and the sdist of a source tree."""
+    run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source)
+    return next(target.glob("*.whl")), next(target.glob("*.tar.gz"))
+
+
+def install(wheel, folder, python=sys.executable):
+    """The interpreter of a fresh environment that holds the wheel and what it requires, from pip's index."""
+    run(python, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+    inside = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", inside, "--disable-pip-version-check"]
+    options = ["--quiet", "--retries", "0", "--timeout", "10"]
+    done = subprocess.run(
+        [str(word) for word in [*pip, "install", *options, wheel]],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    if "No matching distribution" in done.stderr:
+        pytest.skip(f"pip has no index here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    return inside
+
+
+def try_the_core(python, folder):
+    """A decision and a session with nothing but the core; not compiled, since that is tested elsewhere."""
+    interpreted = {"NUMBA_DISABLE_JIT": "1"}
+    surepick_command = python.parent / "surepick"
+    assert run(surepick_command, "--version", cwd=folder).strip() == f"surepick {surepick.__version__}"
+    run(surepick_command, "init", "table", cwd=folder)
+    answer = run(surepick_command, "simulate", "table.toml", "--json", cwd=folder, **interpreted)
+    assert '"status": "confident"' in answer
+    run(surepick_command, "new", "table.toml", cwd=folder, **interpreted)
+    assert run(surepick_command, "ask", cwd=folder, **interpreted).startswith("0.0\t")
+
+
+def test_wheel_in_a_clean_environment_works_and_names_every_missing_extra(tmp_path):
+    wheel, _ = build(ROOT, tmp_path / "dist")
+    python = install(wheel, tmp_path / "clean")
+    try_the_core(python, tmp_path)
+    assert "every extra is named" in run(python, "-c", SCRIPT % NEEDS, cwd=tmp_path, NUMBA_DISABLE_JIT="1")
+
+
+def test_every_extra_has_something_that_needs_it():
+    assert set(PROJECT["optional-dependencies"]) - {"all"} - {"web"} == set(NEEDS)
+
+
+def test_the_sdist_makes_the_same_wheel_and_holds_what_it_needs(tmp_path):
+    wheel, sdist = build(ROOT, tmp_path / "dist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    again, _ = build(tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "again")
+    names = [sorted(zipfile.ZipFile(one).namelist()) for one in (wheel, again)]
+    assert names[0] == names[1]
+    assert {"surepick/py.typed", "surepick/problems/starters/paths.toml"} <= set(names[0])
+    assert not [name for name in names[0] if not name.startswith(("surepick/", "surepick-"))]
+
+
+def interpreter(version):
+    """Another Python of this version, on the path or among those of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for python in (shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"))):
+        if python and subprocess.run([python, "--version"], capture_output=True).returncode == 0:
+            return str(python)
+    pytest.skip(f"there is no Python {version} here")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", OTHER_PYTHONS)
+def test_the_wheel_works_on_the_other_supported_pythons(version, tmp_path):
+    python = interpreter(version)
+    wheel, _ = build(ROOT, tmp_path / "dist")
+    try_the_core(install(wheel, tmp_path / "clean", python), tmp_path)
+
+
+@pytest.mark.parametrize("version", OTHER_PYTHONS)
+def test_the_code_is_read_by_the_other_supported_pythons(version):
+    code = "import ast, pathlib; [ast.parse(p.read_text()) for p in pathlib.Path('src').rglob('*.py')]"
+    run(interpreter(version), "-c", code, cwd=ROOT)
+
+
+def test_the_supported_pythons_are_the_same_everywhere():
+    assert PROJECT["requires-python"] == f">={PYTHONS[0]},<3.{int(PYTHONS[-1].split('.')[1]) + 1}"
+    for file in ("README.md", "Makefile"):
+        assert f"Python {PYTHONS[0]} to {PYTHONS[-1]}" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_the_version_has_one_place():
+    assert "version" in PROJECT["dynamic"]
+    assert "version" not in PROJECT
+    version = surepick.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {version} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_citation_names_the_paper():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    for part in ("cff-version: 1.2.0", "title: surepick", "license: MIT", "Nakamura", "Sugiyama"):
+        assert part in text
+
+
+def test_the_security_policy_says_how_to_report():
+    assert "report" in (ROOT / "SECURITY.md").read_text(encoding="utf-8").lower()
