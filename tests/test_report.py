@@ -209,3 +209,12 @@ def test_report_writes_one_file(url: str, tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["report", "alloys", "-o", str(target), "--store", url])
     assert found.exit_code == 0
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_python_in_the_guide_to_seeing_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    guide = (Path(__file__).parent.parent / "docs" / "seeing.md").read_text(encoding="utf-8")
+    for code in re.findall(r"```python\n(.*?)```", guide, flags=re.S):
+        exec(compile(code, "seeing.md", "exec"), names)
+    assert "leads after 3 measurements" in capsys.readouterr().out
+    assert isinstance(names["problem"], sp.Problem)
