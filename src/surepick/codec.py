@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from surepick.errors import FileError, ParameterError
+from surepick.layout import Layout
 from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe
 from surepick.policies import policy_named
 from surepick.policy import Policy
@@ -118,6 +119,7 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
         plan_names=data["plan_names"],
         minimize=data["minimize"],
         bounds=data.get("bounds"),
+        layout=Layout.from_json(data.get("layout")),
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
@@ -193,9 +195,10 @@ def _refuse_another(problem: OracleProblem, kept: list[Probe]) -> None:
 def policy_to_json(policy: Policy) -> Json:
     """The policy as JSON values: its name, its version and its parameters.
 
-    >>> from surepick.policies import CombGapE
-    >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
-    True
+        >>> from surepick.layout import Layout
+    from surepick.policies import CombGapE
+        >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
+        True
     """
     parameters = {field.name: getattr(policy, field.name) for field in dataclasses.fields(cast(Any, policy))}
     try:

@@ -9,6 +9,7 @@ import numpy as np
 
 from surepick.environments import Environment
 from surepick.errors import ParameterError
+from surepick.pilot import Pilot
 from surepick.policy import Policy
 from surepick.problem import Problem
 from surepick.simulation import Outcome, Status, simulate
@@ -43,9 +44,12 @@ def compare(
     runs: int = 20,
     seed: int = 0,
     budget: int = 10**7,
+    pilot: Pilot | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Comparison]:
     """Run every policy `runs` times against the same environment; run r of each uses the seed `seed + r`.
+
+    With `noise_scale=None` every run begins with a pilot, the same one for all policies.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]])
@@ -59,7 +63,7 @@ def compare(
     for p, policy in enumerate(policies):
         outcomes = []
         for r in range(runs):
-            outcomes.append(simulate(problem, policy, environment, seed=seed + r, budget=budget))
+            outcomes.append(simulate(problem, policy, environment, seed=seed + r, budget=budget, pilot=pilot))
             if progress is not None:
                 progress(p * runs + r + 1, total)
         results.append(summary(problem, environment, policy, outcomes))

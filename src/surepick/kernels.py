@@ -587,7 +587,7 @@ def choose_arm(field: Field, race: Race) -> None:
     """Set the arm to measure for the current lead and rival."""
     rule = race.integers[RULE]
     if rule == CYCLE:
-        race.integers[ARM] = field.arms[race.integers[MEASURED] % len(field.arms)]
+        race.integers[ARM] = _arm_in_turn(field.arms, race.counts)
     elif race.integers[SPARSE]:
         race.integers[ARM] = _arm_sparse(field, race)
     elif rule == GAP:
@@ -596,6 +596,16 @@ def choose_arm(field: Field, race: Race) -> None:
         race.integers[ARM] = _arm_by_ratio(field, race)
     else:
         race.integers[ARM] = _arm_naive(race.lead_row, field.rows, race.integers[RIVAL], race.counts)
+
+
+@compiled
+def _arm_in_turn(arms: IntArray, counts: IntArray) -> int:
+    """The least measured arm, the first of several: one after the other when nobody measures unasked."""
+    arm = arms[0]
+    for s in arms:
+        if counts[s] < counts[arm]:
+            arm = s
+    return arm
 
 
 @compiled

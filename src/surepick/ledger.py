@@ -24,7 +24,7 @@ from surepick import codec
 from surepick.errors import SessionError
 from surepick.evidence import Evidence, Moments
 from surepick.oracle import AnyProblem, Best, OracleProblem
-from surepick.pilot import Begun, Pilot, begin, hand_over
+from surepick.pilot import Begun, Pilot, begin, hand_over, standing_after
 from surepick.policies import policy_named
 from surepick.policy import Answer, Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
 from surepick.problem import FloatArray, IntArray
@@ -183,7 +183,9 @@ class Ledger:
 
     def standing(self) -> Standing:
         """Where the run stands."""
-        return Standing() if self._run is None else self._run.standing()
+        if self._run is None:
+            return Standing()
+        return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
 
     def rivals(self) -> tuple[Answer, ...]:
         """The plans that the run has in mind beside its lead, where they cannot be listed."""
@@ -364,7 +366,7 @@ class Ledger:
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         decision = self._run.decide(rng)
         if self.trace.wants(self.n_rounds):
-            self.trace.add(Sample(self.n_rounds, self._run.standing(), self.evidence))
+            self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
         if isinstance(decision, Stop):
             plan = list(decision.plan) if isinstance(decision.plan, tuple) else decision.plan
             return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": plan}, key)

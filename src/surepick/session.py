@@ -6,6 +6,7 @@ fold, and every method is: catch up with the log, change the ledger, append what
 
 from __future__ import annotations
 
+import bisect
 import enum
 import itertools
 import json
@@ -27,7 +28,7 @@ from surepick.pilot import Pilot, pilot_for
 from surepick.policy import Policy, Standing, stated_guarantee
 from surepick.problem import Problem, outside
 from surepick.simulation import Outcome, Status
-from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, open_store
+from surepick.store import START, Draft, Event, Head, Lease, Snapshot, Store, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
@@ -65,7 +66,10 @@ class Receipt(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement as it was told; `token` is None for one that nobody asked for."""
+    """A measurement as it was told; `token` is None for one that nobody asked for.
+
+    `picked` says of such a one that it was chosen after looking, and is not counted for that.
+    """
 
     arm: int
     arm_name: str
@@ -74,6 +78,7 @@ class Measurement:
     time: float
     token: str | None
     worker: str
+    picked: bool = False
 
 
 class Session:
@@ -265,9 +270,10 @@ class Session:
         """The lead, its closest rival and how far apart they are."""
         return self.ledger().standing()
 
-    def events(self) -> Iterator[Event]:
-        """The log, from its beginning."""
-        return self.store.read(self.name)
+    def events(self, *, after: int = 0) -> Iterator[Event]:
+        """The log, from its beginning or after this position; late pages cost no more than early ones."""
+        events = self.store.read(self.name, after=self._known_head(after))
+        return (event for event in events if event.position > after)
 
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order."""
@@ -279,7 +285,8 @@ class Session:
                 told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
                 for place, value in told:
                     token = None if place is None else _token(Slot(arm, place))
-                    yield Measurement(arm, names[arm], value, count, event.time, token, worker)
+                    picked = bool(body.get("picked", False))
+                    yield Measurement(arm, names[arm], value, count, event.time, token, worker, picked)
 
     # What workers do
 
@@ -454,6 +461,17 @@ class Session:
         for event in self.store.read(self.name):
             return event
         raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
+
+    def _known_head(self, position: int) -> Head:
+        """Where the log ended at the last decision up to this position, found by the keys of rounds."""
+
+        def decided(n_rounds: int) -> int:
+            event = self.decision(n_rounds)
+            return position + 1 if event is None else event.position
+
+        n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
+        event = self.decision(n_before - 1) if n_before else None
+        return START if event is None else event.head
 
     def _open(self) -> tuple[Ledger, Head]:
         """The ledger from the last snapshot, or from the beginning of the log."""
@@ -735,7 +753,7 @@ class Session:
         name = self._setup.problem.arm_names[arm]
         try:
             number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
         if not math.isfinite(number):
             raise SessionError(

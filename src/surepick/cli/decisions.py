@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from surepick.environments import Gaussian, UniformNoise
+    from surepick.pilot import Pilot
     from surepick.policy import Policy
     from surepick.problems.files import Loaded
     from surepick.simulation import Outcome
@@ -31,6 +32,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 PolicyText = Annotated[
     str, typer.Option("--policy", help="Who decides: a name, with settings as in CombGapE:radius=published.")
 ]
+
+PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
+Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
 
 
 def demo(
@@ -74,18 +78,21 @@ def simulate(
     epsilon: Epsilon = 0.0,
     policy: PolicyText = DEFAULT_POLICY,
     budget: Budget = 10**7,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
     as_json: Json = False,
 ) -> None:
     """Rehearse a decision: measurements are drawn around the file's true means, with its noise scale.
 
-    The file needs a [truth] section. Try: surepick simulate examples/routes.toml
+    The file needs a [truth] section. A noise scale that it leaves unknown is learned from a pilot, as in a
+    session. Try: surepick simulate examples/routes.toml
     """
     from surepick.cli import show
     from surepick.policies import parse_policy
 
     chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
     loaded = _load(file, as_json)
-    outcome = _run(loaded, chosen, seed, budget, as_json)
+    outcome = _run(loaded, chosen, seed, budget, as_json, pilot=pilot_of(loaded, pilot, one_scale))
     show.outcome(loaded, outcome, as_json)
     raise typer.Exit(show.exit_code(outcome))
 
@@ -98,6 +105,8 @@ def compare(
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = 10**6,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
     as_json: Json = False,
 ) -> None:
     """Compare policies on the same problem: measurements, spread, errors with their exact interval.
@@ -113,7 +122,14 @@ def compare(
     truth = _truth(loaded)
     with show.bar("comparing", quiet=as_json) as progress:
         rows = run_comparison(
-            loaded.problem, chosen, truth, runs=runs, seed=seed, budget=budget, progress=progress
+            loaded.problem,
+            chosen,
+            truth,
+            runs=runs,
+            seed=seed,
+            budget=budget,
+            pilot=pilot_of(loaded, pilot, one_scale),
+            progress=progress,
         )
     show.comparison(loaded, rows, delta, as_json)
 
@@ -133,9 +149,9 @@ def limit(
     from surepick.limits import theory as find_theory
 
     loaded = _load(file, as_json)
-    means = _truth(loaded).means
-    found = find_limit(loaded.problem, means, delta=delta)
-    extra = find_theory(loaded.problem, means, delta) if theory else None
+    means, known = _truth(loaded).means, loaded.known
+    found = find_limit(known, means, delta=delta)
+    extra = find_theory(known, means, delta) if theory else None
     show.limit(loaded, found, extra, as_json)
 
 
@@ -145,6 +161,13 @@ def _load(file: Path, quiet: bool) -> Loaded:
 
     with show.bar("finding candidate plans", quiet=quiet) as progress:
         return load(file, progress=progress)
+
+
+def pilot_of(loaded: Loaded, size: int, one_scale: bool) -> Pilot | None:
+    """The pilot of these options, where the file leaves the noise scale unknown."""
+    from surepick.pilot import Pilot
+
+    return Pilot(size=size, pooled=one_scale) if loaded.problem.noise_scale is None else None
 
 
 def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
@@ -181,9 +204,12 @@ def _truth(loaded: Loaded) -> Gaussian | UniformNoise:
     return Gaussian(loaded.means, scale)
 
 
-def _run(loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool) -> Outcome:
+def _run(
+    loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool, *, pilot: Pilot | None = None
+) -> Outcome:
     from surepick.cli import show
     from surepick.simulation import simulate as run
 
+    truth = _truth(loaded)
     with show.live(loaded.problem, policy, quiet=quiet) as progress:
-        return run(loaded.problem, policy, _truth(loaded), seed=seed, budget=budget, progress=progress)
+        return run(loaded.problem, policy, truth, seed=seed, budget=budget, pilot=pilot, progress=progress)

@@ -89,6 +89,12 @@ def outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
         _print_json(_outcome_data(loaded, result, found))
         return
     _print_answer(loaded, result)
+    if result.n_pilot and result.noise_scale is not None:
+        low, high = float(result.noise_scale.min()), float(result.noise_scale.max())
+        bound = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        console.print(
+            f"The noise scale was not known: a pilot of {result.n_pilot} measurements bounded it by {bound}."
+        )
     console.print(_effort_table(loaded, [result], found))
 
 
@@ -295,7 +301,7 @@ def _limit_of(loaded: Loaded, result: Outcome) -> Limit | None:
 
     if loaded.means is None:
         return None
-    return find_limit(loaded.problem, loaded.means, delta=result.policy.delta, tolerance=1e-4)
+    return find_limit(loaded.known, loaded.means, delta=result.policy.delta, tolerance=1e-4)
 
 
 def _outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[str, Any]:
@@ -309,6 +315,8 @@ def _outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[
         "policy": result.policy.name,
         "parameters": dataclasses.asdict(result.policy),  # type: ignore[call-overload]
         "n_measurements": result.n_measurements,
+        "n_pilot": result.n_pilot,
+        "noise_scale": None if result.noise_scale is None else result.noise_scale.tolist(),
         "n_rounds": result.n_rounds,
         "cost": result.cost,
         "risk": result.risk,

@@ -161,9 +161,9 @@ def _trees(document: Section, progress: Progress | None) -> Built:
 
 
 def _network(document: Section, *, directed: bool) -> Network:
-    value = document.values["edges"]
-    if isinstance(value, str):
-        return as_network(document.path.parent / value, directed=directed)
+    file, value = document.beside("edges"), document.values["edges"]
+    if file is not None:
+        return as_network(file, directed=directed)
     if not (isinstance(value, list) and value and all(isinstance(edge, list) for edge in value)):
         raise document.wrong("edges", "a list of [from, to] or [from, to, guess], or the name of a CSV file")
     return as_network(value, directed=directed)

@@ -37,9 +37,18 @@ class Loaded:
     # the noise of simulations, where [truth] gives it; None: the problem's own
     true_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
 
+    @property
+    def known(self) -> Problem:
+        """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
+        if self.problem.noise_scale is not None:
+            return self.problem
+        return replaced(self.problem, self.true_scale, None)
 
-def load(path: str | Path, *, progress: Progress | None = None) -> Loaded:
+
+def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
     """The problem that a TOML or JSON file describes.
+
+    With `confined` it may name no files but those in its own folder: for files that somebody else sent.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "routes.toml"
@@ -48,7 +57,7 @@ def load(path: str | Path, *, progress: Progress | None = None) -> Loaded:
     ('road', 'rail')
     """
     path = Path(path)
-    document = Section(path, "", _parse(path))
+    document = Section(path, "", _parse(path), confined)
     name = document.text("kind", options=kind_names())
     kind = kind_named(name)
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
