@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -45,6 +46,20 @@ class Standing:
     risk: float | None = None
 
 
+def standing_of(parts: Sequence[Any]) -> Standing:
+    """The standing with these fields; a plan vector may come as a list.
+
+    >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).lead
+    (1.0, 0.0)
+    """
+    lead, rival, *numbers = parts
+    return Standing(_as_answer(lead), _as_answer(rival), *numbers)
+
+
+def _as_answer(plan: Any) -> Answer | None:
+    return tuple(plan) if isinstance(plan, list) else plan
+
+
 class Run(Protocol):
     """One run of a policy on one problem: mutable, owned by the loop or session that started it.
 
@@ -80,6 +95,26 @@ class RecallingRun(Run, Protocol):
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in measurements of arms that matter which no request asked for."""
+        ...
+
+
+@runtime_checkable
+class KeptRun(Run, Protocol):
+    """A run that can be kept beside a session's log, which is then opened without a replay.
+
+    The state is arrays, numbers, text, None, and lists and dictionaries (with text as keys) of them. Without
+    these two methods a policy is as good, and its long sessions take longer to open.
+    """
+
+    def state(self) -> dict[str, Any]:
+        """All that a fresh run of the same policy on the same problem needs to become this one.
+
+        It may share arrays with the run: whoever asks writes it down at once.
+        """
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is; called on a fresh run, before anything else."""
         ...
 
 
