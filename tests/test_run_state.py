@@ -55,6 +55,18 @@ def test_a_run_in_the_middle_of_a_block_is_kept_with_its_bets():
     assert play(again, 4, 30) == play(run, 4, 30)
 
 
+def test_what_came_unasked_during_a_block_is_kept():
+    policy = sp.BetGapE(delta=0.1)
+    run = policy.start(PROBLEM)
+    play(run, 0, 4)
+    run.decide()
+    run.recall(np.array([5, 5, 5]), 5 * MEANS)
+    again = policy.start(PROBLEM)
+    restore_run(again, json.loads(json.dumps(run_to_json(run, lambda: policy.start(PROBLEM)))))
+    assert play(again, 4, 12) == play(run, 4, 12)
+    assert again.evidence.counts.tolist() == run.evidence.counts.tolist()
+
+
 def test_a_run_on_an_oracle_is_kept_with_the_vectors_of_its_plans():
     problem = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem()
     policy = sp.GenTSExplore(delta=0.1)
