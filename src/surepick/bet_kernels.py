@@ -146,7 +146,7 @@ def round_shares(
         if differing[s]:
             counts[s] = int(max(np.rint(share[s] * budget / costs[s]), 1.0))
         elif relevant[s]:
-            counts[s] = int(math.floor(side / (costs[s] * n_relevant)))
+            counts[s] = math.floor(side / (costs[s] * n_relevant))
         else:
             counts[s] = 0
 

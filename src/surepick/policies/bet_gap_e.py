@@ -325,9 +325,7 @@ class BetRun:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
-        self._evidence = Evidence(*state["evidence"])
-        if "waiting" in state:  # states kept by earlier versions had nothing that waits
-            self._waiting = Evidence(*state["waiting"])
+        self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
         self._means = filled_means(self._evidence)
         self._log_cash, self._next_stake = state["log_cash"], state["next_stake"]
         self._general = Purse(*state["general"])
