@@ -519,7 +519,7 @@ class BetRun:
         spent = float(self._evidence.counts @ costs)
         budget = min(TUNING.block_share * spent, TUNING.need_share * need)
         budget = max(float(costs[differing].sum()), budget)
-        side, n_relevant = TUNING.side_share * budget, np.count_nonzero(relevant)
+        side, n_relevant = TUNING.side_share * budget, int(np.count_nonzero(relevant))
         counts = np.empty(len(costs), dtype=np.int64)
         self._kernels.round_shares(self._share, costs, differing, relevant, budget, side, n_relevant, counts)
         return counts
