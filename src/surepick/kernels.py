@@ -504,9 +504,14 @@ def _find_rival(race: Race) -> bool:
     margin = 1e-12 * (abs(best) + abs(race.value[lead]))
     off_spread, off_pair = race.floats[OFF_SPREAD], race.floats[OFF_PAIR] + race.floats[LEVEL]
     top = race.value[lead]
-    _count_hits(
-        race.value, race.spread, race.pair, race.root, best - margin, top, off_spread, off_pair, race.hits
-    )
+    if race.integers[CODE] == 1 or race.integers[CODE] == 3:
+        _count_hits(
+            race.value, race.spread, race.pair, race.root, best - margin, top, off_spread, off_pair, race.hits
+        )
+    else:
+        _count_hits_of_level(
+            race.value, race.spread, race.root, best - margin, top, off_spread, off_pair, race.hits
+        )
     new_lead, known = lead, rival  # both always hit
     for block in range(len(race.hits)):
         if race.hits[block] <= int(lead // BLOCK == block) + int(known // BLOCK == block):
@@ -569,6 +574,28 @@ def _count_hits(
         count = 0
         for k in range(BLOCK):
             count += a[k] * (v[k] - floor + 0.5 * a[k]) + (s[k] + off_spread) * (p[k] + off_pair) >= 0.0
+            count += v[k] >= top
+        hits[block] = count
+
+
+@compiled_fast
+def _count_hits_of_level(
+    value: Vector,
+    spread: Vector,
+    root: Vector,
+    floor: float,
+    top: float,
+    off_spread: float,
+    level: float,
+    hits: IntArray,
+) -> None:
+    """The same where all pairs have one threshold: an array less to stream through."""
+    for block in range(len(hits)):
+        lo, hi = block * BLOCK, block * BLOCK + BLOCK
+        v, s, a = value[lo:hi], spread[lo:hi], root[lo:hi]
+        count = 0
+        for k in range(BLOCK):
+            count += a[k] * (v[k] - floor + 0.5 * a[k]) + (s[k] + off_spread) * level >= 0.0
             count += v[k] >= top
         hits[block] = count
 
