@@ -35,6 +35,7 @@ from surepick.trace import Sample, Trace
 # Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
 ONCE_RECALLING = ("CombGapE", "Uniform")
 RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
+RECENT_TELLS = 64  # whose workers are remembered, to know how many there are
 
 Body = dict[str, Any]
 Places = range | tuple[int, ...]
@@ -111,6 +112,7 @@ class Ledger:
         self.n_recorded = 0
         self.surprises: list[int] = []  # rounds where the log decided otherwise than this machine would
         self.has_tapes = True
+        self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self._tapes = [array("d") for _ in range(setup.problem.n_arms)]
         self._stock: list[dict[int, float]] = [{} for _ in range(setup.problem.n_arms)]
         # Places told as one mean: a round takes them as a whole, a run that starts over skips them.
@@ -284,6 +286,7 @@ class Ledger:
     def _measured(self, body: Body) -> None:
         arm, count = body["arm"], body.get("count", 1)
         stock, wanted = self._stock[arm], (self._asked or {}).get(arm, ())
+        self.recent_workers.append(body.get("worker", ""))
         for first, value in told_in(body):
             for place in range(first, first + count):
                 stock[place] = value
