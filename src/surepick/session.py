@@ -13,14 +13,14 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
-from surepick.errors import ConflictError, DamageError, ParameterError, SessionError
+from surepick.errors import ConflictError, DamageError, ParameterError, SessionError, StoreError
 from surepick.layout import Layout
 from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
 from surepick.oracle import AnyProblem, Best, OracleProblem, absent
@@ -656,8 +656,8 @@ class Session:
         ledger = self._ledger.to_json()
         if ledger is not None:
             kept = {"format": _snapshot_format(self.policy), "ledger": ledger}
-            body = json.dumps(kept).encode()
-            self.store.save_snapshot(self.name, Snapshot(self._head, body))
+            with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
+                self.store.save_snapshot(self.name, Snapshot(self._head, json.dumps(kept).encode()))
         self._kept = self._progress()
         self._next_snapshot = began + 20 * (time.monotonic() - began)
 
