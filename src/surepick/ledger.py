@@ -190,14 +190,6 @@ class Ledger:
             return Standing()
         return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
 
-    def rivals(self) -> tuple[Answer, ...]:
-        """The plans that the run has in mind beside its lead, where they cannot be listed."""
-        rivals = getattr(self._run, "rivals", None)
-        if rivals is not None:
-            return tuple(rivals())
-        rival = self.standing().rival
-        return () if rival is None else (rival,)
-
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
         return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None

@@ -170,7 +170,14 @@ class OraclePolicy(Policy, Protocol):
 
 
 class Onlooker:
-    """A run where the oracle's function is not at hand: others have decided, nothing is known of how."""
+    """A run where the oracle's function is not at hand: others have decided, nothing is known of how.
+
+    It counts measurements that nobody asked for where the policy's own runs do.
+    """
+
+    def __init__(self, policy: OraclePolicy) -> None:
+        like = policy.start(OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2))
+        self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Refused: there is nobody to ask."""
@@ -181,6 +188,9 @@ class Onlooker:
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Nothing to take in for somebody who decides nothing."""
 
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """As little."""
+
     def standing(self) -> Standing:
         """Not known."""
         return Standing()
@@ -190,13 +200,11 @@ def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
     """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
     if not isinstance(problem, OracleProblem):
         return policy.start(problem)
-    if not problem.has_oracle:
-        return Onlooker()
     if isinstance(policy, OraclePolicy):
-        return policy.start(problem)
+        return policy.start(problem) if problem.has_oracle else Onlooker(policy)
     raise ParameterError(
         f"{policy.name} needs a list of plans and the problem has an oracle; use a policy that takes one, "
-        "such as GenTSExplore, or list the plans in a Problem"
+        "such as OBet, or list the plans in a Problem"
     )
 
 

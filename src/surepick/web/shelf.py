@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from surepick.errors import SessionError
+from surepick.errors import MissingFunctionError, SessionError
 from surepick.session import Session
 from surepick.store import Store, open_store
 
@@ -69,12 +69,18 @@ class Shelf:
                 return self._open[name]
         if name not in self.store.names():
             raise UnknownSessionError(f"there is no session named {name!r} in this store")
-        opened = (threading.Lock(), Session.load(self.store, name))
+        opened = (threading.Lock(), self._load(name))
         with self._lock:
             kept = self._open.setdefault(name, opened)  # two may have opened it at once
             while len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
         return kept
+
+    def _load(self, name: str) -> Session:
+        try:
+            return Session.load(self.store, name)
+        except MissingFunctionError:  # only the Python program that began it can go on with it
+            return Session.load(self.store, name, read_only=True)
 
 
 def slug_of(name: str) -> str:
