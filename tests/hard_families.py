@@ -26,33 +26,47 @@ class Family:
     budget: int = 6_000
 
 
-def lucky_leads():
+def two_arms(gap, delta, budget=6_000, epsilon=0.0):
+    return Family(sp.Problem(np.eye(2)), sp.Gaussian([gap, 0.0]), delta, epsilon, budget)
+
+
+def lucky_leads(scale):
     """Many plans of nearly the same value, so that the lead changes often."""
     rng = np.random.default_rng(6)
     plans = rng.integers(0, 3, (30, 6)).astype(float)
-    return sp.Problem(plans), sp.Gaussian(0.1 * rng.normal(size=6))
+    return sp.Problem(plans), sp.Gaussian(scale * rng.normal(size=6))
 
 
 SCALES = np.array([10.0, 0.1, 1.0])
+
+# With tiny gaps errors are frequent and most runs are cut off; with the others most runs answer.
 FAMILIES = {
-    "two arms, gap .02, delta .2": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.02, 0.0]), 0.2),
-    "two arms, gap .02, delta .05": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.02, 0.0]), 0.05),
-    "two arms, gap .02, delta .01": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.02, 0.0]), 0.01),
+    "two arms, gap .02, delta .2": two_arms(0.02, 0.2),
+    "two arms, gap .02, delta .05": two_arms(0.02, 0.05),
+    "two arms, gap .02, delta .01": two_arms(0.02, 0.01),
+    "two arms, gap .08, delta .2": two_arms(0.08, 0.2, budget=15_000),
+    "two arms, gap .08, delta .05": two_arms(0.08, 0.05, budget=15_000),
+    "two arms, gap .08, delta .01": two_arms(0.08, 0.01, budget=15_000),
     "one best of ten, nine equal rivals": Family(
-        sp.Problem(np.eye(10)), sp.Gaussian([0.1] + [0.0] * 9), 0.2, budget=8_000
+        sp.Problem(np.eye(10)), sp.Gaussian([0.3] + [0.0] * 9), 0.2, budget=8_000
     ),
-    "coin tosses": Family(sp.Problem(np.eye(2), noise_scale=0.5), sp.Bernoulli([0.51, 0.5]), 0.2),
-    "bounded noise": Family(sp.Problem(np.eye(2)), sp.UniformNoise([0.02, 0.0], 1.0), 0.2),
+    "coin tosses": Family(
+        sp.Problem(np.eye(2), noise_scale=0.5), sp.Bernoulli([0.53, 0.5]), 0.2, budget=10_000
+    ),
+    "bounded noise": Family(sp.Problem(np.eye(2)), sp.UniformNoise([0.08, 0.0], 1.0), 0.2, budget=10_000),
     "very unequal scales": Family(
         sp.Problem([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], noise_scale=SCALES),
-        sp.Gaussian([0.1, 0.0, 0.0], SCALES),
+        sp.Gaussian([0.5, 0.0, 0.0], SCALES),
         0.2,
         budget=20_000,
     ),
-    "two of three tie for the best": Family(sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.03]), 0.2),
-    "leads that change often": Family(*lucky_leads(), 0.2, budget=20_000),
-    "epsilon just below the gap": Family(sp.Problem(np.eye(2)), sp.Gaussian([0.11, 0.0]), 0.2, epsilon=0.1),
-    "epsilon and many leads": Family(*lucky_leads(), 0.2, epsilon=0.1, budget=20_000),
+    "two of three tie for the best": Family(
+        sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.03]), 0.2, budget=4_000
+    ),
+    "the same within epsilon": Family(sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.11]), 0.2, 0.1),
+    "leads that change often": Family(*lucky_leads(1.0), 0.2, budget=20_000),
+    "epsilon just below the gap": two_arms(0.11, 0.2, epsilon=0.1),
+    "epsilon and many leads": Family(*lucky_leads(0.2), 0.2, epsilon=0.2, budget=20_000),
 }
 
 

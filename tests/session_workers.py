@@ -59,14 +59,14 @@ class Fate:
         """See every statement that the store sends; in SQLite also those in the middle of an append."""
         connect, run_all = sql._Link.__init__, store._driver.run_all
 
-        def counted_link(link: sql._Link, connection: Any) -> None:
-            connect(link, connection)
+        def counted_link(link: sql._Link, connection: Any, **options: Any) -> None:
+            connect(link, connection, **options)
             link.execute = partial(self.passes, connection.execute)
 
-        def counted_batch(connection: Any, batch: Any) -> list[int]:
-            if store._driver.pipelines:
+        def counted_batch(connection: Any, batch: Any) -> list[Any]:
+            if store._driver.append_is_one_statement:
                 return list(self.passes(run_all, connection, batch))
-            return [self.passes(connection.execute, text, row).rowcount for text, row in batch]
+            return [self.passes(run_all, connection, [statement])[0] for statement in batch]
 
         sql._Link.__init__ = counted_link  # type: ignore[method-assign]
         store._driver.run_all = counted_batch

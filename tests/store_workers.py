@@ -44,6 +44,15 @@ def storm(i: int, url: str) -> None:
             store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
 
 
+def take_turns(i: int, url: str, count: int, name: int = 0) -> None:
+    """Append events one after the other, each while holding the log for a millisecond."""
+    store = open_store(url)
+    for j in range(count):
+        with store.exclusive("trips"):
+            store.append("trips", [note(key=f"{i + name}-{j}")], expected=store.head("trips"))
+            time.sleep(0.001)
+
+
 def append_until_killed(i: int, url: str, journal: Path, attempt: int) -> None:
     """Append events for ever and write each key to a journal once it is acknowledged."""
     store = open_store(url)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import json
 import os
 import random
 import resource
 import shutil
+import signal
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from store_workers import all_succeed, append_until_killed, crowd, hold, storm, wait_for
+from store_workers import all_succeed, append_until_killed, crowd, hold, storm, take_turns, wait_for
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store import START, Snapshot, Store, open_store
+from surepick.store import START, Draft, Snapshot, Store, open_store
+from surepick.store.events import seal
+from surepick.store.waiting import CHAIRS, _lock
 from surepick.testing.stores import note
 
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 ASSETS = Path(__file__).parent / "assets"
 
 
@@ -60,6 +69,75 @@ def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url: str, t
     holder.kill()
     holder.join()
     store.append("trips", [note()], expected=head)
+
+
+def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
+    store = open_store(url)
+    head = store.create("trips", [note()])
+    with store.exclusive("trips", durable=False), pytest.raises(StoreError, match="survive a crash"):
+        store.append("trips", [note()], expected=head)
+    assert store.head("trips") == head
+
+
+def test_of_a_crowd_everybody_gets_a_turn_at_the_same_rate(sqlite_url: str) -> None:
+    store = open_store(sqlite_url)
+    store.create("trips", [note()])
+    assert all_succeed(crowd(6, take_turns, sqlite_url, 40))
+    turns = [str(event.key).split("-")[0] for event in store.read("trips")][1:]
+    for i in range(6):
+        mine = [place for place, who in enumerate(turns) if who == str(i)]
+        assert (
+            max(b - a for a, b in itertools.pairwise(mine)) <= 3 * 6
+        )  # 6 or 7 in line; 20 to 50 where all try their luck
+
+
+def test_a_dead_one_in_line_holds_up_nobody(sqlite_url: str, tmp_path: Path) -> None:
+    store = open_store(sqlite_url)
+    head = store.create("trips", [note()])
+    (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
+    wait_for((tmp_path / "ready").exists)
+    queue = Path(store.place + "-queue")
+    waiting = crowd(3, take_turns, sqlite_url, 1)
+    wait_for(lambda: queue.exists() and n_in_line(queue) == 3)
+    for process in (waiting[0], waiting[1], holder):
+        process.kill()
+        process.join()
+    assert all_succeed([waiting[2]], timeout=10)
+    assert store.head("trips").position == head.position + 1
+    assert n_in_line(queue) == 0
+
+
+def n_in_line(queue: Path) -> int:
+    """How many bytes of the file are locked by other processes."""
+    with queue.open("r+b") as file:
+        return sum(not _lock(file.fileno(), chair, 1) for chair in range(CHAIRS))
+
+
+def test_a_stopped_one_in_line_is_passed_by(sqlite_url: str, tmp_path: Path) -> None:
+    store = open_store(sqlite_url)
+    head = store.create("trips", [note()])
+    (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
+    wait_for((tmp_path / "ready").exists)
+    queue = Path(store.place + "-queue")
+    (stopped,) = crowd(1, take_turns, sqlite_url, 1)
+    wait_for(lambda: queue.exists() and n_in_line(queue) == 1)
+    os.kill(stopped.pid or 0, signal.SIGSTOP)
+    (other,) = crowd(1, take_turns, sqlite_url, 1, 7)
+    wait_for(lambda: n_in_line(queue) == 2)
+    holder.kill()
+    holder.join()
+    assert all_succeed([other], timeout=20)
+    assert [event.key for event in store.read("trips", after=head)] == ["7-0"]
+    os.kill(stopped.pid or 0, signal.SIGCONT)
+    assert all_succeed([stopped], timeout=10)
+
+
+@given(TEXT, st.none() | TEXT, st.floats(allow_nan=False, allow_infinity=False), TEXT)
+def test_a_checksum_is_that_of_the_json_text(kind: str, key: str | None, time: float, body: str) -> None:
+    (event,) = seal([Draft(kind, body, time, key)], START)
+    row = [START.checksum, 1, kind, key, time, body]
+    line = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    assert event.checksum == hashlib.sha256(line.encode()).hexdigest()[:32]
 
 
 def test_a_forked_child_uses_its_own_connection(url: str) -> None:

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from surepick.environments import Gaussian
 from surepick.errors import ParameterError
 from surepick.limits import limit
-from surepick.pilot import Pilot, after_pilot, with_scale
+from surepick.pilot import Pilot, with_scale
 from surepick.policies import BetGapE, CombGapE, describe
 from surepick.policy import Policy, check_delta, check_epsilon
-from surepick.problem import FloatArray, Problem
+from surepick.problem import FloatArray, Problem, replaced
 from surepick.simulation import Outcome, simulate
 
 DELTAS = (0.1, 0.05, 0.01, 0.001)
@@ -180,36 +180,24 @@ class _Stage:
         return self.done[policy]
 
     def _rehearse(self, policy: Policy) -> Rehearsal:
-        told, run_as, first = self._after_pilot(policy)
-        outcomes: list[Outcome] = []
+        # rehearsed noise is Gaussian: bounds would refuse it, and have given the noise scale
+        told, outcomes = replaced(self.problem, self.problem.noise_scale, None), list[Outcome]()
         for w, means in enumerate(self.worlds):
             truth = Gaussian(means, self.scale)
-            outcomes.append(simulate(told, run_as, truth, seed=self.seed + w, budget=self.budget))
+            outcomes.append(simulate(told, policy, truth, seed=self.seed + w, budget=self.budget))
             if self.progress is not None:
                 self.progress(w + 1, len(self.worlds))
         sure = np.array([outcome.plan is not None for outcome in outcomes])
-        measured = np.array([outcome.n_measurements + first for outcome in outcomes], dtype=float)
+        measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
         costs = np.array([outcome.cost for outcome in outcomes])
         counts = sum((outcome.counts for outcome in outcomes), np.zeros(self.problem.n_arms))
-        blocks = [outcome.n_measurements / max(outcome.n_rounds, 1) for outcome in outcomes]
+        blocks = [(one.n_measurements - one.n_pilot) / max(one.n_rounds, 1) for one in outcomes]
         return Rehearsal(
             policy,
             np.where(sure, measured, np.inf),
             _quantile(np.where(sure, costs, np.inf), 0.5),
             float(np.median(blocks)),
             counts / max(float(counts.sum()), 1.0),
-        )
-
-    def _after_pilot(self, policy: Policy) -> tuple[Problem, Policy, int]:
-        """The problem and the policy as a session would run them, and the measurements of its pilot."""
-        if self.problem.noise_scale is not None:
-            return self.problem, policy, 0
-        pilot = Pilot()
-        bound = pilot.scale_bound(self.scale**2, self.problem, policy.delta)
-        return (
-            with_scale(self.problem, bound),
-            after_pilot(policy, pilot),
-            int(pilot.counts(self.problem).sum()),
         )
 
     def limit(self, delta: float) -> float:

@@ -13,7 +13,8 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
-from surepick.errors import FileError, ParameterError
+from surepick.errors import FileError, MissingFunctionError, ParameterError
+from surepick.layout import Layout
 from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe
 from surepick.policies import policy_named
 from surepick.policy import Policy
@@ -118,6 +119,7 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
         plan_names=data["plan_names"],
         minimize=data["minimize"],
         bounds=data.get("bounds"),
+        layout=Layout.from_json(data.get("layout")),
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
@@ -146,7 +148,7 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
     if isinstance(oracle, OracleProblem):
         return oracle
     if oracle is None:
-        raise ParameterError(
+        raise MissingFunctionError(
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
         )
@@ -193,9 +195,10 @@ def _refuse_another(problem: OracleProblem, kept: list[Probe]) -> None:
 def policy_to_json(policy: Policy) -> Json:
     """The policy as JSON values: its name, its version and its parameters.
 
-    >>> from surepick.policies import CombGapE
-    >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
-    True
+        >>> from surepick.layout import Layout
+    from surepick.policies import CombGapE
+        >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
+        True
     """
     parameters = {field.name: getattr(policy, field.name) for field in dataclasses.fields(cast(Any, policy))}
     try:

@@ -9,9 +9,13 @@ import numpy as np
 
 from surepick.environments import Environment
 from surepick.errors import ParameterError
-from surepick.policy import Policy
-from surepick.problem import Problem
+from surepick.oracle import AnyProblem, OracleProblem
+from surepick.pilot import Pilot
+from surepick.policy import Answer, Policy
+from surepick.problem import FloatArray
 from surepick.simulation import Outcome, Status, simulate
+
+ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
 
 
 @dataclass(frozen=True)
@@ -36,16 +40,19 @@ class Comparison:
 
 
 def compare(
-    problem: Problem,
+    problem: AnyProblem,
     policies: Sequence[Policy],
     environment: Environment,
     *,
     runs: int = 20,
     seed: int = 0,
     budget: int = 10**7,
+    pilot: Pilot | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Comparison]:
     """Run every policy `runs` times against the same environment; run r of each uses the seed `seed + r`.
+
+    With `noise_scale=None` every run begins with a pilot, the same one for all policies.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]])
@@ -59,7 +66,7 @@ def compare(
     for p, policy in enumerate(policies):
         outcomes = []
         for r in range(runs):
-            outcomes.append(simulate(problem, policy, environment, seed=seed + r, budget=budget))
+            outcomes.append(simulate(problem, policy, environment, seed=seed + r, budget=budget, pilot=pilot))
             if progress is not None:
                 progress(p * runs + r + 1, total)
         results.append(summary(problem, environment, policy, outcomes))
@@ -67,7 +74,7 @@ def compare(
 
 
 def summary(
-    problem: Problem, environment: Environment, policy: Policy, outcomes: Sequence[Outcome]
+    problem: AnyProblem, environment: Environment, policy: Policy, outcomes: Sequence[Outcome]
 ) -> Comparison:
     """The comparison row of these outcomes."""
     measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
@@ -92,7 +99,7 @@ def _median_risk(outcomes: Sequence[Outcome]) -> float | None:
     return float(np.median(risks)) if risks else None
 
 
-def is_error(problem: Problem, environment: Environment, outcome: Outcome) -> bool:
+def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) -> bool:
     """Whether the run answered with a plan worse than the best by more than its epsilon.
 
     >>> import surepick as sp
@@ -100,13 +107,27 @@ def is_error(problem: Problem, environment: Environment, outcome: Outcome) -> bo
     >>> is_error(problem, truth, sp.simulate(problem, sp.CombGapE(), truth))
     False
     """
-    if not isinstance(outcome.plan, int):  # no answer: those of listed plans are indices
+    if outcome.plan is None:
         return False
-    values = problem.values(environment.means)
-    loss = values[outcome.plan] - values.min() if problem.minimize else values.max() - values[outcome.plan]
     # Plans that tie up to rounding are equally right.
-    rounding = 1e-12 * float(np.abs(values).max())
-    return bool(loss > getattr(outcome.policy, "epsilon", 0.0) + rounding)
+    plan = problem.vector(outcome.plan)
+    rounding = ROUNDING * float(np.abs(plan) @ np.abs(environment.means))
+    return loss(problem, outcome.plan, environment.means) > getattr(outcome.policy, "epsilon", 0.0) + rounding
+
+
+def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:
+    """How much worse than the best plan this one is, if the arms had these means.
+
+    >>> from surepick.problem import Problem
+    >>> loss(Problem([[1, 0], [0, 1]], minimize=True), 1, np.array([2.0, 5.0]))
+    3.0
+    """
+    if isinstance(problem, OracleProblem):
+        best = problem.best_plan(means)
+    else:
+        best = problem.vector(problem.best(means))
+    value, most = float(problem.vector(plan) @ means), float(best @ means)
+    return value - most if problem.minimize else most - value
 
 
 def binomial_interval(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:

@@ -504,9 +504,14 @@ def _find_rival(race: Race) -> bool:
     margin = 1e-12 * (abs(best) + abs(race.value[lead]))
     off_spread, off_pair = race.floats[OFF_SPREAD], race.floats[OFF_PAIR] + race.floats[LEVEL]
     top = race.value[lead]
-    _count_hits(
-        race.value, race.spread, race.pair, race.root, best - margin, top, off_spread, off_pair, race.hits
-    )
+    if race.integers[CODE] == 1 or race.integers[CODE] == 3:
+        _count_hits(
+            race.value, race.spread, race.pair, race.root, best - margin, top, off_spread, off_pair, race.hits
+        )
+    else:
+        _count_hits_of_level(
+            race.value, race.spread, race.root, best - margin, top, off_spread, off_pair, race.hits
+        )
     new_lead, known = lead, rival  # both always hit
     for block in range(len(race.hits)):
         if race.hits[block] <= int(lead // BLOCK == block) + int(known // BLOCK == block):
@@ -573,6 +578,28 @@ def _count_hits(
         hits[block] = count
 
 
+@compiled_fast
+def _count_hits_of_level(
+    value: Vector,
+    spread: Vector,
+    root: Vector,
+    floor: float,
+    top: float,
+    off_spread: float,
+    level: float,
+    hits: IntArray,
+) -> None:
+    """The same where all pairs have one threshold: an array less to stream through."""
+    for block in range(len(hits)):
+        lo, hi = block * BLOCK, block * BLOCK + BLOCK
+        v, s, a = value[lo:hi], spread[lo:hi], root[lo:hi]
+        count = 0
+        for k in range(BLOCK):
+            count += a[k] * (v[k] - floor + 0.5 * a[k]) + (s[k] + off_spread) * level >= 0.0
+            count += v[k] >= top
+        hits[block] = count
+
+
 @compiled
 def _score(race: Race, k: int) -> float:
     """The exact score of plan k; its root is kept for the bounds to come."""
@@ -587,7 +614,7 @@ def choose_arm(field: Field, race: Race) -> None:
     """Set the arm to measure for the current lead and rival."""
     rule = race.integers[RULE]
     if rule == CYCLE:
-        race.integers[ARM] = field.arms[race.integers[MEASURED] % len(field.arms)]
+        race.integers[ARM] = _arm_in_turn(field.arms, race.counts)
     elif race.integers[SPARSE]:
         race.integers[ARM] = _arm_sparse(field, race)
     elif rule == GAP:
@@ -596,6 +623,16 @@ def choose_arm(field: Field, race: Race) -> None:
         race.integers[ARM] = _arm_by_ratio(field, race)
     else:
         race.integers[ARM] = _arm_naive(race.lead_row, field.rows, race.integers[RIVAL], race.counts)
+
+
+@compiled
+def _arm_in_turn(arms: IntArray, counts: IntArray) -> int:
+    """The least measured arm, the first of several: one after the other when nobody measures unasked."""
+    arm = arms[0]
+    for s in arms:
+        if counts[s] < counts[arm]:
+            arm = s
+    return arm
 
 
 @compiled

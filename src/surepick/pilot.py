@@ -25,7 +25,7 @@ import numpy as np
 from surepick.errors import ParameterError, ProblemError
 from surepick.evidence import Evidence
 from surepick.oracle import OracleProblem
-from surepick.policy import Policy, Run, recalling, start
+from surepick.policy import Policy, Run, Standing, recalling, start
 from surepick.problem import BoolArray, FloatArray, IntArray, Problem, replaced
 
 P = TypeVar("P", bound=Problem | OracleProblem)
@@ -57,7 +57,7 @@ class Pilot:
         """How many times the spread that is seen the bound on the scale is.
 
         >>> round(Pilot().factor(Problem([[1, 0], [0, 1]], noise_scale=None), 0.05), 2)
-        2.08
+        2.06
         """
         from scipy.special import gammaincinv  # the chi-square quantile; scipy.stats is slow to import
 
@@ -137,6 +137,17 @@ def hand_over(begun: Begun[P], seen: Evidence) -> bool:
         return False
     run.recall(seen.counts, seen.sums)
     return True
+
+
+def standing_after(pilot: Pilot | None, delta: float, standing: Standing) -> Standing:
+    """Where a run stands after a pilot: to its risk comes that of a bound that is too small.
+
+    >>> standing_after(Pilot(share=0.2), 0.1, Standing(risk=0.05)).risk
+    0.07
+    """
+    if pilot is None or standing.risk is None:
+        return standing
+    return dataclasses.replace(standing, risk=min(1.0, standing.risk + pilot.share * delta))
 
 
 def with_scale(problem: P, scale: FloatArray) -> P:

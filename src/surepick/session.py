@@ -6,6 +6,7 @@ fold, and every method is: catch up with the log, change the ledger, append what
 
 from __future__ import annotations
 
+import bisect
 import enum
 import itertools
 import json
@@ -27,14 +28,14 @@ from surepick.pilot import Pilot, pilot_for
 from surepick.policy import Policy, Standing, stated_guarantee
 from surepick.problem import Problem, outside
 from surepick.simulation import Outcome, Status
-from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, open_store
+from surepick.store import START, Draft, Event, Head, Lease, Snapshot, Store, View, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
 AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
 SNAPSHOT_EVERY = 2000  # events
+SNAPSHOT_FORMAT = 2
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
-CLAIM_TRIES = 20
 ALONE_AFTER = 20  # own events in a row after which a session takes it that it is alone
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 
@@ -65,7 +66,10 @@ class Receipt(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement as it was told; `token` is None for one that nobody asked for."""
+    """A measurement as it was told; `token` is None for one that nobody asked for.
+
+    `picked` says of such a one that it was chosen after looking, and is not counted for that.
+    """
 
     arm: int
     arm_name: str
@@ -74,6 +78,7 @@ class Measurement:
     time: float
     token: str | None
     worker: str
+    picked: bool = False
 
 
 class Session:
@@ -265,9 +270,10 @@ class Session:
         """The lead, its closest rival and how far apart they are."""
         return self.ledger().standing()
 
-    def events(self) -> Iterator[Event]:
-        """The log, from its beginning."""
-        return self.store.read(self.name)
+    def events(self, *, after: int = 0) -> Iterator[Event]:
+        """The log, from its beginning or after this position; late pages cost no more than early ones."""
+        events = self.store.read(self.name, after=self._known_head(after))
+        return (event for event in events if event.position > after)
 
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order."""
@@ -279,7 +285,8 @@ class Session:
                 told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
                 for place, value in told:
                     token = None if place is None else _token(Slot(arm, place))
-                    yield Measurement(arm, names[arm], value, count, event.time, token, worker)
+                    picked = bool(body.get("picked", False))
+                    yield Measurement(arm, names[arm], value, count, event.time, token, worker, picked)
 
     # What workers do
 
@@ -296,12 +303,8 @@ class Session:
         self._refuse_read_only()
         pause = FIRST_WAIT
         while True:
-            self._catch_up()
-            self._decide()  # the process that completed the round may have died before it could
-            if self._ledger.is_over:
-                return []
             requests = self._claim(n, worker or "")
-            if requests or not wait:
+            if requests or not wait or self._ledger.is_over:
                 return requests
             time.sleep(pause)
             pause = min(1.5 * pause, LONGEST_WAIT)
@@ -451,47 +454,77 @@ class Session:
     # How it does it
 
     def _first_event(self) -> Event:
-        for event in self.store.read(self.name):
+        for event in self.store.read(self.name, limit=1):
             return event
         raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
 
+    def _known_head(self, position: int) -> Head:
+        """Where the log ended at the last decision up to this position, found by the keys of rounds."""
+
+        def decided(n_rounds: int) -> int:
+            event = self.decision(n_rounds)
+            return position + 1 if event is None else event.position
+
+        n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
+        event = self.decision(n_before - 1) if n_before else None
+        return START if event is None else event.head
+
     def _open(self) -> tuple[Ledger, Head]:
         """The ledger from the last snapshot, or from the beginning of the log."""
-        snapshot = None if self._looks_only() else self.store.snapshot(self.name)
-        if snapshot is not None:
-            kept = json.loads(snapshot.body)
-            if kept["surepick"] == __version__:
-                ledger = Ledger.from_json(self._setup, kept["ledger"])
-                self._kept = snapshot.head.position
-                try:
-                    return ledger, self._fold(ledger, snapshot.head)
-                except (LostTapesError, DamageError):
-                    pass  # the log itself decides
+        kept = self._kept_ledger()
+        if kept is not None:
+            ledger, head = kept
+            try:
+                return ledger, self._fold(ledger, self.store.read(self.name, after=head), head)
+            except (LostTapesError, DamageError):
+                pass  # the log itself decides
         return self._open_whole()
 
-    def _fold(self, ledger: Ledger, head: Head) -> Head:
-        for event in self.store.read(self.name, after=head):
+    def _kept_ledger(self) -> tuple[Ledger, Head] | None:
+        """The ledger of the last snapshot and where the log was then, if there is one that can be read."""
+        snapshot = None if self._looks_only() else self.store.snapshot(self.name)
+        if snapshot is None:
+            return None
+        try:
+            kept = json.loads(snapshot.body)
+            if kept["format"] != _snapshot_format(self._setup.policy):
+                return None
+            ledger = Ledger.from_json(self._setup, kept["ledger"])
+        except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
+            return None  # a cache that does not fit is no cache: the log has everything
+        self._kept = snapshot.head.position
+        return ledger, snapshot.head
+
+    def _fold(self, ledger: Ledger, events: Iterable[Event], head: Head) -> Head:
+        for event in events:
             ledger.apply(event.kind, json.loads(event.body))
             head = event.head
         return head
 
     def _open_whole(self) -> tuple[Ledger, Head]:
-        ledger = Ledger(self._setup)
-        return ledger, self._fold(ledger, self._created.head)
+        ledger, begin = Ledger(self._setup), self._created.head
+        return ledger, self._fold(ledger, self.store.read(self.name, after=begin), begin)
 
     def _catch_up(self) -> None:
         """Take in what other processes have appended."""
-        try:
-            if self._stale:
-                self._ledger, self._head = self._open()
+        self._take_in([] if self._stale else self.store.read(self.name, after=self._head))
+
+    def _take_in(self, news: Iterable[Event]) -> None:
+        """Take in these events, the next of the log; or all of it, when the ledger had to be given up."""
+        with self._reread_on_error():
+            try:
+                if self._stale:
+                    self._ledger, self._head = self._open()
+                    self._stale = False
+                    return
+                head = self._fold(self._ledger, news, self._head)
+            except LostTapesError:
+                self._ledger, head = self._open_whole()
                 self._stale = False
-            else:
-                head = self._fold(self._ledger, self._head)
-                if head != self._head:
-                    self._head, self._company_at = head, head.position
-        except LostTapesError:
-            self._ledger, self._head = self._open_whole()
-            self._stale = False
+        if head != self._head:
+            self._head, self._company_at = head, head.position
+            if head.position - self._kept >= SNAPSHOT_EVERY:
+                self._kept = head.position  # the next snapshot is due, and up to who appended the last event
 
     def _commit(
         self, make: Callable[[], list[Draft]], *, release: Sequence[str] = (), quick: bool = True
@@ -504,12 +537,20 @@ class Session:
         """
         self._refuse_read_only()
         if not (self._is_alone() and self._append_alone(make, release, quick)):
-            with self._reread_on_error(), self.store.exclusive(self.name, meanwhile=self._catch_up):
-                self._catch_up()
+            with self._reread_on_error(), self._my_turn():
                 head = self._append(make, release, quick)
             self._head = head
         self._decide()
         self._keep_snapshot()
+
+    @contextmanager
+    def _my_turn(self, *, durable: bool = True) -> Iterator[View]:
+        """Hold the log, with the ledger at its end; most of the way is gone while waiting for others."""
+        with self.store.exclusive(
+            self.name, after=lambda: self._head, durable=durable, meanwhile=self._catch_up
+        ) as view:
+            self._take_in(view.events)
+            yield view
 
     def _append_alone(self, make: Callable[[], list[Draft]], release: Sequence[str], quick: bool) -> bool:
         """Whether the append came in time; if not, the ledger will be read again."""
@@ -564,8 +605,8 @@ class Session:
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
         """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
-        with self.store.exclusive(self.name):
-            missed = list(self.store.read(self.name, after=self._head))
+        with self.store.exclusive(self.name, after=lambda: self._head) as view:
+            missed = view.events
             if all(self._is_beside(event.kind) for event in missed):
                 for event in missed:
                     self._ledger.apply(event.kind, json.loads(event.body))
@@ -610,40 +651,52 @@ class Session:
             return
         ledger = self._ledger.to_json()
         if ledger is not None:
-            body = json.dumps({"surepick": __version__, "ledger": ledger}).encode()
+            kept = {"format": _snapshot_format(self.policy), "ledger": ledger}
+            body = json.dumps(kept).encode()
             self.store.save_snapshot(self.name, Snapshot(self._head, body))
         self._kept = self._head.position
         self._next_snapshot = began + 20 * (time.monotonic() - began)
 
     def _claim(self, n: int, worker: str) -> list[Request]:
-        """Lease up to n tokens: first those the worker has, then wanted ones, then ones ahead."""
-        for _ in range(CLAIM_TRIES):
-            now = self._clock()
-            active = {lease.token: lease for lease in self.store.leases(self.name) if lease.expires > now}
-            mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
-            own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
-            candidates = itertools.chain(own, self._free(active, n, worker))
-            chosen = [_token(slot) for slot in itertools.islice(candidates, n)]
-            if not chosen:
-                return []
-            ends = {token: active[token].expires for token in chosen if token in active}
-            if min(ends.get(token, now) for token in chosen) < now + self.lease / 2:
-                until = now + self.lease
-                held = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
-                ends = dict.fromkeys(self._still_open(held), until)
-            if ends:
-                slots = sorted(map(_parse, ends), key=self._urgency)
-                return [self._request(slot, worker, ends[_token(slot)]) for slot in slots]
-        return []
+        """Lease up to n tokens: first those the worker has, then wanted ones, then ones ahead.
 
-    def _still_open(self, tokens: list[str]) -> list[str]:
-        """Of the tokens just claimed those that nobody told a moment before; the others are let go."""
-        if self._is_alone():
-            return tokens
-        self._catch_up()
-        told = [token for token in tokens if self._ledger.is_told(_parse(token))]
-        self.store.release(self.name, told)
-        return [token for token in tokens if token not in told]
+        A session that has company holds the log meanwhile: all who look at the same moment would otherwise
+        choose the same tokens, and all but one in vain.
+        """
+        view = self.store.look(self.name, after=self._head)
+        self._take_in(view.events)
+        self._decide()  # the process that completed the round may have died before it could
+        if self._ledger.is_over:
+            return []
+        chosen, active = self._choose(view.leases, n, worker)
+        ends = {token: active[token].expires for token in chosen if token in active}
+        now, until = self._clock(), self._clock() + self.lease
+        if any(ends.get(token, now) < now + self.lease / 2 for token in chosen):
+            held = []
+            if self._is_alone():
+                held = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
+            if len(held) < len(chosen):
+                held = self._claim_in_turn(n, worker, until)
+            ends = dict.fromkeys(held, until)
+        slots = sorted(map(_parse, ends), key=self._urgency)
+        return [self._request(slot, worker, ends[_token(slot)]) for slot in slots]
+
+    def _claim_in_turn(self, n: int, worker: str, until: float) -> list[str]:
+        with self._my_turn(durable=False) as view:
+            if self._ledger.is_over:
+                return []
+            chosen, _ = self._choose(view.leases, n, worker)
+            now = until - self.lease
+            return self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
+
+    def _choose(self, leases: Iterable[Lease], n: int, worker: str) -> tuple[list[str], dict[str, Lease]]:
+        """Up to n tokens for this worker, and all leases that have not ended."""
+        now = self._clock()
+        active = {lease.token: lease for lease in leases if lease.expires > now}
+        mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
+        own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
+        candidates = itertools.chain(own, self._free(active, n, worker))
+        return [_token(slot) for slot in itertools.islice(candidates, n)], active
 
     def _urgency(self, slot: Slot) -> tuple[bool, Slot]:
         """What the round waits for comes first, then by arm and place: the same order however often asked."""
@@ -652,7 +705,7 @@ class Session:
     def _free(self, active: Mapping[str, Lease], n: int, worker: str) -> Iterator[Slot]:
         """Places that nobody is measuring: all that the round wants, then some ahead of it."""
         yield from (slot for slot in self._ledger.wanted() if _token(slot) not in active)
-        n_workers = len({worker, *(lease.worker for lease in active.values())})
+        n_workers = len({worker, *(lease.worker for lease in active.values()), *self._ledger.recent_workers})
         busy = [slot for slot in map(_parse, active) if not self._ledger.is_told(slot)]
         busy_ahead = sum(not self._ledger.is_wanted(slot) for slot in busy)
         room = min(AHEAD, max(n, AHEAD_PER_WORKER * n_workers)) - busy_ahead - self._ledger.n_ahead
@@ -735,7 +788,7 @@ class Session:
         name = self._setup.problem.arm_names[arm]
         try:
             number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
         if not math.isfinite(number):
             raise SessionError(
@@ -794,6 +847,11 @@ class _LostRaceError(Exception):
 
 def _drafts(decisions: Iterable[Decision], now: float) -> list[Draft]:
     return [Draft(kind, codec.dumps(body), now, key) for kind, body, key in decisions]
+
+
+def _snapshot_format(policy: Policy) -> list[str | int]:
+    """What a snapshot must have been written by to be read."""
+    return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
 
 
 def _token(slot: Slot) -> str:

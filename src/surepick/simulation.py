@@ -18,7 +18,7 @@ from surepick.environments import BoundedEnvironment, CompiledEnvironment, Envir
 from surepick.errors import ParameterError
 from surepick.evidence import Evidence, Moments
 from surepick.oracle import OracleProblem
-from surepick.pilot import Pilot, begin, hand_over, pilot_for
+from surepick.pilot import Pilot, begin, hand_over, pilot_for, standing_after
 from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start, stated_guarantee
 from surepick.problem import FloatArray, IntArray, Problem, outside
 
@@ -160,6 +160,7 @@ class _Loop:
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none(self.problem.n_arms)
         self.apart = Evidence.none(self.problem.n_arms)  # a pilot that the run may not take in
+        self.pilot: Pilot | None = None
         self.noise_scale = self.problem.noise_scale
         self.n_pilot = self.n_rounds = 0
         # bounded measurements of an environment that does not say where its own lie
@@ -179,7 +180,7 @@ class _Loop:
             begun = begin(self.problem, self.policy, pilot, self.noise_scale)
         if not hand_over(begun, seen):
             self.apart = seen
-        self.evidence, self.n_pilot = seen, seen.n_measurements
+        self.pilot, self.evidence, self.n_pilot = pilot, seen, seen.n_measurements
         return begun.run
 
     def _measure_pilot(self, pilot: Pilot) -> tuple[Moments, Evidence]:
@@ -238,11 +239,14 @@ class _Loop:
             return
         self.shown = now
         n = self.evidence.n_measurements
-        self.progress(Progress(n, self.n_rounds, self.budget, run.standing(), now - self.began))
+        self.progress(Progress(n, self.n_rounds, self.budget, self._standing(run), now - self.began))
+
+    def _standing(self, run: Run) -> Standing:
+        return standing_after(self.pilot, self.policy.delta, run.standing())
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
-        standing = run.standing()
+        standing = self._standing(run)
         lead = stop.plan if stop else standing.lead
         return Outcome(
             plan=stop.plan if stop else None,

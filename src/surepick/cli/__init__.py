@@ -11,6 +11,7 @@ from surepick.cli.advising import advise
 from surepick.cli.decisions import compare, demo, limit, simulate
 from surepick.cli.files import check, init
 from surepick.cli.reproduce import reproduce
+from surepick.cli.serving import serve
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app = typer.Typer(
 for _command in (demo, init, check, advise, simulate, compare, limit, reproduce):
     app.command(no_args_is_help=_command is not demo)(_command)
 sessions.register(app)
+app.command()(serve)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.decisions import Delta, File, Json, Seed
+from surepick.cli.decisions import Delta, File, Json, PilotSize, Pooled, Seed, pilot_of
 
 if TYPE_CHECKING:
     from surepick.forecasts import Forecast
+    from surepick.oracle import AnyProblem
+    from surepick.pilot import Pilot
+    from surepick.problems.candidates import Progress
     from surepick.problems.files import Loaded
 
 MOST_ARMS = 12  # shown with their share of the forecast
@@ -42,9 +46,16 @@ def check(
     delta: Delta = 0.05,
     worlds: Annotated[int, typer.Option(help="Worlds drawn from the guess for the forecast.")] = 20,
     seed: Seed = 0,
+    noise: Annotated[
+        float | None, typer.Option(help="A rough noise scale for the forecast, where the file has none.")
+    ] = None,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
     as_json: Json = False,
 ) -> None:
     """Say what a problem file was understood to mean, and forecast how many measurements it will take.
+
+    Where the noise scale is unknown, it says what the pilot that a session begins with takes and costs.
 
     Try: surepick check examples/routes.toml
     """
@@ -53,41 +64,99 @@ def check(
 
     with show.bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
-    forecast = _forecast(loaded, delta, worlds, seed)
+    first = pilot_of(loaded, pilot, one_scale)
+    with show.bar("forecasting", quiet=as_json) as progress:
+        found = _forecast(loaded, delta, worlds, seed, noise, first, progress)
+    costs = None if first is None else _pilot_costs(loaded, first, delta)
     if as_json:
-        show.print_json(_data(loaded, forecast))
+        show.print_json({**_data(loaded, found), "pilot": costs})
         return
-    _print(loaded, forecast)
+    _print(loaded, found, costs)
 
 
-def _forecast(loaded: Loaded, delta: float, worlds: int, seed: int) -> Forecast | None:
+def _forecast(
+    loaded: Loaded,
+    delta: float,
+    worlds: int,
+    seed: int,
+    noise: float | None,
+    pilot: Pilot | None,
+    progress: Progress | None,
+) -> Forecast | None:
     from surepick.forecasts import forecast
 
     centre = loaded.means if loaded.guess is None else loaded.guess
-    if centre is None or loaded.problem.noise_scale is None:
+    rough = loaded.true_scale if noise is None else noise
+    if centre is None or (pilot is not None and rough is None):
         return None
-    spread = 0.0 if loaded.spread is None else loaded.spread
-    return forecast(loaded.problem, centre, spread, delta=delta, n_worlds=worlds, seed=seed)
+    return forecast(
+        loaded.problem,
+        centre,
+        0.0 if loaded.spread is None else loaded.spread,
+        delta=delta,
+        n_worlds=worlds,
+        seed=seed,
+        noise=rough,
+        pilot=pilot,
+        progress=progress,
+    )
+
+
+def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:
+    """What learning the noise scale takes and costs; measurements grow as the square of the scale."""
+    factor = pilot.factor(loaded.problem, delta)
+    shared = replace(pilot, pooled=True).factor(loaded.problem, delta)
+    return {
+        "size": pilot.size,
+        "one_scale": pilot.pooled,
+        "measurements": int(pilot.counts(loaded.problem).sum()),
+        "share_of_delta": pilot.share,
+        "delta_left": (1 - pilot.share) * delta,
+        "bound_factor": factor,
+        "cost_factor": factor**2,
+        "cost_factor_with_one_scale": shared**2,
+    }
 
 
 def _completeness(loaded: Loaded) -> str:
-    from surepick.problems.families import FoundProblem
+    from surepick.oracle import in_short
+    from surepick.problems.families import FamilyProblem, FoundProblem
 
     problem = loaded.problem
+    if isinstance(problem, FamilyProblem):
+        about = "" if problem.family.count_is_exact else "at most "
+        return f"{about}{in_short(problem.n_plans or 0)} {problem.family.noun}s, none of them listed"
     if isinstance(problem, FoundProblem):
         return problem.candidates.explanation
     return f"{problem.n_plans} plans, as listed"
 
 
-def _noise(loaded: Loaded) -> str:
+def _merged(problem: AnyProblem) -> tuple[tuple[str, str], ...]:
+    from surepick.problem import Problem
+
+    return problem.duplicates if isinstance(problem, Problem) else ()
+
+
+def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
     noise = loaded.problem.noise_scale
     if noise is None:
-        return "unknown: a session will spend some measurements on it first"
+        assert pilot is not None
+        shared = f", or {pilot['cost_factor_with_one_scale']:.2g} if all arms have one scale (--one-scale)"
+        return (
+            f"unknown. A pilot of {pilot['measurements']} measurements comes first, {pilot['size']} of each "
+            f"arm that matters; its bounds on the scale take {pilot['share_of_delta']:g} of delta and are "
+            f"{pilot['bound_factor']:.3g} times the spread that it sees, which makes the rest about "
+            f"{pilot['cost_factor']:.2g} times as long as with a known scale"
+            + ("" if pilot["one_scale"] else shared)
+        )
     low, high = float(noise.min()), float(noise.max())
-    return f"{low:g} for every arm" if low == high else f"from {low:g} to {high:g}, by arm"
+    scale = f"{low:g} for every arm" if low == high else f"from {low:g} to {high:g}, by arm"
+    return scale if loaded.problem.bounds is None else f"{scale}: half the width of the bounds"
 
 
 def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
+    from surepick.problem import Problem
+
     problem = loaded.problem
     data: dict[str, Any] = {
         "title": loaded.title,
@@ -98,7 +167,9 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
         "n_arms": problem.n_arms,
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
         "noise_scale": None if problem.noise_scale is None else problem.noise_scale.tolist(),
-        "merged": [list(pair) for pair in problem.duplicates],
+        "bounds": None if problem.bounds is None else problem.bounds.tolist(),
+        "listed": isinstance(problem, Problem),
+        "merged": [list(pair) for pair in _merged(problem)],
         "has_truth": loaded.means is not None,
         "forecast": None,
     }
@@ -110,11 +181,12 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
             "low": forecast.quantile(0.1),
             "median": forecast.quantile(0.5),
             "high": forecast.quantile(0.9),
+            "pilot": forecast.n_pilot,
         }
     return data
 
 
-def _print(loaded: Loaded, forecast: Forecast | None) -> None:
+def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | None) -> None:
     from surepick.cli import show
 
     problem, say = loaded.problem, show.console.print
@@ -125,10 +197,10 @@ def _print(loaded: Loaded, forecast: Forecast | None) -> None:
     matter = f"{problem.n_arms - len(idle)} of {problem.n_arms} matter"
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
     say(f"arms: {matter}{same}.")
-    say(f"noise: {_noise(loaded)}.")
-    if problem.duplicates:
-        gone, kept = problem.duplicates[0]
-        say(f"merged: {len(problem.duplicates)} plans equal to others, such as {gone!r} with {kept!r}.")
+    say(f"noise: {_noise(loaded, pilot)}.")
+    if merged := _merged(problem):
+        gone, kept = merged[0]
+        say(f"merged: {len(merged)} plans equal to others, such as {gone!r} with {kept!r}.")
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")
@@ -139,7 +211,7 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
 
     say = show.console.print
     if forecast is None:
-        say("forecast: none; it needs a noise scale and a guess of the means.")
+        say("forecast: none; it needs a noise scale (a rough one will do: --noise) and a guess of the means.")
         return
     if loaded.guess is None:
         say("forecast, from \\[truth] since there is no guess:")

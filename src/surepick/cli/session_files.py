@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from surepick.store.doctor import LogHealth
 
 Row = dict[str, str]
-COLUMNS = ("token", "arm", "value", "count", "time", "worker")
+COLUMNS = ("token", "arm", "value", "count", "time", "worker", "picked")
 
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
@@ -30,6 +30,7 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
             "count": m.count,
             "time": moment,
             "worker": m.worker,
+            "picked": "yes" if m.picked else "",
         }
 
 
@@ -71,14 +72,18 @@ def read_rows(file: Path) -> list[Row]:
     return rows
 
 
-def import_rows(session: Session, rows: list[Row], *, answers: bool, worker: str) -> dict[str, int]:
-    """Tell the rows; those far ahead of what is asked wait until the others have moved the session on."""
+def import_rows(
+    session: Session, rows: list[Row], *, answers: bool, worker: str, picked: bool = False
+) -> dict[str, int]:
+    """Tell the rows in their order; those far ahead of what is asked wait for the session to move on."""
     counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
+    waiting = []
     for row in rows:
         if not row.get("token") and not answers:
-            session.record(row["arm"], _value(row))
+            session.record(row["arm"], _value(row), picked=picked or bool(row.get("picked")))
             counts["unasked"] += 1
-    waiting = [row for row in rows if row.get("token") or answers]
+        elif not _tell_row(session, row, worker, counts):
+            waiting.append(row)
     while waiting:
         left = [row for row in waiting if not _tell_row(session, row, worker, counts)]
         if len(left) == len(waiting):

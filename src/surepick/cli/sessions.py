@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.decisions import DEFAULT_POLICY, PolicyText
+from surepick.cli.decisions import PilotSize, PolicyText, Pooled, pilot_of
 from surepick.cli.session_files import (
     import_rows,
     read_certificate,
@@ -46,8 +46,6 @@ Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the be
 Budget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
 Seed = Annotated[int, typer.Option(help="Fixes the policy's own randomness.")]
 Lease = Annotated[float, typer.Option(help="Seconds until a token that was not told is handed out again.")]
-PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
-Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -62,7 +60,7 @@ _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an 
 def new(
     file: File,
     name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
-    policy: PolicyText = DEFAULT_POLICY,
+    policy: PolicyText = None,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
@@ -106,7 +104,12 @@ def tell(
     token: Annotated[str, typer.Argument(help="The token, or the name of an arm that is asked for.")],
     values: Annotated[list[float], typer.Argument(help="What was measured: one number or several.")],
     mean_of: Annotated[int | None, typer.Option(help="The number is the mean of so many.")] = None,
-    unasked: Annotated[bool, typer.Option("--unasked", help="Keep it; it will decide nothing.")] = False,
+    unasked: Annotated[
+        bool, typer.Option("--unasked", help="Nobody asked for it; counted if the policy's proof allows it.")
+    ] = False,
+    picked: Annotated[
+        bool, typer.Option("--picked", help="Chosen after looking at values: kept and never counted.")
+    ] = False,
     worker: Worker = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -114,10 +117,12 @@ def tell(
 ) -> None:
     """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5"""
     opened = _load(store, session)
-    if unasked:
+    if unasked or picked:
         for value in values:
-            opened.record(token, value)
-        _answer({"receipt": "unasked", **_state(opened)}, as_json, lambda: _say("kept; it decides nothing"))
+            opened.record(token, value, picked=picked)
+        counts = opened.counts_unasked and not picked
+        text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
+        _answer({"receipt": "unasked", "will_count": counts, **_state(opened)}, as_json, lambda: _say(text))
         return
     found = _token_of(opened, token)
     if mean_of is not None:
@@ -142,7 +147,7 @@ def withdraw(
 
 def status(session: Name = None, store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
     """Say where a session stands: the lead, its closest rival, what was measured; or its answer."""
-    opened = _load(store, session)
+    opened = _load(store, session, read_only=True)
     data = {**_state(opened), **({"certificate": opened.certificate().to_json()} if opened.status else {})}
     _answer(data, as_json, lambda: _print_status(opened))
 
@@ -175,7 +180,7 @@ def export(
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Write all measurements as CSV, or the whole session as JSON."""
-    opened = _load(store, session)
+    opened = _load(store, session, read_only=True)
     if form not in ("csv", "json"):
         raise SessionError(f"--format is csv or json, got {form!r}")
     write = write_csv if form == "csv" else write_json
@@ -191,6 +196,9 @@ def import_(
     answers: Annotated[
         bool, typer.Option("--answers", help="Rows without a token answer what is asked, in their order.")
     ] = False,
+    picked: Annotated[
+        bool, typer.Option("--picked", help="Unasked rows were chosen after looking at values.")
+    ] = False,
     worker: Worker = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -198,11 +206,12 @@ def import_(
 ) -> None:
     """Tell measurements from a CSV file, for example one filled in by hand or written by `export`.
 
-    Rows with a token answer it. Rows with an arm alone are kept and decide nothing, unless --answers says
-    that they were made because surepick asked for them.
+    Rows with a token answer it. Rows with an arm alone are measurements that nobody asked for, unless
+    --answers says that they were made because surepick asked for them. Unasked ones are counted if the
+    policy's proof allows it, and never with --picked.
     """
     opened = _load(store, session)
-    counts = import_rows(opened, read_rows(file), answers=answers, worker=worker)
+    counts = import_rows(opened, read_rows(file), answers=answers, picked=picked, worker=worker)
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
     _answer({"imported": counts, **_state(opened)}, as_json, lambda: _say(text))
 
@@ -279,7 +288,7 @@ def run(
     timeout: Annotated[float | None, typer.Option(help="Seconds a measurement may take.")] = None,
     retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
     name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
-    policy: PolicyText = DEFAULT_POLICY,
+    policy: PolicyText = None,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
@@ -317,7 +326,7 @@ COMMANDS = (new, ask, tell, withdraw, status, list_, log, export, import_, exten
 def _create(
     file: Path,
     name: str | None,
-    policy: str,
+    policy: str | None,
     delta: float,
     epsilon: float,
     budget: int | None,
@@ -327,21 +336,20 @@ def _create(
     one_scale: bool,
     store: str,
 ) -> Session:
-    from surepick.pilot import Pilot
-    from surepick.policies import parse_policy
+    from surepick.policies import policy_for
     from surepick.problems.files import load
     from surepick.session import Session
 
-    problem = load(file).problem
+    loaded = load(file)
     return Session.create(
         store,
-        problem,
-        parse_policy(policy, delta=delta, epsilon=epsilon),
+        loaded.problem,
+        policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon),
         name=name or file.stem,
         seed=seed,
         budget=budget,
         lease=lease,
-        pilot=Pilot(size=pilot, pooled=one_scale) if problem.noise_scale is None else None,
+        pilot=pilot_of(loaded, pilot, one_scale),
     )
 
 
@@ -365,10 +373,11 @@ def _continue(file: Path, name: str | None, store: str) -> Session | None:
     return session
 
 
-def _load(store: str, name: str | None) -> Session:
+def _load(store: str, name: str | None, *, read_only: bool = False) -> Session:
+    """The session; one that is only looked at opens even where its plans need a Python function."""
     from surepick.session import Session
 
-    return Session.load(_store(store), name)
+    return Session.load(_store(store), name, read_only=read_only)
 
 
 def _store(url: str) -> Store:
@@ -415,6 +424,8 @@ def _state(session: Session) -> dict[str, Any]:
         "learning_noise": ledger.is_piloting,
         "n_told": ledger.n_told,
         "n_used": ledger.n_used,
+        "n_unasked": ledger.n_recorded,
+        "n_unasked_counted": ledger.n_counted,
         "n_missing": ledger.n_missing,
         "n_rounds": ledger.n_rounds,
         "counts": dict(zip(ledger.problem.arm_names, ledger.evidence.counts.tolist(), strict=True)),
@@ -426,7 +437,7 @@ def _summary(place: Store, name: str) -> dict[str, Any]:
     from surepick.session import Session
 
     try:
-        state = _state(Session.load(place, name))
+        state = _state(Session.load(place, name, read_only=True))
     except SurepickError as error:
         return {"session": name, "status": str(error), "measurements": None, "answer": None}
     return {
@@ -497,16 +508,26 @@ def _print_status(session: Session) -> None:
     lines = {
         "session": f"{state['session']}: running",
         "told": f"{state['n_told']} measurements, {state['n_used']} used in {state['n_rounds']} rounds",
+        "unasked": f"{state['n_unasked']} measurements, {state['n_unasked_counted']} counted"
+        if state["n_unasked"]
+        else None,
         "waits for": f"{state['n_missing']} measurements",
         "phase": "learning the noise scale" if state["learning_noise"] else None,
         "lead": state["lead"],
         "rival": state["rival"],
-        "gap": None if state["gap"] is None else f"{state['gap']:.4g}, known to within {state['radius']:.4g}",
+        "gap": _gap(state),
         "risk": None if state["risk"] is None else f"at most {state['risk']:.3g} if declared now",
     }
     for name, value in lines.items():
         if value is not None:
             _say(f"{name:<13}{value}")
+
+
+def _gap(state: dict[str, Any]) -> str | None:
+    if state["gap"] is None:
+        return None
+    within = "" if state["radius"] is None else f", known to within {state['radius']:.4g}"
+    return f"{state['gap']:.4g}{within}"
 
 
 def _print_columns(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:

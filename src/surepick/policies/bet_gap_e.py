@@ -308,6 +308,7 @@ class BetRun:
         block = self._block
         return {
             "evidence": [self._evidence.counts, self._evidence.sums],
+            "waiting": [self._waiting.counts, self._waiting.sums],
             "log_cash": self._log_cash,
             "general": self._general.parts(),
             "peak": self._peak,
@@ -324,7 +325,7 @@ class BetRun:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
-        self._evidence = Evidence(*state["evidence"])
+        self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
         self._means = filled_means(self._evidence)
         self._log_cash, self._next_stake = state["log_cash"], state["next_stake"]
         self._general = Purse(*state["general"])

@@ -13,11 +13,15 @@ from surepick.problem import Table, read_table
 
 @dataclass(frozen=True)
 class Section:
-    """The keys of a file, or of a part of it; every question names the file and the key when it fails."""
+    """The keys of a file, or of a part of it; every question names the file and the key when it fails.
+
+    A `confined` one may name no files but those in its own folder.
+    """
 
     path: Path
     prefix: str
     values: Mapping[str, Any]
+    confined: bool = False
 
     def wrong(self, key: str, expected: str) -> FileError:
         """The error for a key whose value is not what it should be."""
@@ -46,7 +50,7 @@ class Section:
             return None
         if not isinstance(self.values[key], dict):
             raise self.wrong(key, f"a table with the key {keys[0]!r}")
-        part = Section(self.path, f"{key}.", self.values[key])
+        part = Section(self.path, f"{key}.", self.values[key], self.confined)
         part.refuse_unknown({*keys, *optional})
         part.refuse_missing(keys)
         return part
@@ -128,13 +132,17 @@ class Section:
 
     def attachment(self, key: str) -> Table | None:
         """The table in the CSV file that the key names, found beside this file; None if it is no name."""
-        value = self.values.get(key)
-        return read_table(self.path.parent / value) if isinstance(value, str) else None
+        file = self.beside(key)
+        return None if file is None else read_table(file)
 
     def beside(self, key: str) -> Path | None:
         """The file that the key names, found beside this one; None if it is no name."""
         value = self.values.get(key)
-        return self.path.parent / value if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return None
+        if self.confined and not (_is_plain_name(value) and (self.path.parent / value).is_file()):
+            raise self.wrong(key, "the name of a file that came together with this one, without folders")
+        return self.path.parent / value
 
     def one_of(self, *keys: str) -> str:
         """The one of these keys that the file has; both or none is an error."""
@@ -153,6 +161,15 @@ def read_text(path: Path) -> str:
         raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise FileError(f"{str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _is_plain_name(name: str) -> bool:
+    """Whether this is the name of a file and not of a way to somewhere else.
+
+    >>> [_is_plain_name(name) for name in ("hours.csv", "../hours.csv", "C:hours.csv", "..", "a\\0b")]
+    [True, False, False, False, False]
+    """
+    return name not in ("", ".", "..") and not any(sign in name for sign in "/\\:\0")
 
 
 def is_number(value: object) -> bool:

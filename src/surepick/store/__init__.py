@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from surepick.errors import StoreError
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View
 from surepick.store.memory import MemoryStore
 from surepick.store.protocol import Store
 
-__all__ = ["START", "Draft", "Event", "Head", "Lease", "MemoryStore", "Snapshot", "Store", "open_store"]
+__all__ = [
+    "START",
+    "Draft",
+    "Event",
+    "Head",
+    "Lease",
+    "MemoryStore",
+    "Snapshot",
+    "Store",
+    "View",
+    "open_store",
+]
 
 
 def open_store(

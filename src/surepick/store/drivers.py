@@ -2,17 +2,72 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import quote
 
 from sqlalchemy.engine import URL, Dialect, make_url
 from sqlalchemy.exc import ArgumentError
 
 from surepick.errors import ConflictError, DamageError, StoreError, missing_extra
+from surepick.store.events import Event, Head
+from surepick.store.waiting import WaitingLine
+
+Parameters = Mapping[str, object]
+Statement = tuple[str, Parameters]
+
+_MOVE_HEAD = (
+    "UPDATE surepick_sessions SET position = :position, checksum = :checksum "
+    "WHERE id = :session_id AND position = :expected_position AND checksum = :expected_checksum"
+)
+_INSERT = (
+    "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
+    "VALUES (:session_id, :position, :kind, :key, :time, :body, :checksum)"
+)
+_RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
+# All of an append in one statement, which is one journey, and a transaction by itself.
+_APPEND_AT_ONCE = f"""WITH moved AS ({_MOVE_HEAD} RETURNING id),
+    appended AS (
+        INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum)
+        SELECT moved.id, event.* FROM moved, json_to_recordset(CAST(:events AS JSON)) AS event(
+            position BIGINT, kind TEXT, key TEXT, time DOUBLE PRECISION, body TEXT, checksum TEXT
+        )
+    ),
+    released AS (
+        DELETE FROM surepick_leases USING moved WHERE session_id = moved.id
+        AND token IN (SELECT json_array_elements_text(CAST(:tokens AS JSON)))
+    )
+    SELECT count(*) FROM moved"""
+
+
+class Answer(NamedTuple):
+    """What a statement gave: how many rows it changed or found, and the rows that it found."""
+
+    rowcount: int
+    rows: list[tuple[Any, ...]]
+
+
+class Step(NamedTuple):
+    """An append: from which head to which, with these events, and these tokens no longer leased."""
+
+    session_id: int
+    expected: Head
+    head: Head
+    events: Sequence[Event]
+    release: Sequence[str]
+
+    def heads(self) -> dict[str, object]:
+        """Both heads as parameters of a statement."""
+        return {
+            "position": self.head.position,
+            "checksum": self.head.checksum,
+            "expected_position": self.expected.position,
+            "expected_checksum": self.expected.checksum,
+        }
 
 
 class Driver(Protocol):
@@ -21,11 +76,12 @@ class Driver(Protocol):
     dialect: ClassVar[str]
     begin: ClassVar[str]  # opens a transaction that writes
     lock_schema: ClassVar[str | None]  # within a transaction: nobody else migrates
-    begin_exclusive: ClassVar[str]  # the same, and nobody else appends to the session with this number
+    lock_session: ClassVar[str | None]  # within a transaction: nobody else writes to this session
     list_tables: ClassVar[str]
-    pipelines: ClassVar[bool]  # whether several statements travel together
+    append_is_one_statement: ClassVar[bool]  # so that it needs no transaction around it
     sql: Dialect
     place: str  # for people; without password
+    line: WaitingLine | None  # where writers wait for each other, if the database does not see to it
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -40,8 +96,16 @@ class Driver(Protocol):
         """Whether there is something to open."""
         ...
 
-    def run_all(self, connection: Any, batch: Sequence[tuple[str, Mapping[str, object]]]) -> list[int]:
-        """Run these statements in one journey; how many rows each changed."""
+    def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
+        """Run these statements, in one journey if the database is elsewhere."""
+        ...
+
+    def append(self, run: Callable[[str, Parameters], Any], step: Step) -> bool:
+        """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
+        ...
+
+    def in_transaction(self, connection: Any) -> bool:
+        """Whether a transaction is open on this connection."""
         ...
 
     def is_busy(self, error: Exception) -> bool:
@@ -63,8 +127,8 @@ class _Sqlite:
     dialect: ClassVar[str] = "sqlite"
     begin: ClassVar[str] = "BEGIN IMMEDIATE"  # take the writer's lock first, so that no statement later fails
     lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
-    begin_exclusive: ClassVar[str] = "BEGIN IMMEDIATE"
-    pipelines: ClassVar[bool] = False
+    lock_session: ClassVar[str | None] = None
+    append_is_one_statement: ClassVar[bool] = False
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
     def __init__(self, url: URL, *, read_only: bool) -> None:
@@ -76,6 +140,7 @@ class _Sqlite:
         self.path = Path(url.database)
         self.place = str(self.path)
         self.read_only = read_only
+        self.line: WaitingLine | None = WaitingLine(self.path.with_name(self.path.name + "-queue"))
         self.sql = url.get_dialect()(paramstyle="named")  # type: ignore[call-arg]
 
     @property
@@ -104,10 +169,22 @@ class _Sqlite:
             raise
         return connection
 
-    def run_all(
-        self, connection: sqlite3.Connection, batch: Sequence[tuple[str, Mapping[str, object]]]
-    ) -> list[int]:
-        return [connection.execute(text, row).rowcount for text, row in batch]
+    def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
+        cursors = (connection.execute(text, row) for text, row in batch)
+        return [Answer(cursor.rowcount, cursor.fetchall()) for cursor in cursors]
+
+    def append(self, run: Callable[[str, Parameters], Any], step: Step) -> bool:
+        session = {"session_id": step.session_id}
+        if run(_MOVE_HEAD, {**session, **step.heads()}).rowcount != 1:
+            return False
+        for event in step.events:
+            run(_INSERT, {**session, **event._asdict()})
+        for token in step.release:
+            run(_RELEASE, {**session, "token": token})
+        return True
+
+    def in_transaction(self, connection: sqlite3.Connection) -> bool:
+        return connection.in_transaction
 
     def is_busy(self, error: Exception) -> bool:
         waits = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
@@ -144,8 +221,8 @@ class _Postgres:
     dialect: ClassVar[str] = "postgresql"
     begin: ClassVar[str] = "BEGIN"
     lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
-    begin_exclusive: ClassVar[str] = "BEGIN; SELECT 1 FROM surepick_sessions WHERE id = {:d} FOR UPDATE"
-    pipelines: ClassVar[bool] = True
+    lock_session: ClassVar[str | None] = "SELECT 1 FROM surepick_sessions WHERE id = :session_id FOR UPDATE"
+    append_is_one_statement: ClassVar[bool] = True
     list_tables: ClassVar[str] = (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )
@@ -154,6 +231,7 @@ class _Postgres:
         if find_spec("psycopg") is None:
             raise missing_extra("psycopg", "postgres")
         self.place = url.render_as_string(hide_password=True)
+        self.line: WaitingLine | None = None  # the server wakes those who wait, in their order
         self.url = url.set(drivername="postgresql+psycopg")
         self.sql = self.url.get_dialect()()
         self.read_only = read_only
@@ -179,10 +257,26 @@ class _Postgres:
             connection.execute("SET default_transaction_read_only = on")
         return connection
 
-    def run_all(self, connection: Any, batch: Sequence[tuple[str, Mapping[str, object]]]) -> list[int]:
-        with connection.pipeline():
-            cursors = [connection.execute(text, row) for text, row in batch]
-        return [cursor.rowcount for cursor in cursors]
+    def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
+        import psycopg
+
+        cursor = psycopg.ClientCursor(
+            connection
+        )  # writes the parameters into the text: half of a pipeline's cost
+        cursor.execute("; ".join(cursor.mogrify(text, row) for text, row in batch))
+        answers = [_answer(cursor)]
+        while cursor.nextset():
+            answers.append(_answer(cursor))
+        return answers
+
+    def append(self, run: Callable[[str, Parameters], Any], step: Step) -> bool:
+        events = json.dumps([event._asdict() for event in step.events])
+        tokens = json.dumps(list(step.release))
+        row = {"session_id": step.session_id, **step.heads(), "events": events, "tokens": tokens}
+        return bool(run(_APPEND_AT_ONCE, row).fetchone()[0])
+
+    def in_transaction(self, connection: Any) -> bool:
+        return bool(connection.info.transaction_status)  # 0: idle
 
     def is_busy(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) in ("40001", "40P01", "55P03", "53300")
@@ -205,6 +299,10 @@ class _Postgres:
                 "repeat this step: repeating is harmless"
             )
         return StoreError(f"{self.place}: {str(error).strip()}")
+
+
+def _answer(cursor: Any) -> Answer:
+    return Answer(cursor.rowcount, cursor.fetchall() if cursor.description else [])
 
 
 def _sqlite_code(error: Exception) -> int | None:

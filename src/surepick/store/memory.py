@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from surepick.errors import ConflictError, StoreError, suggestion
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, checked, seal
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View, checked, seal
 
 
 class MemoryStore:
@@ -37,11 +37,16 @@ class MemoryStore:
         """Where this log ends now."""
         return self._log(name).head
 
-    def read(self, name: str, *, after: Head = START) -> Iterator[Event]:
+    def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         """The events after this head in their order, each checked against its checksum."""
         with self._lock:
-            rows = self._log(name).events[after.position :]
+            rows = self._log(name).events[after.position :][:limit]
         return checked(rows, after, name)
+
+    def look(self, name: str, *, after: Head) -> View:
+        """What `read` gives after this head, and all leases."""
+        with self._lock:
+            return View(list(self.read(name, after=after)), self.leases(name))
 
     def find(self, name: str, key: str) -> Event | None:
         """The event with this key, at the same cost however long the log is."""
@@ -62,13 +67,20 @@ class MemoryStore:
             return head
 
     @contextmanager
-    def exclusive(self, name: str, *, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Within it nobody else appends to this log, and what this thread appends is one transaction."""
+    def exclusive(
+        self,
+        name: str,
+        *,
+        after: Callable[[], Head] | None = None,
+        durable: bool = True,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Iterator[View]:
+        """Within it nobody else writes to this log, and what this thread appends is one transaction."""
         with self._lock:
             log = self._log(name)
             before = log.head
             try:
-                yield
+                yield self.look(name, after=before if after is None else after())
             except BaseException:
                 log.cut(before)
                 raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View
 
 
 class Store(Protocol):
@@ -32,8 +32,12 @@ class Store(Protocol):
         """Where this log ends now."""
         ...
 
-    def read(self, name: str, *, after: Head = START) -> Iterator[Event]:
+    def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         """The events after this head in their order, each checked against its checksum."""
+        ...
+
+    def look(self, name: str, *, after: Head) -> View:
+        """What `read` gives after this head, and all leases as `leases` gives them, in one journey."""
         ...
 
     def find(self, name: str, key: str) -> Event | None:
@@ -50,10 +54,20 @@ class Store(Protocol):
         """
         ...
 
-    def exclusive(self, name: str, *, meanwhile: Callable[[], None] = ...) -> AbstractContextManager[None]:
-        """Within it nobody else appends to this log, and what this thread appends is one transaction.
+    def exclusive(
+        self,
+        name: str,
+        *,
+        after: Callable[[], Head] | None = None,
+        durable: bool = True,
+        meanwhile: Callable[[], None] = ...,
+    ) -> AbstractContextManager[View]:
+        """Within it nobody else writes to this log, and what this thread writes is one transaction.
 
-        `meanwhile` is called now and then while waiting for others, where the store has to ask for its turn.
+        It begins with a look at what came after the head that `after` gives, if it is given. Those who come
+        first are served first; `meanwhile` is called now and then while waiting, where the store has to ask
+        for its turn, and `after` when the turn has come.
+        Without `durable` the transaction need not survive a crash of the machine: for leases only.
         """
         ...
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -22,16 +23,17 @@ import sqlalchemy as sa
 
 from surepick.errors import ConflictError, StoreError, suggestion
 from surepick.store import migrations
-from surepick.store.drivers import Driver
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, checked, seal
+from surepick.store.drivers import Answer, Driver, Parameters, Statement, Step
+from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View, checked, seal
 
 T = TypeVar("T")
-Parameters = Mapping[str, object]
 NO_PARAMETERS: Parameters = {}
 
 PATIENCE = 60.0  # seconds to wait for other writers before giving up
-# Seconds between two tries for the writer's lock: those who have waited longer try more often and go first.
-LONGEST_PAUSE, SHORTEST_PAUSE, SENIORITY = 0.003, 0.001, 0.02
+# Seconds between two tries for the writer's lock; farther back in line, where a turn is far off, longer ones.
+PAUSE, LONGER_PAUSE, LONGEST_PAUSE = 0.00005, 0.0001, 0.002
+CLOSE = 4  # so many ahead in line, and it is time to get ready
+STUCK = 1.0  # seconds: in a line that stands still for so long somebody is stopped, and all try their luck
 PAGE = 5000  # events read at a time, so that a long read never holds back the writers' clean-up
 
 _MAKE_SESSION = (
@@ -40,19 +42,15 @@ _MAKE_SESSION = (
 )
 _NAMES = "SELECT name FROM surepick_sessions ORDER BY id"
 _SESSION = "SELECT id, position, checksum FROM surepick_sessions WHERE name = :name"
-_MOVE_HEAD = (
-    "UPDATE surepick_sessions SET position = :position, checksum = :checksum "
-    "WHERE id = :session_id AND position = :expected_position AND checksum = :expected_checksum"
-)
-# Only where the head was moved just before: all of an append travels to the server at once.
-_APPEND = (
-    "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
-    "SELECT :session_id, :position, :kind, :key, :time, :body, :checksum WHERE EXISTS ("
-    "SELECT 1 FROM surepick_sessions WHERE id = :session_id AND checksum = :last_checksum)"
-)
 _READ = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
     "WHERE session_id = :session_id AND position > :after ORDER BY position LIMIT :limit"
+)
+# Both in one journey: the leases come first, as rows at position 0.
+_LOOK = (
+    "SELECT 0 AS position, '' AS kind, token AS key, expires AS time, worker AS body, '' AS checksum "
+    "FROM surepick_leases WHERE session_id = :session_id "
+    f"UNION ALL SELECT * FROM ({_READ}) AS news ORDER BY position, key"
 )
 _FIND = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
@@ -63,10 +61,6 @@ _CLAIM = (
     "VALUES (:session_id, :token, :worker, :expires) "
     "ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires "
     "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker"
-)
-_RELEASE_WITH_APPEND = (
-    "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token AND EXISTS ("
-    "SELECT 1 FROM surepick_sessions WHERE id = :session_id AND checksum = :last_checksum)"
 )
 _RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
 _LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
@@ -105,9 +99,9 @@ class SqlStore:
     def create(self, name: str, drafts: Sequence[Draft]) -> Head:
         """Begin a log with these events; refused when the name is taken."""
         try:
-            with self._transaction() as link:
+            with self._transaction():
                 row = {"name": name, "position": START.position, "checksum": START.checksum}
-                if self._execute(link, _MAKE_SESSION, row).rowcount != 1:
+                if self._execute(_MAKE_SESSION, row).rowcount != 1:
                     raise StoreError(
                         f"there is already a session named {name!r} in {self.place}; "
                         "load it, or choose another name"
@@ -126,15 +120,30 @@ class SqlStore:
         _, position, checksum = self._session(name)
         return Head(position, checksum)
 
-    def read(self, name: str, *, after: Head = START) -> Iterator[Event]:
+    def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         """The events after this head in their order, each checked against its checksum."""
-        session_id = self._id(name)
-        while rows := self._query(_READ, {"session_id": session_id, "after": after.position, "limit": PAGE}):
+        session_id, left = self._id(name), sys.maxsize if limit is None else limit
+        while left > 0:
+            size = min(left, PAGE)
+            rows = self._query(_READ, {"session_id": session_id, "after": after.position, "limit": size})
             for event in checked(rows, after, name):
                 yield event
                 after = event.head
-            if len(rows) < PAGE:
-                return
+            left = left - size if len(rows) == size else 0
+
+    def look(self, name: str, *, after: Head) -> View:
+        """What `read` gives after this head, and all leases as `leases` gives them, in one journey."""
+        return self._view(name, after, self._query(_LOOK, self._look(name, after)))
+
+    def _look(self, name: str, after: Head) -> Parameters:
+        return {"session_id": self._id(name), "after": after.position, "limit": PAGE}
+
+    def _view(self, name: str, after: Head, rows: Sequence[tuple[Any, ...]]) -> View:
+        leases = [Lease(token, worker, expires) for at, _, token, expires, worker, _ in rows if at == 0]
+        events = list(checked(rows[len(leases) :], after, name))
+        if len(events) == PAGE:
+            events += self.read(name, after=events[-1].head)
+        return View(events, leases)
 
     def find(self, name: str, key: str) -> Event | None:
         """The event with this key, at the same cost however long the log is."""
@@ -147,24 +156,59 @@ class SqlStore:
         """All of the drafts or none become the next events, if the log still ends at `expected`."""
         events = seal(drafts, expected)
         head = events[-1].head if events else expected
-        session_id = self._id(name)
-        batch = _append_batch(session_id, events, release, expected, head)
-        if self._write_all(batch) != 1:
+        step = Step(self._id(name), expected, head, events, release)
+        if not self._append(step):
             raise ConflictError(
                 f"session {name!r} no longer ends at event {expected.position}; read on and try again"
             )
         return head
 
+    def _append(self, step: Step) -> bool:
+        inside = self._inside()
+        if inside is not None and not inside.durable:
+            raise StoreError("events cannot be written in a transaction that need not survive a crash")
+
+        def append(link: _Link) -> bool:
+            return self._driver.append(lambda text, row: link.execute(self._sql(text), row), step)
+
+        if self._driver.append_is_one_statement:
+            return self._retry(append)
+        with self._transaction():
+            return self._retry(append)
+
     @contextmanager
-    def exclusive(self, name: str, *, meanwhile: Callable[[], None] = _nothing) -> Iterator[None]:
-        """Within it nobody else appends to this log, and what this thread appends is one transaction."""
-        with self._transaction(self._driver.begin_exclusive.format(self._id(name)), meanwhile):
-            yield
+    def exclusive(
+        self,
+        name: str,
+        *,
+        after: Callable[[], Head] | None = None,
+        durable: bool = True,
+        meanwhile: Callable[[], None] = _nothing,
+    ) -> Iterator[View]:
+        """Within it nobody else writes to this log, and what this thread writes is one transaction."""
+        seen = [START]
+
+        def first() -> list[Statement]:
+            lock = self._driver.lock_session
+            statements: list[Statement] = [] if lock is None else [(lock, {"session_id": self._id(name)})]
+            if after is not None:
+                seen[0] = after()
+                statements.append((_LOOK, self._look(name, seen[0])))
+            return statements
+
+        with self._transaction(first, durable=durable, meanwhile=meanwhile) as answers:
+            yield View([], []) if after is None else self._view(name, seen[0], answers[-1].rows)
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         """The tokens of these that the worker holds from now on: free, expired, or its own already."""
         lease = {"session_id": self._id(name), "worker": worker, "expires": until, "now": now}
-        return [token for token in tokens if self._note(_CLAIM, {**lease, "token": token}) == 1]
+        rows = [{**lease, "token": token} for token in tokens]
+        if len(rows) == 1:
+            return [str(row["token"]) for row in rows if self._note(_CLAIM, row) == 1]
+        with self._transaction(lambda: [(_CLAIM, row) for row in rows], durable=False) as answers:
+            return [
+                str(row["token"]) for row, answer in zip(rows, answers, strict=True) if answer.rowcount == 1
+            ]
 
     def release(self, name: str, tokens: Sequence[str]) -> None:
         """End the leases on these tokens, if there are any."""
@@ -197,6 +241,8 @@ class SqlStore:
         """Let go of files and connections; what was acknowledged stays."""
         for link in list(self._links):
             link.close()
+        if self._driver.line is not None:
+            self._driver.line.close()
 
     def _session(self, name: str) -> tuple[int, int, str]:
         rows = self._query(_SESSION, {"name": name})
@@ -237,60 +283,59 @@ class SqlStore:
 
     def _migrate(self) -> None:
         """Apply the steps that are missing, in one transaction; of many processes only the first does it."""
-        with self._transaction() as link:
+        with self._transaction():
             if self._driver.lock_schema:
-                self._execute(link, self._driver.lock_schema)
+                self._execute(self._driver.lock_schema)
             version = self._schema_version()
             if version == 0:
-                self._execute(link, "CREATE TABLE surepick_schema (version INTEGER NOT NULL)")
+                self._execute("CREATE TABLE surepick_schema (version INTEGER NOT NULL)")
             for statement in migrations.statements_from(version, self._driver.dialect):
-                self._execute(link, statement)
+                self._execute(statement)
             for step in range(version + 1, migrations.VERSION + 1):
-                self._execute(link, "INSERT INTO surepick_schema VALUES (:step)", {"step": step})
+                self._execute("INSERT INTO surepick_schema VALUES (:step)", {"step": step})
 
     @contextmanager
     def _transaction(
-        self, begin: str | None = None, meanwhile: Callable[[], None] = _nothing
-    ) -> Iterator[_Link]:
-        """A connection inside a writing transaction: the one that is open in this thread, or a new one."""
-        link = self._open_link(durable=True)
-        if link is not None and link.inside:
-            yield link
+        self,
+        first: Callable[[], Sequence[Statement]] = tuple,
+        *,
+        durable: bool = True,
+        meanwhile: Callable[[], None] = _nothing,
+    ) -> Iterator[list[Answer]]:
+        """A writing transaction, or a part of the one that is open; its first statements travel together.
+
+        It gives their answers.
+        """
+        begin = [(self._driver.begin, NO_PARAMETERS)] if self._inside() is None else []
+
+        def attempt(link: _Link) -> list[Answer]:
+            batch = [*begin, *((self._sql(text), row) for text, row in first())]
+            return link.run_all(self._driver, batch)[len(begin) :]
+
+        answers = self._retry(attempt, durable=durable, meanwhile=meanwhile)
+        if not begin:
+            yield answers
             return
-        link = self._retry(lambda link: link.begin(begin or self._driver.begin), meanwhile=meanwhile)
+        link = self._link(durable=durable)
+        self._local.inside = link
         try:
-            yield link
-            self._execute(link, "COMMIT")
+            yield answers
+            self._execute("COMMIT")
         except BaseException:
-            link.roll_back()
+            link.roll_back(self._driver)
             raise
         finally:
-            link.inside = False
+            self._local.inside = None
 
-    def _execute(self, link: _Link, text: str, parameters: Parameters = NO_PARAMETERS) -> Any:
-        """Run a statement inside a transaction, where nobody can be in the way."""
-        try:
-            return link.execute(self._sql(text), parameters)
-        except self._driver.errors as error:
-            raise self._driver.explain(error) from error
-
-    def _write_all(self, batch: Sequence[tuple[str, Parameters]]) -> int:
-        """Run statements in one transaction, and where it can be in one journey; rows the first changed."""
-        sql = [(self._sql(text), row) for text, row in batch]
-        link = self._open_link(durable=True)
-        if self._driver.pipelines and not (link and link.inside):
-            whole = [("BEGIN", NO_PARAMETERS), *sql, ("COMMIT", NO_PARAMETERS)]
-            return self._retry(lambda link: link.run_or_roll_back(self._driver, whole))[1]
-        with self._transaction() as link:
-            try:
-                return self._driver.run_all(link.connection, sql)[0]
-            except self._driver.errors as error:
-                raise self._driver.explain(error) from error
+    def _execute(self, text: str, parameters: Parameters = NO_PARAMETERS) -> Any:
+        """Run a statement of the open transaction."""
+        sql = self._sql(text)
+        return self._retry(lambda link: link.execute(sql, parameters))
 
     def _query(self, text: str, parameters: Parameters = NO_PARAMETERS) -> list[tuple[Any, ...]]:
         """All rows of a reading statement; inside a transaction it sees what was written there."""
         sql = self._sql(text)
-        return self._retry(lambda link: link.execute(sql, parameters).fetchall())
+        return self._retry(lambda link: link.execute(sql, parameters).fetchall(), writes=False)
 
     def _note(self, text: str, parameters: Parameters) -> int:
         """Run one writing statement that a crash of the machine may undo; how many rows it changed."""
@@ -303,41 +348,69 @@ class SqlStore:
         attempt: Callable[[_Link], T],
         *,
         durable: bool = True,
+        writes: bool = True,
         meanwhile: Callable[[], None] = _nothing,
     ) -> T:
-        """What the attempt returns, once nobody is in its way; a lost connection is opened again once."""
-        began = time.monotonic()
-        reconnected = False
-        while True:
-            try:
-                return attempt(self._link(durable=durable))
-            except self._driver.errors as error:
-                if self._inside():
-                    raise self._driver.explain(error) from error
-                if self._driver.is_gone(error) and not reconnected:
-                    reconnected = True
-                    self._drop_link(durable=durable)
-                elif not self._driver.is_busy(error) or time.monotonic() > began + self._patience:
-                    raise self._final(error) from error
-            meanwhile()
-            junior = max(0.0, 1.0 - (time.monotonic() - began) / SENIORITY)
-            pause = SHORTEST_PAUSE + junior * (LONGEST_PAUSE - SHORTEST_PAUSE)
-            time.sleep(pause * random.uniform(0.5, 1.0))  # jitter, or all who wait would come back together
+        """What the attempt returns, once nobody is in its way; a lost connection is opened again once.
 
-    def _final(self, error: Exception) -> StoreError:
-        if not self._driver.is_busy(error):
-            return self._driver.explain(error)
+        Writers stand in line, where the driver has one; reading is never in anybody's way.
+        """
+        if self._inside() is not None:
+            return self._attempt_inside(attempt)
+        line = self._driver.line if writes else None
+        place = None if line is None or line.is_empty() else line.join()
+        give_up_at, reconnected = time.monotonic() + self._patience, False
+        error: Exception | None = None
+        noticed: int | None = None  # how many were ahead at the last look
+        moved_at = time.monotonic()
+        try:
+            while True:
+                if place is None or place.move_up() or time.monotonic() > moved_at + STUCK:
+                    try:
+                        return attempt(self._link(durable=durable))
+                    except self._driver.errors as caught:
+                        error = caught
+                        if self._driver.is_gone(error) and not reconnected:
+                            reconnected = True
+                            self._drop_link(durable=durable)
+                        elif not self._driver.is_busy(error):
+                            raise self._driver.explain(error) from error
+                    place = line.join() if line is not None and place is None else place
+                if time.monotonic() > give_up_at:
+                    raise self._out_of_patience(error) from error
+                ahead = None if place is None else place.ahead
+                if ahead is None or ahead != noticed:
+                    noticed, moved_at = ahead, time.monotonic()
+                    if ahead is None or ahead <= CLOSE:
+                        meanwhile()
+                pause = min(PAUSE + LONGER_PAUSE * (ahead or 0) ** 2, LONGEST_PAUSE)
+                time.sleep(pause * random.uniform(0.5, 1.0))  # or all who wait would come back together
+        finally:
+            if place is not None:
+                place.leave()
+
+    def _attempt_inside(self, attempt: Callable[[_Link], T]) -> T:
+        """Inside a transaction nobody can be in the way."""
+        try:
+            return attempt(self._link(durable=True))
+        except self._driver.errors as error:
+            raise self._driver.explain(error) from error
+
+    def _out_of_patience(self, error: Exception | None) -> StoreError:
         return StoreError(
-            f"{self.place} has been in use by another process for more than {self._patience:g} s ({error}); "
-            "nothing was written, look for a process that is stopped in the middle and repeat this step"
+            f"{self.place} has been in use by another process for more than {self._patience:g} s "
+            f"({error or 'others are first in line'}); nothing was written, look for a process that is "
+            "stopped in the middle and repeat this step"
         )
 
     def _link(self, *, durable: bool) -> _Link:
         """This thread's connection of that kind; inside a transaction there is only the one that is in it."""
-        link = self._open_link(durable=True)
-        if link is None or not (durable or link.inside):
-            link = self._open_link(durable=durable) or self._new_link(durable=durable)
-        return link
+        return self._inside() or self._open_link(durable=durable) or self._new_link(durable=durable)
+
+    def _inside(self) -> _Link | None:
+        """The connection on which this thread has a transaction open."""
+        link: _Link | None = getattr(self._local, "inside", None)
+        return link if link is not None and link.usable() else None
 
     def _open_link(self, *, durable: bool) -> _Link | None:
         """This thread's connection if it has one; one of a parent process must not be shared."""
@@ -350,7 +423,7 @@ class SqlStore:
         return None
 
     def _new_link(self, *, durable: bool) -> _Link:
-        link = _Link(self._driver.connect(durable=durable))
+        link = _Link(self._driver.connect(durable=durable), durable=durable)
         setattr(self._local, _ROLE[durable], link)
         self._links.add(link)
         return link
@@ -360,32 +433,23 @@ class SqlStore:
         if link is not None:
             link.close()
 
-    def _inside(self) -> bool:
-        link = self._open_link(durable=True)
-        return link is not None and link.inside
-
 
 class _Link:
-    """A connection of one thread of one process; `inside` says whether a transaction is open on it."""
+    """A connection of one thread of one process."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, *, durable: bool) -> None:
         self.connection = connection
+        self.durable = durable
         self.execute: Callable[[str, Parameters], Any] = connection.execute
-        self.inside = False
         self._process = os.getpid()
         self._closed = False
 
-    def begin(self, statement: str) -> _Link:
-        self.execute(statement, {})
-        self.inside = True
-        return self
-
-    def run_or_roll_back(self, driver: Driver, batch: Sequence[tuple[str, Parameters]]) -> list[int]:
-        """Run a whole transaction at once; if it fails nothing of it stays open."""
+    def run_all(self, driver: Driver, batch: Sequence[Statement]) -> list[Answer]:
+        """Run statements in one journey; if one fails no transaction stays open."""
         try:
-            return driver.run_all(self.connection, batch)
+            return driver.run_all(self.connection, batch) if batch else []
         except BaseException:
-            self.roll_back()
+            self.roll_back(driver)
             raise
 
     def usable(self) -> bool:
@@ -395,10 +459,11 @@ class _Link:
         """Whether it was opened before this process was forked."""
         return self._process != os.getpid()
 
-    def roll_back(self) -> None:
+    def roll_back(self, driver: Driver) -> None:
         """End the open transaction without a trace; a connection that cannot do so is not used again."""
         try:
-            self.execute("ROLLBACK", {})
+            if driver.in_transaction(self.connection):
+                self.execute("ROLLBACK", {})
         except Exception:
             self.close()
 
@@ -410,23 +475,6 @@ class _Link:
 
 _INHERITED: list[_Link] = []
 _ROLE = {True: "durable", False: "relaxed"}
-
-
-def _append_batch(
-    session_id: int, events: Sequence[Event], release: Sequence[str], expected: Head, head: Head
-) -> list[tuple[str, Parameters]]:
-    """The statements of an append; all but the first do nothing unless the first has moved the head."""
-    move = {
-        "session_id": session_id,
-        "position": head.position,
-        "checksum": head.checksum,
-        "expected_position": expected.position,
-        "expected_checksum": expected.checksum,
-    }
-    same = {"session_id": session_id, "last_checksum": head.checksum}
-    appended = [(_APPEND, {**same, **event._asdict()}) for event in events]
-    released = [(_RELEASE_WITH_APPEND, {**same, "token": token}) for token in release]
-    return [(_MOVE_HEAD, move), *appended, *released]
 
 
 def _body_checksum(body: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
@@ -14,8 +15,9 @@ import pytest
 import surepick as sp
 from surepick.environments import Environment
 from surepick.policies import parse_policy, policy_named
-from surepick.policy import Measure, Policy, Stop
+from surepick.policy import Measure, Policy, Run, Stop
 from surepick.problem import FloatArray, IntArray
+from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import CompiledRun, SeededRun, round_rng
 
 SEEDS = (0, 1, 2)
@@ -76,9 +78,18 @@ def decisions(
     >>> decisions(sp.Uniform(), sp.Problem([[1, 0], [0, 1]]), Tape([1.0, 0.0], [0, 1]), 3)
     [(1, 1), (1, 0), (0, 1)]
     """
-    run, taken = policy.start(problem), list[Decision]()
+    return continued(policy.start(problem), environment, range(n_rounds), seed)
+
+
+def continued(run: Run, environment: Tape | Environment, rounds: range, seed: int = 0) -> list[Decision]:
+    """The requests of these rounds of a run that stands before the first of them.
+
+    >>> continued(sp.Uniform().start(sp.Problem([[1, 0], [0, 1]])), Tape([1.0, 0.0], [0, 1]), range(1))
+    [(1, 1)]
+    """
+    taken = list[Decision]()
     rng = np.random.default_rng(99)
-    for n_round in range(n_rounds):
+    for n_round in rounds:
         decision = run.decide(round_rng(seed, n_round))
         if isinstance(decision, Stop):
             return [*taken, ("stop", decision.plan)]
@@ -111,6 +122,10 @@ class PolicyContract:
 
     def measures_what_all_plans_share(self, policy: Policy) -> bool:
         """Whether an arm on which all plans agree is measured, once; nothing is learned from it."""
+        return False
+
+    def is_replayed(self, policy: Policy) -> bool:
+        """Whether its runs have no `state` and `restore`, so that long sessions take longer to open."""
         return False
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -185,6 +200,24 @@ class PolicyContract:
                 assert np.array_equal(fast.means, other.means, equal_nan=True)
             if not isinstance(policy.start(problem), CompiledRun | SeededRun):
                 break
+
+    @pytest.mark.parametrize("n_rounds", [0, 1, 2, 7, 40])
+    def test_a_kept_run_goes_on_as_if_it_had_never_been_away(self, policy: Policy, n_rounds: int) -> None:
+        if self.is_replayed(policy):
+            pytest.skip("this policy says that its runs cannot be kept")
+        plans, means = self.instance(1, policy)
+        problem, tape = sp.Problem(plans), Tape(means, range(N_ARMS))
+        run = policy.start(problem)
+        continued(run, tape, range(n_rounds))
+        kept = json.dumps(run_to_json(run))
+        again = policy.start(problem)
+        restore_run(again, json.loads(kept))
+        assert again.standing() == run.standing()
+        places = dict(tape.place)
+        rest = range(n_rounds, n_rounds + 60)
+        assert continued(again, Tape(means, range(N_ARMS), place=places), rest) == continued(run, tape, rest)
+        assert again.standing() == run.standing()
+        assert run_to_json(again) == run_to_json(run)
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_relabelling_arms_and_plans_relabels_the_decisions(self, policy: Policy, seed: int) -> None:

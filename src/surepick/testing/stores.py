@@ -141,6 +141,30 @@ class StoreContract:
         assert store.find("trips", "k") is None
         store.append("trips", [note("a", "k")], expected=head)
 
+    def test_a_look_gives_the_news_and_the_leases(self, store: Store) -> None:
+        head = store.create("trips", [note("a"), note("b")])
+        store.claim("trips", ["t2", "t1"], worker="one", now=0.0, until=10.0)
+        new = store.append("trips", [note("c")], expected=head)
+        view = store.look("trips", after=head)
+        assert view.events == list(store.read("trips", after=head))
+        assert view.leases == store.leases("trips") == [Lease("t1", "one", 10.0), Lease("t2", "one", 10.0)]
+        assert store.look("trips", after=new).events == []
+        with store.exclusive("trips", after=lambda: head) as seen:
+            assert seen == view
+        assert len(list(store.read("trips", limit=2))) == 2
+
+    def test_a_look_after_a_long_absence_gives_everything(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        store.append("trips", [note()] * 6000, expected=head)
+        assert len(store.look("trips", after=head).events) == 6000
+
+    def test_leases_can_be_claimed_while_the_log_is_held(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        with store.exclusive("trips", after=lambda: head, durable=False) as view:
+            assert view.leases == []
+            assert store.claim("trips", ["a", "b"], worker="one", now=0.0, until=10.0) == ["a", "b"]
+        assert [lease.token for lease in store.leases("trips")] == ["a", "b"]
+
     def test_a_claimed_token_is_its_workers_until_the_lease_ends(self, store: Store) -> None:
         store.create("trips", [note()])
         claim = partial(store.claim, "trips")

@@ -1,0 +1,64 @@
+"""`serve`: the dashboard."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surepick.cli.sessions import DEFAULT_STORE, StoreUrl
+from surepick.errors import FileError, missing_extra
+
+TOKEN_VARIABLE = "SUREPICK_TOKEN"
+
+
+def serve(
+    store: StoreUrl = DEFAULT_STORE,
+    host: Annotated[
+        str, typer.Option(help="Where to listen; beyond this machine it needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8321,
+    write: Annotated[bool, typer.Option("--write", help="Allow measurements and new sessions.")] = False,
+    token_file: Annotated[
+        Path | None, typer.Option(help=f"A file with the token; or set {TOKEN_VARIABLE}.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name under which the server may be addressed.")
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="A folder with rows of experiments to compare.")
+    ] = None,
+) -> None:
+    """Show the sessions of a store in a browser, live; looking never decides anything.
+
+    Try: surepick serve --store sqlite:///trips.db
+    """
+    try:
+        from surepick.web.server import listen, make_server
+        from surepick.web.settings import Settings
+    except ModuleNotFoundError as error:
+        raise missing_extra(error.name or "fastapi", "web") from None
+
+    settings = Settings(
+        store,
+        host=host,
+        port=port,
+        write=write,
+        token=_token(token_file),
+        allowed_hosts=tuple(name.lower() for name in allow_host or ()),
+        results=results,
+    )
+    server, address = make_server(settings), listen(settings)
+    typer.echo(f"surepick dashboard at {address.url} (Ctrl-C ends it)")
+    server.run(sockets=[address.socket])
+
+
+def _token(path: Path | None) -> str | None:
+    if path is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot read a token from {str(path)!r}: {error}") from None

@@ -1,0 +1,1 @@
+"""The dashboard: server-rendered pages with JSON twins, live by server-sent events. It only shows."""

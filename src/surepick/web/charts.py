@@ -1,0 +1,207 @@
+"""Where things go in a drawing: views turned into coordinates, which the templates draw as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from surepick import views
+
+WIDTH, HEIGHT = 640.0, 230.0  # of a chart, in its own units
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 18.0, 14.0, 36.0  # margins
+CELL, CELL_HEIGHT = 180.0, 22.0  # a chart within a table
+WIDEST = 9.0  # the stroke of the largest amount
+LONGEST_NAME = 22  # letters that are written into a picture
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A place on an axis with its number."""
+
+    at: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A moment when another plan took the lead."""
+
+    x: float
+    y: float
+    name: str
+    n_measurements: int
+
+
+@dataclass(frozen=True)
+class ProgressChart:
+    """Evidence on the way to what is needed, over measurements."""
+
+    width: float
+    height: float
+    base: float  # y of nothing
+    goal: float  # y of enough
+    left: float
+    right: float
+    points: str
+    x_ticks: tuple[Tick, ...]
+    changes: tuple[Change, ...]
+    last: tuple[float, float]
+
+
+def progress_chart(progress: views.Progress) -> ProgressChart:
+    """The share of the evidence that is needed, along the way."""
+    base, goal, right = HEIGHT - BOTTOM, TOP + 6, WIDTH - RIGHT
+    most = max(progress.now.n_measurements, 1)
+    spots = [
+        (LEFT + (right - LEFT) * point.n_measurements / most, base - (base - goal) * (point.toward or 0.0))
+        for point in progress.points
+    ]
+    changes, before = [], None
+    for (x, y), point in zip(spots, progress.points, strict=True):
+        if point.lead_name is not None and point.lead_name != before:
+            changes.append(Change(x, y, point.lead_name, point.n_measurements))
+            before = point.lead_name
+    return ProgressChart(
+        WIDTH,
+        HEIGHT,
+        base,
+        goal,
+        LEFT,
+        right,
+        " ".join(f"{x:.1f},{y:.1f}" for x, y in spots),
+        tuple(Tick(LEFT + (right - LEFT) * value / most, value) for value in nice_steps(most)),
+        tuple(changes[-12:]),
+        spots[-1],
+    )
+
+
+def nice_steps(most: float) -> list[float]:
+    """About five round numbers from 0 up to this one.
+
+    >>> nice_steps(1234), nice_steps(3)
+    ([0, 500, 1000], [0, 1, 2, 3])
+    """
+    rough = most / 4
+    power = 10.0 ** math.floor(math.log10(max(rough, 1e-9)))
+    step = max(1, round(next(m * power for m in (1, 2, 5, 10) if m * power >= rough)))
+    return list(range(0, math.floor(most) + 1, step))
+
+
+@dataclass(frozen=True)
+class IntervalChart:
+    """A gap with its interval, on the scale that all rows of a table share."""
+
+    low: float
+    high: float
+    at: float
+    zero: float
+    is_open: bool
+
+
+def interval(rival: views.Rival, rows: Sequence[views.Rival]) -> IntervalChart:
+    """Where this rival's interval lies among those of its table."""
+    ends = [end for row in rows for end in (row.low, row.high, row.gap) if math.isfinite(end)]
+    low, high = min([*ends, 0.0]), max([*ends, 0.0])
+    width = (high - low) or 1.0
+
+    def place(value: float) -> float:
+        return 6 + (CELL - 12) * min(max((value - low) / width, 0.0), 1.0)
+
+    return IntervalChart(place(rival.low), place(rival.high), place(rival.gap), place(0.0), rival.low <= 0)
+
+
+@dataclass(frozen=True)
+class ShareChart:
+    """A share of the measurements and the best one, on the scale that all rows of a table share."""
+
+    bar: float
+    mark: float | None
+
+
+def share(arm: views.Arm, rows: Sequence[views.Arm]) -> ShareChart:
+    """How long the bar of this arm is among those of its table."""
+    most = max([*(max(row.share, row.best_share or 0.0) for row in rows), 1e-9])
+    mark = None if arm.best_share is None else CELL * arm.best_share / most
+    return ShareChart(CELL * arm.share / most, mark)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place of a picture."""
+
+    x: float
+    y: float
+    name: str
+    label: str
+    role: str
+    anchor: str  # of its label
+    dx: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A link of a picture."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    text: str
+    used: bool
+    other: bool  # only the plan that it is compared with has it
+
+
+@dataclass(frozen=True)
+class MapChart:
+    """A plan as places and links."""
+
+    width: float
+    height: float
+    spots: tuple[Spot, ...]
+    lines: tuple[Line, ...]
+
+
+def map_chart(picture: views.Picture) -> MapChart:
+    """Where the places and links of a plan are drawn."""
+    edge_x, edge_y = 90.0, 26.0
+    height = min(max((WIDTH - 2 * edge_x) / picture.aspect, 200.0), 520.0)
+    if picture.kind in ("shipments", "matching") and not picture.geographic:
+        rows = max(sum(place.role == side for place in picture.places) for side in ("from", "to"))
+        edge_x, height = 150.0, max(26.0 * rows, 120.0)
+    spots = tuple(
+        _spot(place, edge_x + place.x * (WIDTH - 2 * edge_x), edge_y + (1 - place.y) * height)
+        for place in picture.places
+    )
+    most = max(
+        [abs(link.amount) for link in picture.links] + [abs(link.other) for link in picture.links] + [1e-9]
+    )
+    lines = tuple(
+        _line(link, spots, most) for link in sorted(picture.links, key=lambda link: link.amount != 0)
+    )
+    return MapChart(WIDTH, height + 2 * edge_y, spots, lines)
+
+
+def _spot(place: views.Place, x: float, y: float) -> Spot:
+    label = place.name if len(place.name) <= LONGEST_NAME else place.name[: LONGEST_NAME - 1] + "…"
+    left = x < WIDTH * 0.12 or (place.role == "from" and x < WIDTH / 2)
+    return Spot(x, y, place.name, label, place.role, "end" if left else "start", -9.0 if left else 9.0)
+
+
+def _line(link: views.Link, spots: Sequence[Spot], most: float) -> Line:
+    tail, head = spots[link.tail], spots[link.head]
+    used, amount = link.amount != 0, abs(link.amount or link.other)
+    text = f"{link.name}: {link.amount:.4g}" + (
+        f", estimated {link.mean:.4g} each" if link.mean is not None else ""
+    )
+    return Line(
+        tail.x,
+        tail.y,
+        head.x,
+        head.y,
+        max(1.5, WIDEST * amount / most) if amount else 1.0,
+        text,
+        used,
+        not used and link.other != 0,
+    )

@@ -1,0 +1,162 @@
+"""Live pages: one watcher per session that somebody looks at, shared by all who look at it.
+
+The watcher looks where the log ends, twice a second; browsers never ask again. When something has changed,
+the parts of the page are rendered once, and every viewer is sent those that changed since its last message. A
+viewer has no queue but its place: a slow one skips what is out of date, and can hold up nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+
+from surepick.errors import SurepickError
+from surepick.web.shelf import Shelf
+
+LOOK_SECONDS = 0.5  # between two looks at the end of the log
+REST = 4  # times as long as a look took is waited before the next one, if that is longer
+HEARTBEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
+RETRY_MILLISECONDS = 2000  # after which a browser that lost the stream comes back
+MOST_VIEWERS = 600
+
+Parts = Mapping[str, str]  # HTML by the name of the part
+
+
+class TooManyViewersError(SurepickError):
+    """There are as many open streams as the server keeps."""
+
+
+@dataclass
+class Edition:
+    """The newest rendering of a page's parts, each with the number of the edition that last changed it.
+
+    It is replaced, never changed, but for the messages it remembers: most viewers need the same one.
+    """
+
+    number: int = 0
+    parts: Parts = field(default_factory=dict)
+    changed: Mapping[str, int] = field(default_factory=dict)
+    _messages: dict[int, bytes] = field(default_factory=dict)
+
+    def next(self, parts: Parts) -> Edition:
+        """The edition with these parts; the same one when nothing has changed."""
+        news = [name for name, html in parts.items() if self.parts.get(name) != html]
+        if not news:
+            return self
+        changed = {**self.changed, **dict.fromkeys(news, self.number + 1)}
+        return Edition(self.number + 1, parts, changed)
+
+    def since(self, seen: int, run: str) -> bytes:
+        """The message for a viewer who has seen that edition: the parts that changed after it."""
+        if seen not in self._messages:
+            parts = {name: self.parts[name] for name, number in self.changed.items() if number > seen}
+            data = json.dumps({"parts": parts}, ensure_ascii=False)
+            self._messages[seen] = f"id: {run}.{self.number}\nevent: update\ndata: {data}\n\n".encode()
+        return self._messages[seen]
+
+
+class Channel:
+    """The watcher of one page and its viewers."""
+
+    def __init__(self, look: Callable[[], Parts], shelf: Shelf) -> None:
+        self.n_viewers = 0
+        self._look, self._shelf = look, shelf
+        self._run = secrets.token_hex(4)  # editions of another run are unknown to this one
+        self._edition = Edition()
+        self._news = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    async def view(self, last_id: str) -> AsyncIterator[bytes]:
+        """Messages for one viewer, until it leaves or the server stops."""
+        seen = _edition_seen(last_id, self._run)
+        self.n_viewers += 1
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._watch())
+        try:
+            yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+            while not self._stopped:
+                if self._edition.number > seen:
+                    message, seen = self._edition.since(seen, self._run), self._edition.number
+                    yield message
+                elif not await self._has_news():
+                    yield b": still here\n\n"
+        finally:
+            self.n_viewers -= 1
+
+    async def _has_news(self) -> bool:
+        """Wait for the next edition, for as long as a stream may be quiet."""
+        try:
+            async with asyncio.timeout(HEARTBEAT_SECONDS):
+                return await self._news.wait()
+        except TimeoutError:
+            return False
+
+    async def _watch(self) -> None:
+        """Look, tell everybody, wait; for as long as there are viewers."""
+        while self.n_viewers > 0 and not self._stopped:
+            began = time.monotonic()
+            try:
+                parts = await self._shelf.run(self._look)
+            except SurepickError as error:
+                parts = {**self._edition.parts, "trouble": str(error)}
+            self._publish(self._edition.next(parts))
+            await asyncio.sleep(max(LOOK_SECONDS, REST * (time.monotonic() - began)))
+
+    def _publish(self, edition: Edition) -> None:
+        if edition is not self._edition:
+            self._edition = edition
+            self._wake()
+
+    def _wake(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def stop(self) -> None:
+        """End every stream."""
+        self._stopped = True
+        self._wake()
+
+
+class Hub:
+    """All channels, by what they watch."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._channels: dict[str, Channel] = {}
+        self._stopped = False
+
+    @property
+    def n_viewers(self) -> int:
+        """How many streams are open."""
+        return sum(channel.n_viewers for channel in self._channels.values())
+
+    def channel(self, key: str, look: Callable[[], Parts]) -> Channel:
+        """The channel with this key; the first to ask says how to look."""
+        if self.n_viewers >= MOST_VIEWERS or self._stopped:
+            raise TooManyViewersError(f"{MOST_VIEWERS} pages are live already; reload this one now and then")
+        for idle in [k for k, channel in self._channels.items() if channel.n_viewers == 0 and k != key]:
+            del self._channels[idle]
+        if key not in self._channels:
+            self._channels[key] = Channel(look, self._shelf)
+        return self._channels[key]
+
+    def stop(self) -> None:
+        """End all streams."""
+        self._stopped = True
+        for channel in self._channels.values():
+            channel.stop()
+
+
+def _edition_seen(last_id: str, run: str) -> int:
+    """The edition that a viewer who comes back has seen; 0 if it is not of this run.
+
+    >>> _edition_seen("ab.7", "ab"), _edition_seen("cd.7", "ab"), _edition_seen("<b>", "ab")
+    (7, 0, 0)
+    """
+    before, _, number = last_id.partition(".")
+    return int(number) if before == run and number.isascii() and number.isdigit() and len(number) < 12 else 0

@@ -1,0 +1,124 @@
+"""Listening: uvicorn, with patience for slow networks and none for clients that hold it up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from types import FrameType
+from typing import Any, NamedTuple
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from surepick.errors import ParameterError
+from surepick.web.app import create_app
+from surepick.web.live import Hub
+from surepick.web.settings import Settings
+
+HEADER_SECONDS = 15.0  # in which the headers of a request have to arrive
+STALL_SECONDS = 30.0  # in which a client has to take what waits for it
+MOST_CONNECTIONS = 1000
+SEND_BUFFER = 128 * 1024  # bytes that the system keeps for one client; unset, a slow one could have megabytes
+
+
+class ImpatientProtocol(H11Protocol):
+    """HTTP/1.1 that hangs up on clients that neither ask nor read; two timers per connection change."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._asking: asyncio.TimerHandle | None = None
+        self._reading: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has connected: its headers are awaited."""
+        super().connection_made(transport)
+        self._watch_asking()
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes have come; headers that are not complete yet have a deadline."""
+        super().data_received(data)
+        self._watch_asking()
+
+    def pause_writing(self) -> None:
+        """The client does not take what is sent."""
+        super().pause_writing()
+        self._reading = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has taken it."""
+        super().resume_writing()
+        _cancel(self._reading)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended."""
+        _cancel(self._asking)
+        _cancel(self._reading)
+        super().connection_lost(exc)
+
+    def _watch_asking(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            _cancel(self._asking)
+            self._asking = None
+        elif self._asking is None:
+            self._asking = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+class Server(uvicorn.Server):
+    """A server that ends its live streams when it is told to stop, instead of waiting for their viewers."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self.hub = hub
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Told to stop."""
+        self.hub.stop()
+        super().handle_exit(sig, frame)
+
+
+class Address(NamedTuple):
+    """A socket that listens, and what to type into a browser to reach it."""
+
+    socket: socket.socket
+    url: str
+
+
+def listen(settings: Settings) -> Address:
+    """Listen where the settings say."""
+    host = settings.host.removeprefix("[").removesuffix("]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        opened = socket.create_server((host, settings.port), family=family)
+    except OSError as error:
+        raise ParameterError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another --port "
+            "or --host"
+        ) from None
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # inherited by its connections
+    name = f"[{host}]" if family == socket.AF_INET6 else host
+    return Address(opened, f"http://{name}:{opened.getsockname()[1]}")
+
+
+def make_server(settings: Settings) -> Server:
+    """A server for these settings, ready to `run` on a socket of `listen`."""
+    guard, hub = create_app(settings)
+    config = uvicorn.Config(
+        guard,
+        http=ImpatientProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=3,
+        limit_concurrency=MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    return Server(config, hub)

@@ -1,0 +1,64 @@
+// Live updates, and the slider without reloading. Everything else on the pages works without this file.
+"use strict";
+
+(() => {
+  const board = document.querySelector("[data-live]");
+  const light = document.querySelector("[data-light]");
+  const voice = document.getElementById("voice");
+  let spoken = "", speakAgainAt = 0;
+
+  function say(state, text) {
+    if (light) {
+      light.dataset.state = state;
+      light.textContent = text;
+    }
+  }
+
+  // A form that somebody is filling in is left alone.
+  function inUse(part) {
+    const typed = [...part.querySelectorAll("input[type=text], input[type=range]")];
+    return part.contains(document.activeElement) || typed.some((field) => field.value !== field.defaultValue);
+  }
+
+  function replace(name, html) {
+    const part = document.getElementById("part-" + name);
+    if (part && part.innerHTML !== html && !inUse(part)) part.innerHTML = html;
+  }
+
+  // Screen readers hear a new answer, but not every measurement.
+  function announce() {
+    const answer = document.querySelector("[data-answer]");
+    if (voice && answer && answer.dataset.answer !== spoken && Date.now() > speakAgainAt) {
+      if (spoken) voice.textContent = answer.textContent;
+      spoken = answer.dataset.answer;
+      speakAgainAt = Date.now() + 5000;
+    }
+  }
+
+  if (board && window.EventSource) {
+    announce();
+    const stream = new EventSource(board.dataset.live);
+    stream.addEventListener("open", () => say("live", "live"));
+    stream.addEventListener("error", () => say("lost", stream.readyState === 2 ? "not live: reload" : "reconnecting …"));
+    stream.addEventListener("update", (event) => {
+      for (const [name, html] of Object.entries(JSON.parse(event.data).parts)) replace(name, html);
+      announce();
+    });
+    window.addEventListener("pagehide", () => stream.close());
+  }
+
+  let asked = 0, timer = 0;
+  async function showPast(form) {
+    const mine = ++asked;
+    const at = form.elements.at.value;
+    const answer = await fetch(form.dataset.part + "?at=" + encodeURIComponent(at), { credentials: "same-origin" });
+    const place = document.getElementById("past");
+    if (answer.ok && place && mine === asked) place.innerHTML = await answer.text();
+  }
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest("form[data-part]");
+    if (!form) return;
+    clearTimeout(timer);
+    timer = setTimeout(() => showPast(form), 80);
+  });
+})();

@@ -1,0 +1,150 @@
+"""Problem files from a browser: read by a process of their own, with limited memory and time, in one folder.
+
+A problem file can ask for a billion candidates. Whoever may write may ask, and gets an error after a while;
+the server goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sys
+import tempfile
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surepick import codec
+from surepick.errors import FileError, SurepickError
+from surepick.oracle import AnyProblem
+
+SECONDS = 60
+MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches
+MOST_FILES = 20
+MOST_KEPT = 8
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file as it came: the name that the browser gave it, and its bytes."""
+
+    name: str
+    content: bytes
+
+
+class Stash:
+    """Uploads that are kept for a form with a mistake elsewhere, so that nobody has to choose them again.
+
+    >>> stash = Stash()
+    >>> key = stash.put([Upload("routes.toml", b"")])
+    >>> [upload.name for upload in stash.get(key)], stash.get("another")
+    (['routes.toml'], [])
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, list[Upload]] = OrderedDict()
+
+    def put(self, uploads: list[Upload]) -> str:
+        """Keep these under a key that nobody can guess; only the last few are kept."""
+        key = secrets.token_urlsafe(16)
+        self._kept[key] = uploads
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return key
+
+    def get(self, key: str) -> list[Upload]:
+        """What was kept under this key, if it still is."""
+        return self._kept.get(key, [])
+
+
+async def read_problem(uploads: Sequence[Upload], turn: asyncio.Semaphore) -> AnyProblem:
+    """The problem in the TOML or JSON file among these, of which the others are attachments, in its turn."""
+    with tempfile.TemporaryDirectory(prefix="surepick-upload-") as place:
+        folder = Path(place)
+        names = [_plain(upload.name) for upload in uploads]
+        for name, upload in zip(names, uploads, strict=True):
+            (folder / name).write_bytes(upload.content)
+        main = _main_file(names)
+        async with turn:
+            answer = await _in_another_process(folder, main)
+    if "error" in answer:
+        raise FileError(answer["error"].replace(str(folder / main), main).replace(str(folder), "the upload"))
+    return codec.problem_from_json(answer["problem"])
+
+
+def _plain(name: str) -> str:
+    """The last part of the name that a browser gave, which is all that it may say."""
+    plain = name.replace("\\", "/").rsplit("/", 1)[-1].replace("\0", "")
+    if plain in ("", ".", "..") or len(plain.encode()) > 200:
+        raise FileError(f"a file needs a name of at most 200 letters, got {name[:80]!r}")
+    return plain
+
+
+def _main_file(names: Sequence[str]) -> str:
+    if len(set(names)) < len(names):
+        raise FileError("two of the files have the same name; attachments need names of their own")
+    if len(names) > MOST_FILES:
+        raise FileError(f"at most {MOST_FILES} files can be sent together, got {len(names)}")
+    found = [name for name in names if name.lower().endswith((".toml", ".json"))]
+    if len(found) != 1:
+        got = ", ".join(map(repr, names)) or "none"
+        raise FileError(f"choose one problem file (.toml or .json), and with it its attachments; got {got}")
+    return found[0]
+
+
+async def _in_another_process(folder: Path, name: str) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",  # no module may come from the folder that it runs in
+        "-m",
+        "surepick.web.uploads",
+        str(folder / name),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            out, _ = await process.communicate()
+    except TimeoutError:
+        return {
+            "error": f"reading {name!r} took more than {SECONDS} s; make it smaller, or use `surepick new`"
+        }
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        return {"error": f"{name!r} asks for more memory or time than an upload may use; use `surepick new`"}
+    answer: dict[str, Any] = json.loads(out)
+    return answer
+
+
+def _limit_this_process() -> None:
+    try:
+        import resource
+    except ImportError:  # not on Windows; the time limit holds everywhere
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+
+
+def _answer(path: str) -> dict[str, Any]:
+    from surepick.problems.files import load
+
+    try:
+        problem = load(path, confined=True).problem
+        layout = None if problem.layout is None else problem.layout.to_json()
+        return {"problem": {**codec.problem_to_json(problem), "layout": layout}}
+    except SurepickError as error:
+        return {"error": str(error)}
+    except RecursionError:
+        return {"error": f"{path!r} is nested too deeply to be a problem"}
+
+
+if __name__ == "__main__":
+    _limit_this_process()
+    print(json.dumps(_answer(sys.argv[1])))

@@ -1,0 +1,124 @@
+"""Unknown noise, bounds and unasked measurements from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from surepick.cli import app
+
+UNKNOWN = """kind = "table"
+plans = [[1, 0, 1], [0, 1, 1]]
+arm_names = ["old", "new", "both"]
+noise_scale = "unknown"
+[truth]
+means = [1.0, 2.0, 0.0]
+"""
+WITH_SCALE = UNKNOWN + "noise_scale = 0.5\n"
+BOUNDED = UNKNOWN.replace('noise_scale = "unknown"', "bounds = [0, 3]")
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREPICK_STORE", raising=False)
+    for name, text in (("unknown", UNKNOWN), ("scaled", WITH_SCALE), ("bounded", BOUNDED)):
+        Path(f"{name}.toml").write_text(text)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def answer(*words: str) -> Any:
+    result = run(*words, "--json")
+    assert result.exit_code == 0, (result.output, result.exception)
+    return json.loads(result.stdout)
+
+
+def test_check_says_what_the_pilot_takes_and_costs_and_forecasts_with_it() -> None:
+    text = " ".join(run("check", "scaled.toml").stdout.split())
+    assert "A pilot of 24 measurements comes first, 12 of each arm that matters" in text
+    assert "take 0.2 of delta and are 2.06 times the spread that it sees" in text
+    assert "about 4.2 times as long as with a known scale, or 2.3 if all arms have one scale" in text
+    assert "at delta 0.05, 24 of them for the pilot" in text
+    data = answer("check", "scaled.toml")
+    assert data["pilot"]["delta_left"] == pytest.approx(0.04)
+    pooled = answer("check", "scaled.toml", "--one-scale", "--pilot", "6")
+    assert pooled["pilot"]["measurements"] == pooled["forecast"]["pilot"] == 12
+    assert pooled["pilot"]["cost_factor"] == pooled["pilot"]["cost_factor_with_one_scale"]
+
+
+def test_check_forecasts_with_a_rough_scale_where_the_file_has_none() -> None:
+    assert answer("check", "unknown.toml")["forecast"] is None
+    assert "--noise" in run("check", "unknown.toml").stdout
+    rough = answer("check", "unknown.toml", "--noise", "0.5")["forecast"]
+    assert rough == answer("check", "scaled.toml")["forecast"]
+    assert rough["median"] > rough["pilot"] == 24
+
+
+def test_check_says_that_bounds_give_the_scale() -> None:
+    assert "1.5 for every arm: half the width of the bounds" in run("check", "bounded.toml").stdout
+    data = answer("check", "bounded.toml")
+    assert (data["bounds"][0], data["noise_scale"][0], data["pilot"]) == ([0, 3], 1.5, None)
+
+
+def test_simulate_begins_with_a_pilot() -> None:
+    data = answer("simulate", "scaled.toml")
+    assert (data["plan"], data["n_pilot"]) == ("plan 1", 24)
+    assert min(data["noise_scale"]) > 0.5
+    assert data["guarantee"].endswith("its scale bounded from a pilot")
+    assert "a pilot of 24 measurements bounded it by" in " ".join(
+        run("simulate", "scaled.toml").stdout.split()
+    )
+    assert answer("simulate", "scaled.toml", "--pilot", "5", "--one-scale")["n_pilot"] == 10
+
+
+def test_simulate_needs_a_scale_to_draw_with() -> None:
+    assert r"[truth]" in str(run("simulate", "unknown.toml").exception)
+
+
+def test_simulate_draws_within_the_bounds() -> None:
+    data = answer("simulate", "bounded.toml")
+    assert data["plan"] == "plan 1"
+    assert "within the given bounds" in data["guarantee"]
+
+
+def test_compare_and_limit_know_unknown_noise() -> None:
+    rows = answer("compare", "scaled.toml", "--runs", "2", "--policies", "BetGapE,Uniform")["policies"]
+    assert all(row["mean"] >= 24 and row["cut_off"] == 0 for row in rows)
+    assert answer("limit", "scaled.toml")["characteristic_time"] > 0
+
+
+def test_tell_and_import_say_whether_unasked_measurements_count() -> None:
+    run("new", "bounded.toml")
+    assert answer("tell", "old", "1.5", "--unasked")["will_count"] is True
+    assert "kept; it counts once the open round is complete" in run("tell", "old", "1.5", "--unasked").stdout
+    assert "kept; it decides nothing" in run("tell", "old", "1.5", "--picked").stdout
+    assert "within its bounds" in str(run("tell", "old", "4.5", "--unasked").exception)
+    Path("rows.csv").write_text("arm,value,picked\nold,1.0,\nnew,2.0,yes\n")
+    assert answer("import", "rows.csv")["imported"]["unasked"] == 2
+    for request in answer("ask", "-n", "2")["requests"]:
+        run("tell", request["token"], "1.5")
+    state = answer("status")
+    assert (state["n_unasked"], state["n_unasked_counted"]) == (5, 3)
+    assert "5 measurements, 3 counted" in run("status").stdout
+
+
+def test_an_export_imports_into_the_same_decisions_unasked_ones_included() -> None:
+    run("new", "bounded.toml", "--policy", "CombGapE")
+    for n in range(12):
+        for request in answer("ask")["requests"]:
+            run("tell", request["token"], str(1.0 + 0.1 * n))
+            run("tell", "new", "2.5", "--unasked" if n % 2 else "--picked")
+    run("export", "-o", "all.csv")
+    run("new", "bounded.toml", "--policy", "CombGapE", "--name", "again")
+    answer("import", "all.csv", "-s", "again")
+    first, again = answer("status", "-s", "bounded"), answer("status", "-s", "again")
+    assert first["n_unasked_counted"] > 0
+    assert {**first, "session": ""} == {**again, "session": ""}

@@ -1,0 +1,89 @@
+"""What the tests of the dashboard share: a real server in a thread, and sessions worth looking at."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+
+import session_tools as tools
+import surepick as sp
+from surepick.session import Session
+from surepick.web.server import Server, listen, make_server
+from surepick.web.settings import Settings
+
+TOKEN = "a token that nobody guesses"
+PROBLEM = """
+kind = "table"
+plans = [[1, 0, 1], [0, 1, 1], [1, 1, 0]]
+arm_names = ["ferry", "tunnel", "bridge"]
+plan_names = ["North", "South", "Ring"]
+noise_scale = 0.5
+minimize = true
+"""
+
+
+class Running:
+    """A server that runs in a thread, with a client for it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.server: Server = make_server(settings)
+        address = listen(replace(settings, port=0))
+        self.url = address.url
+        self.client = httpx.Client(base_url=self.url, timeout=30, headers={"accept": "text/html"})
+        self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [address.socket]})
+        self._thread.start()
+
+    def form_key(self) -> str:
+        page = self.client.get("/new").text
+        return page.split('name="form_key" value="')[1].split('"')[0]
+
+    def stop(self) -> None:
+        self.client.close()
+        self.server.handle_exit(2, None)
+        self._thread.join(timeout=20)
+        assert not self._thread.is_alive(), "the server did not stop"
+
+
+@contextmanager
+def running(store: str, **options: object) -> Iterator[Running]:
+    server = Running(Settings(store, **options))  # type: ignore[arg-type]
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def three_sessions(url: str) -> None:
+    """One that is sure, one in the middle of a round with two workers, and one that nobody has touched."""
+    tapes = tools.Tapes()
+    tools.run_to_end(Session.create(url, tools.problem(), sp.CombGapE(), name="sure"), tapes)
+    middle = Session.create(url, tools.problem(), sp.BetGapE(), name="middle")
+    for _ in range(20):
+        tools.tell_all(middle, middle.ask(), tapes)
+    middle.ask(worker="truck 7")
+    middle.ask(worker="Ann")
+    Session.create(url, tools.problem(noise_scale=None), sp.CombGapE(), name="fresh")
+
+
+def positions(url: str) -> dict[str, object]:
+    """Everything in the store that looking must not change."""
+    from surepick.store import open_store
+
+    store = open_store(url, create=False)
+    found: dict[str, object] = {
+        name: (store.head(name), store.leases(name), store.snapshot(name)) for name in store.names()
+    }
+    store.close()
+    return found
+
+
+def problem_file(folder: Path) -> Path:
+    path = folder / "trips.toml"
+    path.write_text(PROBLEM, encoding="utf-8")
+    return path
