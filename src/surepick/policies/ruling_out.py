@@ -32,7 +32,10 @@ class Rivals:
     purses: FloatArray  # (n, n_purses)
     stubborn: BoolArray  # (n,)
 
-    keys: set[bytes] = field(default_factory=set)  # of the plans
+    keys: set[bytes] = field(init=False)  # of the plans
+
+    def __post_init__(self) -> None:
+        self.keys = {plan.tobytes() for plan in self.plans}
 
     def keep(self, mask: BoolArray) -> None:
         """Forget the others."""
