@@ -6,11 +6,12 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: demo test test-slow lint docs bench clean help
+.PHONY: demo test test-slow lint docs bench clean help pictures
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
 	@echo "make test       lint, types and the whole test suite"
+	@echo "make pictures   draw the pictures of the README again"
 	@echo "make docs       build the site into site/; warnings are errors, examples are run"
 	@echo "make bench      the benchmarks, about an hour: ratios measured in one run"
 	@echo "make lint       ruff and strict mypy"
@@ -38,6 +39,9 @@ lint: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
+
+pictures: $(READY)
+	$(BIN)/python docs/pictures.py
 
 test: lint
 	$(BIN)/pytest -n $(PYTEST_WORKERS)

@@ -5,55 +5,49 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surepick.errors import missing_extra
 from surepick.experiments.cases import Row
 from surepick.experiments.paper import METHODS, REFERENCE
 from surepick.experiments.reproduction import ColumnResult, Reproduction
 from surepick.experiments.summary import relative_measurements, spread
+from surepick.plots.style import BLUE, GREEN, INK, OCHRE, ORANGE, PAPER, PINK, RED, SKY, pyplot, styled
+from surepick.views.words import superscript
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-# Colours that people with any colour vision can tell apart (Okabe and Ito), one per method everywhere.
-_PALETTE = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#CC79A7", "#009E73", "#000000", "#B8860B")
+# One colour per method everywhere.
+_PALETTE = (BLUE, SKY, ORANGE, RED, PINK, GREEN, INK, OCHRE)
 _COLOURS = {method.name: _PALETTE[i % len(_PALETTE)] for i, method in enumerate(METHODS)}
-_STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "svg.hashsalt": "surepick",  # the same figure gives the same file
-}
 _CUT_OFF = "; hollow or dotted: at least this, cut off by a budget"
 
 Numbers = Callable[[ColumnResult, str], tuple[Sequence[float], Sequence[bool]]]
 
 
 def write_figures(result: Reproduction, folder: str | Path) -> list[Path]:
-    """Draw the three figures into the folder, each as PNG and SVG; their paths."""
+    """Draw the four figures into the folder, each as PNG and SVG; their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    pyplot = _pyplot()
     written = []
     for name, draw in (
         ("measurements", measurements_figure),
         ("distribution", distribution_figure),
         ("limit", limit_figure),
+        ("table", table_figure),
     ):
-        with pyplot.rc_context(_STYLE):
+        with styled() as plt:
             figure = draw(result)
             for ending in ("png", "svg"):
                 path = folder / f"{result.experiment.name}-{name}.{ending}"
                 metadata = {"Date": None} if ending == "svg" else {}
                 figure.savefig(path, dpi=150, metadata=metadata)
                 written.append(path)
-            pyplot.close(figure)
+            plt.close(figure)
     return written
 
 
@@ -101,6 +95,55 @@ def distribution_figure(result: Reproduction) -> Figure:
     return figure
 
 
+def table_figure(result: Reproduction) -> Figure:
+    """The paper's table as a figure: mean measurements relative to CombGapE, ours beside the printed ones."""
+    figure, panels = _panels(result, height=1.35 + 0.38 * len(result.methods))
+    for axes, found in zip(panels, result.columns, strict=True):
+        for line, method in enumerate(result.methods):
+            _table_line(axes, line, found, method.name)
+        axes.axvline(1.0, color="0.3", linewidth=1, linestyle="--", zorder=0)
+        axes.set(xscale="log", title=_title(result, found), ylim=(len(result.methods) - 0.5, -0.5))
+        axes.set_yticks(range(len(result.methods)), [method.label for method in result.methods])
+        axes.grid(axis="x")
+        axes.tick_params(axis="y", length=0)
+    _plain_ticks(panels)
+    figure.supxlabel(
+        "measurements relative to CombGapE on the same instance (line: 10% to 90% of our runs)", fontsize=9
+    )
+    figure.legend(handles=_table_legend(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def _table_line(axes: Axes, line: int, found: ColumnResult, method: str) -> None:
+    colour, printed = _COLOURS[method], found.printed(method)
+    values, _ = _relative(found, method)
+    ours = found.summaries[method].relative
+    if ours is not None:
+        axes.plot(np.quantile(values, [0.1, 0.9]), [line - 0.12] * 2, color=colour, linewidth=2, alpha=0.6)
+        shape, face = (">", PAPER) if ours.mean.at_least else ("o", colour)
+        axes.plot(
+            [ours.mean.number], [line - 0.12], shape, color=colour, markersize=6.5, markerfacecolor=face
+        )
+    if printed is not None and method != REFERENCE.name:
+        axes.plot([printed[0]], [line + 0.16], "D", color=INK, markersize=5, markerfacecolor=PAPER)
+
+
+def _table_legend() -> list[Line2D]:
+    from matplotlib.lines import Line2D
+
+    shapes = {
+        "our mean": ("o", INK),
+        "our mean is at least this": (">", PAPER),
+        "the paper's mean": ("D", PAPER),
+    }
+    return [
+        Line2D(
+            [], [], marker=mark, color=INK, markerfacecolor=face, linestyle="none", markersize=6, label=text
+        )
+        for text, (mark, face) in shapes.items()
+    ]
+
+
 def _strips(result: Reproduction, numbers: Numbers, label: str) -> Figure:
     """A panel per column: a line per method with a dot per run and a bar at the median."""
     figure, panels = _panels(result, height=1.1 + 0.38 * len(result.methods))
@@ -129,7 +172,7 @@ def _plain_ticks(panels: Sequence[Axes]) -> None:
 
     def label(value: float, _: object) -> str:
         exponent = round(math.log10(value))
-        return f"{value:g}" if -2 <= exponent <= 3 else f"$10^{{{exponent}}}$"
+        return f"{value:g}" if -2 <= exponent <= 3 else f"10{superscript(exponent)}"
 
     for axes in panels:
         axes.xaxis.set_major_formatter(FuncFormatter(label))
@@ -180,7 +223,7 @@ def _relative(found: ColumnResult, method: str) -> tuple[list[float], list[bool]
 
 def _panels(result: Reproduction, *, height: float) -> tuple[Figure, list[Axes]]:
     n = len(result.columns)
-    figure, panels = _pyplot().subplots(
+    figure, panels = pyplot().subplots(
         1,
         n,
         figsize=(2.2 + 2.9 * n if n > 1 else 7.0, height),
@@ -190,14 +233,3 @@ def _panels(result: Reproduction, *, height: float) -> tuple[Figure, list[Axes]]
         layout="constrained",
     )
     return figure, list(panels[0])
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise missing_extra("matplotlib", "plots") from None
-    mpl.use("Agg", force=False)
-    import matplotlib.pyplot as plt
-
-    return plt
