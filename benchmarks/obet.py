@@ -66,11 +66,11 @@ SMALL = {
 
 
 def cables():
-    """The network of examples/cable_network.py with its own lengths, in units of a survey's noise."""
+    """The network of examples/cable_network.py with its own lengths, in units of a noise of 100 km."""
     from cable_network import links
 
     pairs, lengths = links()
-    return trees(pairs), lengths / 2.0
+    return trees(pairs), lengths / 100.0
 
 
 LARGE = {
@@ -178,8 +178,9 @@ def enumerable(scale):
     ours, theirs = np.array(means_of).T
     low, high = binomial_interval(int(wrongs[0]), runs)
     print(
-        f"\nOver the ten families: OBet {ours.mean():.2f} and BetGapE {theirs.mean():.2f} times the limit, ratio of "
-        f"the means {ours.mean() / theirs.mean():.3f}, mean of the ratios {(ours / theirs).mean():.3f} (goal 1.15). "
+        f"\nOver the ten families: OBet {ours.mean():.2f} and BetGapE {theirs.mean():.2f} times the limit, "
+        f"ratio of the means {ours.mean() / theirs.mean():.3f}, mean of the ratios "
+        f"{(ours / theirs).mean():.3f} (goal 1.15). "
         f"OBet was wrong in {wrongs[0]} of {runs} runs (95% interval {low:.4f} to {high:.4f}).",
         flush=True,
     )
@@ -198,25 +199,26 @@ def large(scale):
         row(name, family, cases)
     family, lengths = cables()
     found = sp.limit(family.oracle_problem(), lengths, tolerance=1e-3)
-    row("cable network, 18 cities", family, [(lengths, found)] * max(2, int(6 * scale)))
+    row("cable network, 18 cities, noise 100 km", family, [(lengths, found)] * max(2, int(6 * scale)))
 
 
 def row(name, family, cases):
     runs = [timed_run(family, means, SEED + k) for k, (means, _) in enumerate(cases)]
     multiples = [run.n_measurements / unit(found) for run, (_, found) in zip(runs, cases, strict=True)]
     times = ", ".join(
-        f"{found.lower:.4g} ({found.upper / found.lower - 1:.1g})" for _, found in dict_by_id(cases)
+        f"{found.lower:.4g} ({found.upper / found.lower - 1:.1g})" for _, found in each_once(cases)
     )
     right = sum(run.right for run in runs)
     seconds = np.mean([run.seconds for run in runs])
     print(
         f"| {name} | {family.n_plans:.2g} | {family.n_arms} | {times} | {right} of {len(runs)} "
-        f"| {spread(multiples)} (largest {max(multiples):.1f}) | {seconds:.1f} | {by_draws(family, *cases[0])} |",
+        f"| {spread(multiples)} (largest {max(multiples):.1f}) | {seconds:.1f} "
+        f"| {by_draws(family, *cases[0])} |",
         flush=True,
     )
 
 
-def dict_by_id(cases):
+def each_once(cases):
     """Each instance once."""
     return list({id(found): (means, found) for means, found in cases}.values())
 
@@ -237,9 +239,7 @@ def by_draws(family, means, found):
 
 def growth():
     print("\n## How the work grows: grid paths, one run each\n")
-    print(
-        "| arms | plans | measurements | blocks | oracle calls a block | CPU s a block | share in the oracle |"
-    )
+    print("| arms | plans | measurements | blocks | oracle calls a block | CPU s a block | share in oracle |")
     print("|---|---|---|---|---|---|---|")
     for n in (4, 6, 9, 12, 15, 18):
         family = grid(n)
@@ -288,7 +288,8 @@ def main():
         "errors": lambda: errors(options.scale),
     }
     print(
-        f"# OBet\n\n`python benchmarks/obet.py --scale {options.scale:g}`, N(0, 1) noise, means +- standard errors."
+        f"# OBet\n\n`python benchmarks/obet.py --scale {options.scale:g}`, N(0, 1) noise, means +- standard "
+        "errors."
     )
     for name, part in parts.items():
         if options.only in (None, name):
