@@ -152,7 +152,7 @@ class Reader:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
 
