@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: demo test test-slow lint bench clean help
+.PHONY: demo test test-slow lint bench browser clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
@@ -34,13 +34,21 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+# The tests of the dashboard use a real browser; without one they are skipped, and say so.
+APT_CHROMIUM := apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium
+browser:
+	@if command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null; then :; \
+	elif test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then echo "installing chromium"; sh -c '$(APT_CHROMIUM)' >/dev/null || echo "chromium could not be installed: the browser tests will be skipped"; \
+	elif sudo -n true 2>/dev/null && command -v apt-get >/dev/null; then echo "installing chromium"; sudo -n sh -c '$(APT_CHROMIUM)' >/dev/null || echo "chromium could not be installed: the browser tests will be skipped"; \
+	else echo "there is no chromium and no right to install it: the browser tests will be skipped; apt-get install chromium"; fi
+
+test: lint browser
 	$(BIN)/pytest -n $(PYTEST_WORKERS)
 
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
 
-BENCHMARKS := rounds design finish bet_gap_e problems store
+BENCHMARKS := rounds design finish bet_gap_e problems store web
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
@@ -74,9 +75,25 @@ def add_routes(routes: FastAPI, desk: Desk) -> None:
     async def home_events(request: Request, page: Page = 1) -> Response:
         return _stream(desk, f"home {page}", lambda: _home_parts(desk, page), request)
 
+    folder = desk.settings.results
+    if folder is not None:
+        _add_experiments(show, desk, folder)
+
     @routes.get("/login", response_class=HTMLResponse)
     async def login() -> str:
         return desk.renderer.page("login.html", {"wrong": False})
+
+
+def _add_experiments(show: Callable[[str, str], Callable[[Model], Model]], desk: Desk, folder: Path) -> None:
+    from surepick.web import experiments  # slow to import, and seldom needed
+
+    @show("/experiments", "experiments.html")
+    async def listing() -> models.Model:
+        return await desk.shelf.run(lambda: experiments.listing(folder))
+
+    @show("/experiments/{slug}", "comparison.html")
+    async def comparison(slug: str) -> models.Model:
+        return await desk.shelf.run(lambda: experiments.comparison(folder, name_of(slug)))
 
 
 class _Watch:
