@@ -37,10 +37,10 @@ lint: $(READY)
 # The tests of the dashboard use a real browser; without one they are skipped, and say so.
 APT_CHROMIUM := apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium
 browser:
-	@if command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null; then :; \
-	elif test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then echo "installing chromium"; sh -c '$(APT_CHROMIUM)' >/dev/null || echo "chromium could not be installed: the browser tests will be skipped"; \
-	elif sudo -n true 2>/dev/null && command -v apt-get >/dev/null; then echo "installing chromium"; sudo -n sh -c '$(APT_CHROMIUM)' >/dev/null || echo "chromium could not be installed: the browser tests will be skipped"; \
-	else echo "there is no chromium and no right to install it: the browser tests will be skipped; apt-get install chromium"; fi
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name >/dev/null && exit 0; done; \
+	if test "$$(id -u)" = 0; then run="sh -c"; elif sudo -n true 2>/dev/null; then run="sudo -n sh -c"; fi; \
+	if test -n "$$run" && command -v apt-get >/dev/null && echo "installing chromium for the browser tests" && $$run '$(APT_CHROMIUM)' >/dev/null; then :; \
+	else echo "there is no chromium and it could not be installed: the browser tests will be skipped"; fi
 
 test: lint browser
 	$(BIN)/pytest -n $(PYTEST_WORKERS)
