@@ -11,7 +11,7 @@ import surepick as sp
 from session_tools import Tapes, run_to_end, same_run
 from surepick import problems
 from surepick.certificate import verify
-from surepick.errors import ParameterError, ProblemError, SessionError
+from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
 from surepick.oracle import OracleProblem
 from surepick.problem import FloatArray
 from surepick.session import Session
@@ -135,15 +135,23 @@ def test_the_certificate_names_the_plan_by_its_arms(ended: Session) -> None:
     assert ended.verify().plan_name == "AB + AC + AD"
 
 
-def test_rivals_come_with_their_gap_in_the_sign_of_the_problem() -> None:
-    session = new(budget=20)
-    run_to_end(session, tapes())
-    (rival,) = session.certificate().rivals
-    means, outcome = np.array(list(session.certificate().means.values())), session.outcome
-    assert outcome is not None
-    assert rival.gap == pytest.approx(float(means @ (np.array(rival.plan) - np.array(outcome.lead))))
-    assert rival.gap >= 0
-    assert rival.error > 0
+@pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
+def test_rivals_are_the_best_plans_that_differ_somewhere(problem: OracleProblem) -> None:
+    session = new(problem=problem)
+    run_to_end(session, tapes(), n=9)
+    certificate = session.certificate()
+    means, answer = np.array(list(certificate.means.values())), np.array(certificate.plan)
+    values = TREES @ means
+    expected = set()
+    for arm in range(5):
+        apart = np.flatnonzero(TREES[:, arm] != answer[arm])
+        expected.add(tuple(TREES[apart[np.argmin(values[apart])]].tolist()))
+    assert {rival.plan for rival in certificate.rivals} == expected
+    gaps = [float(means @ (np.array(rival.plan) - answer)) for rival in certificate.rivals]
+    assert [rival.gap for rival in certificate.rivals] == pytest.approx(gaps)
+    closeness = [rival.gap / rival.error for rival in certificate.rivals]
+    assert closeness == sorted(closeness)
+    assert closeness[0] > 0
 
 
 def test_a_certificate_of_another_plan_does_not_hold(ended: Session) -> None:
@@ -172,7 +180,7 @@ def test_verify_decides_every_round_again(ended: Session) -> None:
 
 
 def test_without_its_function_a_session_is_not_opened(ended: Session) -> None:
-    with pytest.raises(ParameterError, match=r"Python function.*best=function"):
+    with pytest.raises(MissingFunctionError, match=r"Python function.*best=function"):
         Session.load(ended.store, "mine")
     with pytest.raises(ParameterError, match="best=function"):
         verify(ended.store, "mine")
@@ -281,3 +289,16 @@ def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> No
         session.tell(last, values.value(last.token))
     spoilt = False
     assert run_to_end(session, values, n=9).status is sp.Status.CONFIDENT
+
+
+# Unasked measurements
+
+
+def test_somebody_who_looks_counts_unasked_measurements_as_the_policy_does() -> None:
+    session = Session.create("memory://", own_problem(), sp.OBet(delta=0.1), name="mine", seed=3)
+    session.record("AB", 1.1)
+    run_to_end(session, tapes())
+    looked = Session.load(session.store, "mine", read_only=True)
+    assert session.certificate().n_unasked_counted == 1
+    assert looked.certificate().counts == session.certificate().counts
+    assert session.verify(looked.certificate().to_json()).holds

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -111,6 +113,74 @@ def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.
             break
     assert store.snapshot("mine") is not None
     assert same_run(session.outcome, expected)  # type: ignore[arg-type]
+
+
+EVERY_POLICY = [
+    sp.BetGapE(delta=0.1),
+    sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=3),
+    sp.OBet(delta=0.1),
+    sp.CLUCB(delta=0.1),
+    sp.LinGapE(delta=0.1, norm_bound=5.0),
+    sp.GenTSExplore(delta=0.1),
+    sp.GenTSExplore(delta=0.1, draws="all"),
+    sp.TSExplore(delta=0.1),
+    sp.RAGE(delta=0.1, variant="authors"),
+    sp.Peace(delta=0.1),
+]
+
+
+@pytest.mark.parametrize("policy", EVERY_POLICY, ids=str)
+def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
+    policy: sp.Policy, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 5)
+    options = {"seed": 3, "budget": 400}
+    expected = sp.simulate(problem(), policy, Tapes(), **options)  # type: ignore[arg-type]
+    session = Session.create(sqlite_url, problem(), policy, name="mine", **options)  # type: ignore[arg-type]
+    monkeypatch.setattr(Session, "_open_whole", lambda self: pytest.fail("the log was replayed"))
+    tapes, replays = Tapes(), random.Random(0)
+    while requests := session.ask(3):
+        tell_all(session, requests, tapes)
+        if session.store.snapshot("mine") is not None and replays.random() < 0.2:
+            session = Session.load(sqlite_url, "mine")
+    assert same_run(session.outcome, expected)  # type: ignore[arg-type]
+    monkeypatch.undo()
+    assert session.verify(session.certificate().to_json()).holds
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "ledger": {}}', b"changed"])
+def test_a_snapshot_that_does_not_fit_is_no_snapshot(
+    body: bytes, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 5)
+    session = new(sqlite_url)
+    tapes = Tapes()
+    for _ in range(12):
+        tell_all(session, session.ask(), tapes)
+    snapshot = session.store.snapshot("mine")
+    assert snapshot is not None
+    if body == b"changed":
+        kept = json.loads(snapshot.body)
+        kept["ledger"]["run"]["value"]["shape"] = [1]
+        kept["ledger"]["run"]["value"]["bytes"] = "AAAAAAAA8D8="
+        body = json.dumps(kept).encode()
+    session.store.save_snapshot("mine", snapshot._replace(body=body))
+    again = Session.load(sqlite_url, "mine")
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    assert same_run(run_to_end(again, tapes), expected)
+
+
+def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
+    policy = sp.RAGE(delta=0.1)
+    session = Session.create("memory://", problem(noise_scale=30.0), policy, name="mine")
+    (first,) = session.ask()
+    assert first.wanted > 100_000
+    began = time.process_time()
+    for place in range(50):
+        assert session.tell(f"{first.arm}.{place}", 0.0) is Receipt.ACCEPTED
+        (request,) = session.ask()
+        assert request.wanted == first.wanted - place - 1
+    assert time.process_time() - began < 1.0  # walking it would take a minute
 
 
 # Asking

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from scipy import stats
 
 from surepick import codec
 from surepick._version import __version__
-from surepick.errors import DamageError, SessionError
+from surepick.branches import plan_set
+from surepick.errors import DamageError, ProblemError, SessionError
 from surepick.evidence import Evidence, Moments
 from surepick.ledger import Ledger, Setup
 from surepick.oracle import AnyProblem, Best, OracleProblem
@@ -153,12 +154,12 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
 
 
 def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
-    """The closest plans to the lead: of all where they are listed, else of those that the run has in mind."""
+    """The closest plans to the lead: of all where they are listed, else the best without each of its arms."""
     if lead is None:
         return ()
     problem, evidence = ledger.problem, ledger.evidence
     if isinstance(problem, OracleProblem):
-        return oracle_rivals(problem, evidence, lead, ledger.rivals())[:MOST_RIVALS]
+        return unlisted_rivals(problem, evidence, lead)[:MOST_RIVALS] if problem.has_oracle else ()
     assert isinstance(lead, int)
     return rivals_of(problem, evidence, lead)[:MOST_RIVALS]
 
@@ -173,19 +174,39 @@ def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, .
     return tuple(Rival(int(k), names[k], float(gap[k]), float(error[k])) for k in order if k != lead)
 
 
-def oracle_rivals(
-    problem: OracleProblem, evidence: Evidence, lead: Answer, others: Sequence[Answer]
-) -> tuple[Rival, ...]:
-    """These plans of a problem that cannot be listed, the closest first."""
+def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) -> tuple[Rival, ...]:
+    """For each arm the plan that looks best of those that differ from the lead there, the closest first.
+
+    >>> from surepick.problems import top_k_family
+    >>> problem = top_k_family(["tea", "coffee", "cocoa"], 2).oracle_problem()
+    >>> evidence = Evidence(np.array([9, 9, 9]), np.array([27.0, 18.0, 9.0]))
+    >>> [(rival.plan_name, rival.gap) for rival in unlisted_rivals(problem, evidence, (1.0, 1.0, 0.0))]
+    [('tea + cocoa', 1.0), ('coffee + cocoa', 2.0)]
+    """
     means, variance = _estimates(problem, evidence)
     sign = -1.0 if problem.minimize else 1.0
     found = []
-    for plan in dict.fromkeys(others):
-        if plan != lead:
-            ahead = np.asarray(lead, dtype=float) - np.asarray(plan, dtype=float)
-            gap, error = sign * float(ahead @ means), float(np.sqrt(ahead**2 @ variance))
-            found.append(Rival(plan, problem.name_of(plan) or "", gap, error))
+    for plan in dict.fromkeys(_best_apart(problem, means, sign * problem.vector(lead))):
+        ahead = problem.vector(lead) - problem.vector(plan)
+        gap, error = sign * float(ahead @ means), float(np.sqrt(ahead**2 @ variance))
+        found.append(Rival(plan, problem.name_of(plan) or "", gap, error))
     return tuple(sorted(found, key=lambda rival: rival.gap / rival.error if rival.error > 0 else np.inf))
+
+
+def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> Iterator[tuple[float, ...]]:
+    """For each arm the best plan under these means with less, and with more, of it than the lead has."""
+    plans = plan_set(problem)
+    everything = plans.everything()
+    try:
+        for arm, value in enumerate(lead.tolist()):
+            for part in everything.apart(arm, value, plans.step):
+                plan = plans.best(means, part)
+                if plan is not None:
+                    answer = plans.answer(plan)
+                    assert isinstance(answer, tuple)
+                    yield answer
+    except ProblemError:
+        return  # plans of a kind that cannot be asked for by branches
 
 
 def _estimates(problem: AnyProblem, evidence: Evidence) -> tuple[FloatArray, FloatArray]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
-from surepick.errors import FileError, ParameterError
+from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.layout import Layout
 from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe
 from surepick.policies import policy_named
@@ -148,7 +148,7 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
     if isinstance(oracle, OracleProblem):
         return oracle
     if oracle is None:
-        raise ParameterError(
+        raise MissingFunctionError(
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
         )

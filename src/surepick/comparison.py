@@ -9,10 +9,13 @@ import numpy as np
 
 from surepick.environments import Environment
 from surepick.errors import ParameterError
+from surepick.oracle import AnyProblem, OracleProblem
 from surepick.pilot import Pilot
-from surepick.policy import Policy
-from surepick.problem import Problem
+from surepick.policy import Answer, Policy
+from surepick.problem import FloatArray
 from surepick.simulation import Outcome, Status, simulate
+
+ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Comparison:
 
 
 def compare(
-    problem: Problem,
+    problem: AnyProblem,
     policies: Sequence[Policy],
     environment: Environment,
     *,
@@ -71,7 +74,7 @@ def compare(
 
 
 def summary(
-    problem: Problem, environment: Environment, policy: Policy, outcomes: Sequence[Outcome]
+    problem: AnyProblem, environment: Environment, policy: Policy, outcomes: Sequence[Outcome]
 ) -> Comparison:
     """The comparison row of these outcomes."""
     measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
@@ -96,7 +99,7 @@ def _median_risk(outcomes: Sequence[Outcome]) -> float | None:
     return float(np.median(risks)) if risks else None
 
 
-def is_error(problem: Problem, environment: Environment, outcome: Outcome) -> bool:
+def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) -> bool:
     """Whether the run answered with a plan worse than the best by more than its epsilon.
 
     >>> import surepick as sp
@@ -104,13 +107,27 @@ def is_error(problem: Problem, environment: Environment, outcome: Outcome) -> bo
     >>> is_error(problem, truth, sp.simulate(problem, sp.CombGapE(), truth))
     False
     """
-    if not isinstance(outcome.plan, int):  # no answer: those of listed plans are indices
+    if outcome.plan is None:
         return False
-    values = problem.values(environment.means)
-    loss = values[outcome.plan] - values.min() if problem.minimize else values.max() - values[outcome.plan]
     # Plans that tie up to rounding are equally right.
-    rounding = 1e-12 * float(np.abs(values).max())
-    return bool(loss > getattr(outcome.policy, "epsilon", 0.0) + rounding)
+    plan = problem.vector(outcome.plan)
+    rounding = ROUNDING * float(np.abs(plan) @ np.abs(environment.means))
+    return loss(problem, outcome.plan, environment.means) > getattr(outcome.policy, "epsilon", 0.0) + rounding
+
+
+def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:
+    """How much worse than the best plan this one is, if the arms had these means.
+
+    >>> from surepick.problem import Problem
+    >>> loss(Problem([[1, 0], [0, 1]], minimize=True), 1, np.array([2.0, 5.0]))
+    3.0
+    """
+    if isinstance(problem, OracleProblem):
+        best = problem.best_plan(means)
+    else:
+        best = problem.vector(problem.best(means))
+    value, most = float(problem.vector(plan) @ means), float(best @ means)
+    return value - most if problem.minimize else most - value
 
 
 def binomial_interval(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:

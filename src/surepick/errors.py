@@ -38,6 +38,10 @@ class SessionError(SurepickError):
     """A session cannot do what was asked of it; what it has recorded is unchanged."""
 
 
+class MissingFunctionError(ParameterError):
+    """Plans are known by a Python function that is not kept, and it was not given again."""
+
+
 class MissingExtraError(SurepickError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 

@@ -14,11 +14,14 @@ import numpy.typing as npt
 
 from surepick.errors import ParameterError
 from surepick.limits import limit
+from surepick.oracle import AnyProblem, OracleProblem
 from surepick.pilot import Pilot, pilot_for, with_scale
 from surepick.policy import check_delta
-from surepick.problem import FloatArray, Problem, per_arm
+from surepick.problem import FloatArray, per_arm
+from surepick.problems.candidates import Progress
 
 TOLERANCE = 1e-2  # of each limit; the spread between worlds is far larger
+UNLISTED_TOLERANCE = 0.5  # where plans are not listed: of the upper end, which no forecast uses
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class Forecast:
 
 
 def forecast(
-    problem: Problem,
+    problem: AnyProblem,
     guess: npt.ArrayLike,
     spread: npt.ArrayLike = 0.0,
     *,
@@ -60,12 +63,14 @@ def forecast(
     seed: int = 0,
     noise: npt.ArrayLike | None = None,
     pilot: Pilot | None = None,
+    progress: Progress | None = None,
 ) -> Forecast:
     """How many measurements any method needs in `n_worlds` worlds within `spread` of the guess.
 
     A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement: the
     forecast then has the pilot (`Pilot()` unless given) and what its bounds cost.
 
+    >>> from surepick.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]])
     >>> found = forecast(problem, [1.0, 0.0], 0.2, n_worlds=10)
     >>> bool(found.quantile(0.1) <= found.quantile(0.9))
@@ -78,20 +83,23 @@ def forecast(
     centre = problem.as_means(guess)
     width = np.broadcast_to(np.asarray(spread, dtype=float), centre.shape)
     worlds = 1 if not width.any() else n_worlds
+    tolerance = UNLISTED_TOLERANCE if isinstance(problem, OracleProblem) else TOLERANCE
     rng = np.random.default_rng(seed)
     needed, shares = np.empty(worlds), np.zeros(problem.n_arms)
     for w in range(worlds):
         means = centre + width * rng.uniform(-1.0, 1.0, centre.size)
-        found = limit(told, means, delta=level, tolerance=TOLERANCE)
+        found = limit(told, means, delta=level, tolerance=tolerance)
         needed[w] = n_pilot + found.measurements()
         if found.is_finite:
             shares += found.allocation
+        if progress is not None:
+            progress(w + 1, worlds)
     return Forecast(delta, np.sort(needed), shares / max(shares.sum(), 1e-300), n_pilot)
 
 
 def _after_pilot(
-    problem: Problem, delta: float, noise: npt.ArrayLike | None, pilot: Pilot | None
-) -> tuple[Problem, float, int]:
+    problem: AnyProblem, delta: float, noise: npt.ArrayLike | None, pilot: Pilot | None
+) -> tuple[AnyProblem, float, int]:
     """The problem and the delta that a policy runs with, and the measurements that were made before."""
     if pilot is None:
         return problem, delta, 0

@@ -14,7 +14,7 @@ import itertools
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from surepick.pilot import Begun, Pilot, begin, hand_over, standing_after
 from surepick.policies import policy_named
 from surepick.policy import Answer, Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
 from surepick.problem import FloatArray, IntArray
-from surepick.run_state import restore_run, run_to_json
+from surepick.run_state import from_json, restore_run, run_to_json, to_json
 from surepick.simulation import Status, round_rng
 from surepick.trace import Sample, Trace
 
@@ -115,6 +115,7 @@ class Ledger:
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self._tapes = [array("d") for _ in range(setup.problem.n_arms)]
         self._stock: list[dict[int, float]] = [{} for _ in range(setup.problem.n_arms)]
+        self._last_told = [-1] * setup.problem.n_arms  # the largest place of each tape that is told
         # Places told as one mean: a round takes them as a whole, a run that starts over skips them.
         self._averaged: list[set[int]] = [set() for _ in range(setup.problem.n_arms)]
         self._skipped: list[set[int]] = [set() for _ in range(setup.problem.n_arms)]
@@ -189,14 +190,6 @@ class Ledger:
             return Standing()
         return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
 
-    def rivals(self) -> tuple[Answer, ...]:
-        """The plans that the run has in mind beside its lead, where they cannot be listed."""
-        rivals = getattr(self._run, "rivals", None)
-        if rivals is not None:
-            return tuple(rivals())
-        rival = self.standing().rival
-        return () if rival is None else (rival,)
-
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
         return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
@@ -221,11 +214,17 @@ class Ledger:
 
     def n_wanted(self, slot: Slot) -> int:
         """How many measurements of its arm the open round still takes, from this place on, without a gap."""
-        places = (self._asked or {}).get(slot.arm, ())
-        count = 0
-        while slot.place + count in places and not self.is_told(Slot(slot.arm, slot.place + count)):
-            count += 1
-        return count
+        arm, first = slot
+        places = (self._asked or {}).get(arm, ())
+        if not isinstance(places, range):
+            rest: Iterator[int] = itertools.takewhile(lambda place: place in places, itertools.count(first))
+        else:  # a round may be long: beyond the last place that is told nothing is
+            if first not in places:
+                return 0
+            if first > self._last_told[arm]:
+                return places.stop - first
+            rest = iter(range(first, places.stop))
+        return sum(1 for _ in itertools.takewhile(lambda place: not self.is_told(Slot(arm, place)), rest))
 
     def ahead(self) -> Iterator[Slot]:
         """Places beyond the open round that may be wanted next, the likeliest first, without end.
@@ -288,6 +287,7 @@ class Ledger:
         stock, wanted = self._stock[arm], (self._asked or {}).get(arm, ())
         self.recent_workers.append(body.get("worker", ""))
         for first, value in told_in(body):
+            self._last_told[arm] = max(self._last_told[arm], first + count - 1)
             for place in range(first, first + count):
                 stock[place] = value
                 self._missing -= place in wanted
@@ -343,7 +343,8 @@ class Ledger:
             return
         self._asked = {arm: self._places(arm, count) for arm, count in body["counts"]}
         self._first_open = {}
-        self._missing = sum(1 for _ in self.wanted())
+        told = (place in places for arm, places in self._asked.items() for place in self._stock[arm])
+        self._missing = sum(map(len, self._asked.values())) - sum(told)
         self.recent.extend(self._asked)
 
     def _places(self, arm: int, count: int) -> Places:
@@ -458,7 +459,7 @@ class Ledger:
         """All of it but the tapes, or None when the run's state cannot be kept."""
         run = None
         if self._run is not None:
-            run = run_to_json(self._run, lambda: start(self.policy, self.problem))
+            run = run_to_json(self._run)
             if run is None:
                 return None
         scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
@@ -473,14 +474,18 @@ class Ledger:
             "moments": self.moments.to_json(),
             "trace": self.trace.to_json(),
             "recent": list(self.recent),
-            "stock": [sorted(stock.items()) for stock in self._stock],
-            "averaged": [sorted(indices) for indices in self._averaged],
-            "skipped": [sorted(indices) for indices in self._skipped],
-            "asked": None if self._asked is None else [(a, list(p)) for a, p in self._asked.items()],
+            "stock": [to_json([_whole(stock), np.array(list(stock.values()))]) for stock in self._stock],
+            "averaged": [to_json(_whole(self._ahead_of(arm, of))) for arm, of in enumerate(self._averaged)],
+            "skipped": [to_json(_whole(self._ahead_of(arm, of))) for arm, of in enumerate(self._skipped)],
+            "asked": None if self._asked is None else [_kept_places(*item) for item in self._asked.items()],
             "scale": None if scale is None else scale.tolist(),
             "unasked": self._unasked,
             "run": run,
         }
+
+    def _ahead_of(self, arm: int, places: Iterable[int]) -> list[int]:
+        """The places that no round has used yet: of the others nothing is asked without the tapes."""
+        return sorted(place for place in places if place >= self._cursor[arm])
 
     @classmethod
     def from_json(cls, setup: Setup, body: Body) -> Ledger:
@@ -496,12 +501,13 @@ class Ledger:
         ledger.moments = Moments.from_json(body["moments"])
         ledger.trace = Trace.from_json(setup.problem.n_arms, body.get("trace"))
         ledger.recent.extend(body["recent"])
-        ledger._stock = [dict(map(tuple, stock)) for stock in body["stock"]]
-        ledger._averaged = [set(indices) for indices in body["averaged"]]
-        ledger._skipped = [set(indices) for indices in body["skipped"]]
+        stocks = [[part.tolist() for part in from_json(stock)] for stock in body["stock"]]
+        ledger._stock = [dict(zip(places, values, strict=True)) for places, values in stocks]
+        ledger._averaged = [set(from_json(places).tolist()) for places in body["averaged"]]
+        ledger._skipped = [set(from_json(places).tolist()) for places in body["skipped"]]
         ledger._unasked = [(arm, value) for arm, value in body["unasked"]]
         if body["asked"] is not None:
-            ledger._asked = {arm: _as_range(places) for arm, places in body["asked"]}
+            ledger._asked = {arm: _places_kept(kept) for arm, *kept in body["asked"]}
         if body["scale"] is not None:
             ledger._start(np.array(body["scale"]))
         if body["run"] is not None:
@@ -520,6 +526,7 @@ _PLAIN = (
     "epoch",
     "surprises",
     "_cursor",
+    "_last_told",
     "_missing",
 )
 
@@ -544,10 +551,17 @@ def _sparse(counts: IntArray) -> list[list[int]]:
     return [[arm, count] for arm, count in enumerate(counts.tolist()) if count]
 
 
-def _as_range(places: list[int]) -> Places:
-    if places and places == list(range(places[0], places[-1] + 1)):
-        return range(places[0], places[-1] + 1)
-    return tuple(places)
+def _whole(places: Iterable[int]) -> IntArray:
+    return np.fromiter(places, dtype=np.int64)
+
+
+def _kept_places(arm: int, places: Places) -> list[Any]:
+    """The places of a round for a snapshot: a round of a long session has too many to be listed."""
+    return [arm, places.start, places.stop] if isinstance(places, range) else [arm, list(places)]
+
+
+def _places_kept(kept: list[Any]) -> Places:
+    return tuple(kept[0]) if len(kept) == 1 else range(*kept)
 
 
 _CHANGES: dict[str, Callable[[Ledger, Body], None]] = {

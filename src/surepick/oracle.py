@@ -148,6 +148,13 @@ class OracleProblem:
         vector = np.asarray(plan, dtype=float)
         return counted(self.arm_names, vector) if self.name_plan is None else self.name_plan(vector)
 
+    def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
+        """A plan of an answer as an array, one number per arm."""
+        vector = np.array(plan, dtype=float)
+        if vector.shape != (self.n_arms,):
+            raise ProblemError(f"a plan here is a vector with one number per arm, got {plan!r}")
+        return vector
+
     def as_means(self, means: npt.ArrayLike) -> FloatArray:
         """These means as a checked array of one finite number per arm."""
         return checked_means(means, self.arm_names)

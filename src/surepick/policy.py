@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -45,6 +46,20 @@ class Standing:
     risk: float | None = None
 
 
+def standing_of(parts: Sequence[Any]) -> Standing:
+    """The standing with these fields; a plan vector may come as a list.
+
+    >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).lead
+    (1.0, 0.0)
+    """
+    lead, rival, *numbers = parts
+    return Standing(_as_answer(lead), _as_answer(rival), *numbers)
+
+
+def _as_answer(plan: Any) -> Answer | None:
+    return tuple(plan) if isinstance(plan, list) else plan
+
+
 class Run(Protocol):
     """One run of a policy on one problem: mutable, owned by the loop or session that started it.
 
@@ -80,6 +95,26 @@ class RecallingRun(Run, Protocol):
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in measurements of arms that matter which no request asked for."""
+        ...
+
+
+@runtime_checkable
+class KeptRun(Run, Protocol):
+    """A run that can be kept beside a session's log, which is then opened without a replay.
+
+    The state is arrays, numbers, text, None, and lists and dictionaries (with text as keys) of them. Without
+    these two methods a policy is as good, and its long sessions take longer to open.
+    """
+
+    def state(self) -> dict[str, Any]:
+        """All that a fresh run of the same policy on the same problem needs to become this one.
+
+        It may share arrays with the run: whoever asks writes it down at once.
+        """
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is; called on a fresh run, before anything else."""
         ...
 
 
@@ -135,7 +170,14 @@ class OraclePolicy(Policy, Protocol):
 
 
 class Onlooker:
-    """A run where the oracle's function is not at hand: others have decided, nothing is known of how."""
+    """A run where the oracle's function is not at hand: others have decided, nothing is known of how.
+
+    It counts measurements that nobody asked for where the policy's own runs do.
+    """
+
+    def __init__(self, policy: OraclePolicy) -> None:
+        like = policy.start(OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2))
+        self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Refused: there is nobody to ask."""
@@ -146,6 +188,9 @@ class Onlooker:
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Nothing to take in for somebody who decides nothing."""
 
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """As little."""
+
     def standing(self) -> Standing:
         """Not known."""
         return Standing()
@@ -155,13 +200,11 @@ def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
     """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
     if not isinstance(problem, OracleProblem):
         return policy.start(problem)
-    if not problem.has_oracle:
-        return Onlooker()
     if isinstance(policy, OraclePolicy):
-        return policy.start(problem)
+        return policy.start(problem) if problem.has_oracle else Onlooker(policy)
     raise ParameterError(
         f"{policy.name} needs a list of plans and the problem has an oracle; use a policy that takes one, "
-        "such as GenTSExplore, or list the plans in a Problem"
+        "such as OBet, or list the plans in a Problem"
     )
 
 

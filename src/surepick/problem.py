@@ -136,12 +136,14 @@ class Problem:
         """
         return self.plan_names[plan] if isinstance(plan, int) else None
 
-    def vector(self, plan: int) -> FloatArray:
-        """One plan as a dense vector, one number per arm.
+    def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
+        """One plan as a dense vector, one number per arm; a plan given as its vector is that vector.
 
         >>> Problem([[1, 0], [0, 2]]).vector(1).tolist()
         [0.0, 2.0]
         """
+        if isinstance(plan, tuple):
+            return np.array(plan)
         plans = self.plans
         return plans[plan] if isinstance(plans, np.ndarray) else np.asarray(plans[[plan]].todense()).ravel()
 

@@ -34,6 +34,7 @@ LEASE = 3600.0  # seconds a worker has for a measurement before somebody else ma
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
 AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
 SNAPSHOT_EVERY = 2000  # events
+SNAPSHOT_FORMAT = 2
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = 20  # own events in a row after which a session takes it that it is alone
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
@@ -470,18 +471,29 @@ class Session:
 
     def _open(self) -> tuple[Ledger, Head]:
         """The ledger from the last snapshot, or from the beginning of the log."""
-        snapshot = None if self._looks_only() else self.store.snapshot(self.name)
-        if snapshot is not None:
-            kept = json.loads(snapshot.body)
-            if kept["surepick"] == __version__:
-                ledger = Ledger.from_json(self._setup, kept["ledger"])
-                self._kept = snapshot.head.position
-                try:
-                    news = self.store.read(self.name, after=snapshot.head)
-                    return ledger, self._fold(ledger, news, snapshot.head)
-                except (LostTapesError, DamageError):
-                    pass  # the log itself decides
+        kept = self._kept_ledger()
+        if kept is not None:
+            ledger, head = kept
+            try:
+                return ledger, self._fold(ledger, self.store.read(self.name, after=head), head)
+            except (LostTapesError, DamageError):
+                pass  # the log itself decides
         return self._open_whole()
+
+    def _kept_ledger(self) -> tuple[Ledger, Head] | None:
+        """The ledger of the last snapshot and where the log was then, if there is one that can be read."""
+        snapshot = None if self._looks_only() else self.store.snapshot(self.name)
+        if snapshot is None:
+            return None
+        try:
+            kept = json.loads(snapshot.body)
+            if kept["format"] != _snapshot_format(self._setup.policy):
+                return None
+            ledger = Ledger.from_json(self._setup, kept["ledger"])
+        except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
+            return None  # a cache that does not fit is no cache: the log has everything
+        self._kept = snapshot.head.position
+        return ledger, snapshot.head
 
     def _fold(self, ledger: Ledger, events: Iterable[Event], head: Head) -> Head:
         for event in events:
@@ -639,7 +651,8 @@ class Session:
             return
         ledger = self._ledger.to_json()
         if ledger is not None:
-            body = json.dumps({"surepick": __version__, "ledger": ledger}).encode()
+            kept = {"format": _snapshot_format(self.policy), "ledger": ledger}
+            body = json.dumps(kept).encode()
             self.store.save_snapshot(self.name, Snapshot(self._head, body))
         self._kept = self._head.position
         self._next_snapshot = began + 20 * (time.monotonic() - began)
@@ -834,6 +847,11 @@ class _LostRaceError(Exception):
 
 def _drafts(decisions: Iterable[Decision], now: float) -> list[Draft]:
     return [Draft(kind, codec.dumps(body), now, key) for kind, body, key in decisions]
+
+
+def _snapshot_format(policy: Policy) -> list[str | int]:
+    """What a snapshot must have been written by to be read."""
+    return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
 
 
 def _token(slot: Slot) -> str:

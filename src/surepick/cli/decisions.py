@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from surepick.problems.files import Loaded
     from surepick.simulation import Outcome
 
-DEFAULT_POLICY = "BetGapE"
 COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
+COMPARED_UNLISTED = "OBet"  # the other policies that need no list take minutes a run
 BESIDE_THE_DEMO = ("CombGapE", "Uniform")
 DEMO_BUDGET = 3 * 10**6  # how far the demo follows the others
 
@@ -29,8 +29,14 @@ Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the be
 Budget = Annotated[int, typer.Option(help="Give up after this many measurements.")]
 Distances = Literal["great-circle", "freeway"]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Case = Literal["transport", "trees"]
 PolicyText = Annotated[
-    str, typer.Option("--policy", help="Who decides: a name, with settings as in CombGapE:radius=published.")
+    str | None,
+    typer.Option(
+        "--policy",
+        help="Who decides: a name, with settings as in CombGapE:radius=published.",
+        show_default="BetGapE, or OBet where plans are not listed",
+    ),
 ]
 
 PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
@@ -38,10 +44,13 @@ Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the sam
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Draws the supplies and demands, and the noise.")] = 1,
+    case: Annotated[Case, typer.Option(help="trees: a choice between 6e10 plans that are never listed.")] = (
+        "transport"
+    ),
+    seed: Annotated[int, typer.Option(help="Draws the case, and the noise.")] = 1,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
-    policy: PolicyText = DEFAULT_POLICY,
+    policy: PolicyText = None,
     distances: Annotated[
         Distances, typer.Option(help="Travel hours. By freeway many plans tie: add --epsilon 0.05.")
     ] = "great-circle",
@@ -52,12 +61,14 @@ def demo(
 
     Nobody knows the 81 travel times exactly. Each can be measured by a trip, with an hour of noise. Watch
     surepick choose which trips to make until it knows the best plan, wrong with probability at most delta.
+
+    With --case trees: which cables connect twelve towns for the least cost? There are 6e10 ways.
     """
     from surepick.cli import show
-    from surepick.policies import parse_policy
+    from surepick.policies import parse_policy, policy_for
 
-    chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
-    loaded = _demo_case(seed, distances, as_json)
+    loaded = _demo_trees(seed) if case == "trees" else _demo_case(seed, distances, as_json)
+    chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
     show.introduce(loaded, chosen, as_json)
     outcome = _run(loaded, chosen, seed, budget, as_json)
     others = [
@@ -65,7 +76,7 @@ def demo(
             loaded, parse_policy(name, delta=delta, epsilon=epsilon), seed, min(budget, DEMO_BUDGET), as_json
         )
         for name in BESIDE_THE_DEMO
-        if name != chosen.name
+        if name != chosen.name and case == "transport"
     ]
     show.demo(loaded, outcome, others, as_json)
     raise typer.Exit(show.exit_code(outcome))
@@ -76,7 +87,7 @@ def simulate(
     seed: Seed = 0,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
-    policy: PolicyText = DEFAULT_POLICY,
+    policy: PolicyText = None,
     budget: Budget = 10**7,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
@@ -88,10 +99,10 @@ def simulate(
     session. Try: surepick simulate examples/routes.toml
     """
     from surepick.cli import show
-    from surepick.policies import parse_policy
+    from surepick.policies import policy_for
 
-    chosen = parse_policy(policy, delta=delta, epsilon=epsilon)
     loaded = _load(file, as_json)
+    chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
     outcome = _run(loaded, chosen, seed, budget, as_json, pilot=pilot_of(loaded, pilot, one_scale))
     show.outcome(loaded, outcome, as_json)
     raise typer.Exit(show.exit_code(outcome))
@@ -99,7 +110,13 @@ def simulate(
 
 def compare(
     file: File,
-    policies: Annotated[str, typer.Option(help="Policies with commas between them.")] = COMPARED,
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            help="Policies with commas between them.",
+            show_default=f"{COMPARED}; {COMPARED_UNLISTED} where plans are not listed",
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(help="Runs of each policy.")] = 20,
     seed: Seed = 0,
     delta: Delta = 0.05,
@@ -115,10 +132,12 @@ def compare(
     """
     from surepick.cli import show
     from surepick.comparison import compare as run_comparison
+    from surepick.oracle import OracleProblem
     from surepick.policies import parse_policy
 
-    chosen = [parse_policy(text, delta=delta, epsilon=epsilon) for text in policies.split(",")]
     loaded = _load(file, as_json)
+    usual = COMPARED_UNLISTED if isinstance(loaded.problem, OracleProblem) else COMPARED
+    chosen = [parse_policy(text, delta=delta, epsilon=epsilon) for text in (policies or usual).split(",")]
     truth = _truth(loaded)
     with show.bar("comparing", quiet=as_json) as progress:
         rows = run_comparison(
@@ -145,13 +164,18 @@ def limit(
     The file needs a [truth] section. Try: surepick limit examples/routes.toml
     """
     from surepick.cli import show
+    from surepick.errors import ParameterError
     from surepick.limits import limit as find_limit
     from surepick.limits import theory as find_theory
+    from surepick.problem import Problem
 
     loaded = _load(file, as_json)
     means, known = _truth(loaded).means, loaded.known
-    found = find_limit(known, means, delta=delta)
-    extra = find_theory(known, means, delta) if theory else None
+    if theory and not isinstance(known, Problem):
+        raise ParameterError("the paper's quantities need a list of plans; leave --theory out")
+    with show.bar("looking for rivals", quiet=as_json):
+        found = find_limit(known, means, delta=delta)
+    extra = find_theory(known, means, delta) if theory and isinstance(known, Problem) else None
     show.limit(loaded, found, extra, as_json)
 
 
@@ -180,6 +204,14 @@ def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
         case = transport_instance(seed, distances=distances, progress=progress)
     title = f"Transport between 18 cities, {distances} hours"
     return Loaded(case.problem, case.means, "transport", title, (hours.row_names, hours.column_names))
+
+
+def _demo_trees(seed: int) -> Loaded:
+    from surepick.problems import cable_instance
+    from surepick.problems.files import Loaded
+
+    problem, means = cable_instance(seed)
+    return Loaded(problem, means, "trees", "Cables that connect twelve towns for the least cost")
 
 
 def _truth(loaded: Loaded) -> Gaussian | UniformNoise:

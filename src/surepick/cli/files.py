@@ -12,7 +12,9 @@ from surepick.cli.decisions import Delta, File, Json, PilotSize, Pooled, Seed, p
 
 if TYPE_CHECKING:
     from surepick.forecasts import Forecast
+    from surepick.oracle import AnyProblem
     from surepick.pilot import Pilot
+    from surepick.problems.candidates import Progress
     from surepick.problems.files import Loaded
 
 MOST_ARMS = 12  # shown with their share of the forecast
@@ -63,7 +65,8 @@ def check(
     with show.bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
     first = pilot_of(loaded, pilot, one_scale)
-    found = _forecast(loaded, delta, worlds, seed, noise, first)
+    with show.bar("forecasting", quiet=as_json) as progress:
+        found = _forecast(loaded, delta, worlds, seed, noise, first, progress)
     costs = None if first is None else _pilot_costs(loaded, first, delta)
     if as_json:
         show.print_json({**_data(loaded, found), "pilot": costs})
@@ -72,7 +75,13 @@ def check(
 
 
 def _forecast(
-    loaded: Loaded, delta: float, worlds: int, seed: int, noise: float | None, pilot: Pilot | None
+    loaded: Loaded,
+    delta: float,
+    worlds: int,
+    seed: int,
+    noise: float | None,
+    pilot: Pilot | None,
+    progress: Progress | None,
 ) -> Forecast | None:
     from surepick.forecasts import forecast
 
@@ -89,6 +98,7 @@ def _forecast(
         seed=seed,
         noise=rough,
         pilot=pilot,
+        progress=progress,
     )
 
 
@@ -109,12 +119,22 @@ def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:
 
 
 def _completeness(loaded: Loaded) -> str:
-    from surepick.problems.families import FoundProblem
+    from surepick.oracle import in_short
+    from surepick.problems.families import FamilyProblem, FoundProblem
 
     problem = loaded.problem
+    if isinstance(problem, FamilyProblem):
+        about = "" if problem.family.count_is_exact else "at most "
+        return f"{about}{in_short(problem.n_plans or 0)} {problem.family.noun}s, none of them listed"
     if isinstance(problem, FoundProblem):
         return problem.candidates.explanation
     return f"{problem.n_plans} plans, as listed"
+
+
+def _merged(problem: AnyProblem) -> tuple[tuple[str, str], ...]:
+    from surepick.problem import Problem
+
+    return problem.duplicates if isinstance(problem, Problem) else ()
 
 
 def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
@@ -135,6 +155,8 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
 
 
 def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
+    from surepick.problem import Problem
+
     problem = loaded.problem
     data: dict[str, Any] = {
         "title": loaded.title,
@@ -146,7 +168,8 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
         "noise_scale": None if problem.noise_scale is None else problem.noise_scale.tolist(),
         "bounds": None if problem.bounds is None else problem.bounds.tolist(),
-        "merged": [list(pair) for pair in problem.duplicates],
+        "listed": isinstance(problem, Problem),
+        "merged": [list(pair) for pair in _merged(problem)],
         "has_truth": loaded.means is not None,
         "forecast": None,
     }
@@ -175,9 +198,9 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
     say(f"arms: {matter}{same}.")
     say(f"noise: {_noise(loaded, pilot)}.")
-    if problem.duplicates:
-        gone, kept = problem.duplicates[0]
-        say(f"merged: {len(problem.duplicates)} plans equal to others, such as {gone!r} with {kept!r}.")
+    if merged := _merged(problem):
+        gone, kept = merged[0]
+        say(f"merged: {len(merged)} plans equal to others, such as {gone!r} with {kept!r}.")
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")

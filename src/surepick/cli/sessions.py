@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.decisions import DEFAULT_POLICY, PilotSize, PolicyText, Pooled, pilot_of
+from surepick.cli.decisions import PilotSize, PolicyText, Pooled, pilot_of
 from surepick.cli.session_files import (
     import_rows,
     read_certificate,
@@ -60,7 +60,7 @@ _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an 
 def new(
     file: File,
     name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
-    policy: PolicyText = DEFAULT_POLICY,
+    policy: PolicyText = None,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
@@ -147,7 +147,7 @@ def withdraw(
 
 def status(session: Name = None, store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
     """Say where a session stands: the lead, its closest rival, what was measured; or its answer."""
-    opened = _load(store, session)
+    opened = _load(store, session, read_only=True)
     data = {**_state(opened), **({"certificate": opened.certificate().to_json()} if opened.status else {})}
     _answer(data, as_json, lambda: _print_status(opened))
 
@@ -180,7 +180,7 @@ def export(
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Write all measurements as CSV, or the whole session as JSON."""
-    opened = _load(store, session)
+    opened = _load(store, session, read_only=True)
     if form not in ("csv", "json"):
         raise SessionError(f"--format is csv or json, got {form!r}")
     write = write_csv if form == "csv" else write_json
@@ -288,7 +288,7 @@ def run(
     timeout: Annotated[float | None, typer.Option(help="Seconds a measurement may take.")] = None,
     retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
     name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
-    policy: PolicyText = DEFAULT_POLICY,
+    policy: PolicyText = None,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
@@ -326,7 +326,7 @@ COMMANDS = (new, ask, tell, withdraw, status, list_, log, export, import_, exten
 def _create(
     file: Path,
     name: str | None,
-    policy: str,
+    policy: str | None,
     delta: float,
     epsilon: float,
     budget: int | None,
@@ -336,7 +336,7 @@ def _create(
     one_scale: bool,
     store: str,
 ) -> Session:
-    from surepick.policies import parse_policy
+    from surepick.policies import policy_for
     from surepick.problems.files import load
     from surepick.session import Session
 
@@ -344,7 +344,7 @@ def _create(
     return Session.create(
         store,
         loaded.problem,
-        parse_policy(policy, delta=delta, epsilon=epsilon),
+        policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon),
         name=name or file.stem,
         seed=seed,
         budget=budget,
@@ -373,10 +373,11 @@ def _continue(file: Path, name: str | None, store: str) -> Session | None:
     return session
 
 
-def _load(store: str, name: str | None) -> Session:
+def _load(store: str, name: str | None, *, read_only: bool = False) -> Session:
+    """The session; one that is only looked at opens even where its plans need a Python function."""
     from surepick.session import Session
 
-    return Session.load(_store(store), name)
+    return Session.load(_store(store), name, read_only=read_only)
 
 
 def _store(url: str) -> Store:
@@ -436,7 +437,7 @@ def _summary(place: Store, name: str) -> dict[str, Any]:
     from surepick.session import Session
 
     try:
-        state = _state(Session.load(place, name))
+        state = _state(Session.load(place, name, read_only=True))
     except SurepickError as error:
         return {"session": name, "status": str(error), "measurements": None, "answer": None}
     return {
@@ -514,12 +515,19 @@ def _print_status(session: Session) -> None:
         "phase": "learning the noise scale" if state["learning_noise"] else None,
         "lead": state["lead"],
         "rival": state["rival"],
-        "gap": None if state["gap"] is None else f"{state['gap']:.4g}, known to within {state['radius']:.4g}",
+        "gap": _gap(state),
         "risk": None if state["risk"] is None else f"at most {state['risk']:.3g} if declared now",
     }
     for name, value in lines.items():
         if value is not None:
             _say(f"{name:<13}{value}")
+
+
+def _gap(state: dict[str, Any]) -> str | None:
+    if state["gap"] is None:
+        return None
+    within = "" if state["radius"] is None else f", known to within {state['radius']:.4g}"
+    return f"{state['gap']:.4g}{within}"
 
 
 def _print_columns(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:

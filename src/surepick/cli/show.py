@@ -17,17 +17,22 @@ from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from surepick.oracle import OracleProblem, in_short
+
 if TYPE_CHECKING:
     from surepick.comparison import Comparison
     from surepick.limits import Limit, Theory
-    from surepick.policy import Policy
-    from surepick.problem import FloatArray, Problem
+    from surepick.oracle import AnyProblem
+    from surepick.policy import Answer, Policy
+    from surepick.problem import FloatArray
     from surepick.problems.files import Loaded
     from surepick.simulation import Outcome
     from surepick.simulation import Progress as SimulationProgress
 
 console = Console(highlight=False)
 SHOWN = 1e-7  # smaller shares are rounding
+LONGEST_NAME = 100  # letters of a plan in one line
+UNLISTED_TOLERANCE = 0.25  # of the upper end of a limit that is shown by its lower end
 MOST_ROWS = 20  # of a plan or an allocation; the rest is summed up in one line
 
 
@@ -45,7 +50,7 @@ def bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None
 
 @contextmanager
 def live(
-    problem: Problem, policy: Policy, *, quiet: bool
+    problem: AnyProblem, policy: Policy, *, quiet: bool
 ) -> Iterator[Callable[[SimulationProgress], None] | None]:
     """Lead, rival, gap and radius of a running simulation, on standard error; None when quiet."""
     if quiet:
@@ -55,14 +60,14 @@ def live(
         yield lambda state: screen.update(_standing_table(problem, policy, state))
 
 
-def _standing_table(problem: Problem, policy: Policy, state: SimulationProgress) -> Table:
+def _standing_table(problem: AnyProblem, policy: Policy, state: SimulationProgress) -> Table:
     standing = state.standing
     table = Table.grid(padding=(0, 2))
     table.add_row("measurements", f"[bold]{state.n_measurements:,}[/] ({state.seconds:.1f} s, {policy.name})")
-    if isinstance(standing.lead, int) and isinstance(standing.rival, int):
-        names = problem.plan_names
-        table.add_row("lead", f"[bold]{names[standing.lead]}[/]")
-        table.add_row("closest rival", names[standing.rival])
+    if standing.lead is not None:
+        table.add_row("lead", f"[bold]{_short(problem.name_of(standing.lead))}[/]")
+    if standing.rival is not None and standing.rival != standing.lead:
+        table.add_row("closest rival", _short(problem.name_of(standing.rival)))
     if standing.gap is not None and standing.radius is not None:
         table.add_row("estimated gap", f"{standing.gap:.4g}, known to within {standing.radius:.4g}")
     if standing.risk is not None:
@@ -76,9 +81,14 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
         return
     problem = loaded.problem
     console.print(f"[bold]{loaded.title}[/]")
+    plans = (
+        f"{in_short(problem.n_plans)} plans, none of them listed"
+        if isinstance(problem, OracleProblem) and problem.n_plans is not None
+        else f"{problem.n_plans} candidate plans"
+    )
+    matter = "" if problem.relevant.all() else f" ({int(problem.relevant.sum())} matter)"
     console.print(
-        f"{problem.n_plans} candidate plans, {problem.n_arms} arms to measure "
-        f"({int(problem.relevant.sum())} matter). {policy.name} promises: {policy.guarantee}.\n"
+        f"{plans}, {problem.n_arms} arms to measure{matter}. {policy.name} promises: {policy.guarantee}.\n"
     )
 
 
@@ -116,7 +126,7 @@ def demo(loaded: Loaded, result: Outcome, others: Sequence[Outcome], as_json: bo
 
 
 def _print_answer(loaded: Loaded, result: Outcome) -> None:
-    if not isinstance(result.plan, int):
+    if result.plan is None:
         text = (
             f"[bold yellow]Not sure yet[/]: the budget was spent. {result.lead_name!r} leads, "
             "but nothing is promised. Give a larger --budget, or accept near-ties with --epsilon."
@@ -133,17 +143,17 @@ def _print_answer(loaded: Loaded, result: Outcome) -> None:
 
 def _truth_sentence(loaded: Loaded, result: Outcome) -> str:
     """In a simulation the truth is known: say how the answer compares."""
-    if loaded.means is None or not isinstance(result.plan, int):
+    from surepick.comparison import loss
+
+    if loaded.means is None or result.plan is None:
         return ""
-    values = loaded.problem.values(loaded.means)
-    best = loaded.problem.best(loaded.means)
-    if result.plan == best:
+    lost = loss(loaded.problem, result.plan, loaded.means)
+    if lost == 0:
         return "The truth of this simulation agrees: it is the best plan.\n"
-    loss = abs(float(values[best] - values[result.plan]))
-    return f"The truth of this simulation: it is {loss:.3g} worse than the best plan.\n"
+    return f"The truth of this simulation: it is {lost:.3g} worse than the best plan.\n"
 
 
-def _plan_table(loaded: Loaded, plan: int) -> Table:
+def _plan_table(loaded: Loaded, plan: Answer) -> Table:
     row = loaded.problem.vector(plan)
     return _items(loaded, row) if loaded.axes is None else _shipments(loaded.axes, row)
 
@@ -267,7 +277,7 @@ def limit(loaded: Loaded, found: Limit, theory: Theory | None, as_json: bool) ->
         console.print(_theory_table(theory))
 
 
-def _allocation_table(problem: Problem, found: Limit) -> Table:
+def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
     with_costs = bool(np.ptp(problem.costs) > 0)
     cost = ["share when cost counts"] if with_costs else []
     table = _table("How to spread the measurements", "arm", "share", *cost)
@@ -301,7 +311,8 @@ def _limit_of(loaded: Loaded, result: Outcome) -> Limit | None:
 
     if loaded.means is None:
         return None
-    return find_limit(loaded.known, loaded.means, delta=result.policy.delta, tolerance=1e-4)
+    tolerance = UNLISTED_TOLERANCE if isinstance(loaded.problem, OracleProblem) else 1e-4
+    return find_limit(loaded.known, loaded.means, delta=result.policy.delta, tolerance=tolerance)
 
 
 def _outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[str, Any]:
@@ -335,6 +346,12 @@ def _comparison_data(row: Comparison) -> dict[str, Any]:
     data["policy"] = describe(row.policy)
     data["guarantee"] = row.policy.guarantee
     return data
+
+
+def _short(name: str | None) -> str:
+    """A name that fits a line."""
+    text = name or ""
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
 
 
 def _number(value: float) -> str:

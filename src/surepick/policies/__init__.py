@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from surepick import plugins
 from surepick.errors import ParameterError, suggestion
+from surepick.oracle import AnyProblem, OracleProblem
 from surepick.policies.bet_gap_e import BetGapE
 from surepick.policies.clucb import CLUCB
 from surepick.policies.comb_gap_e import CombGapE
@@ -32,6 +33,9 @@ POLICIES: dict[str, type[Policy]] = {
     "TSExplore": TSExplore,
     "Uniform": Uniform,
 }
+
+
+USUAL, UNLISTED = "BetGapE", "OBet"  # who decides unless said otherwise; where plans are not listed
 
 
 def policy_named(name: str) -> type[Policy]:
@@ -88,6 +92,17 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
             raise ParameterError(f"{policy.name} has no setting {setting!r}; write name=value, {hint}")
         values[key] = _as_number(value)
     return policy(**values)
+
+
+def policy_for(problem: AnyProblem, text: str | None = None, **defaults: Any) -> Policy:
+    """The policy that the text stands for; without one, BetGapE, or OBet where plans are not listed.
+
+    >>> from surepick.problems import top_k_family
+    >>> policy_for(top_k_family(["a", "b", "c"], 1).oracle_problem(), delta=0.1).name
+    'OBet'
+    """
+    usual = UNLISTED if isinstance(problem, OracleProblem) else USUAL
+    return parse_policy(usual if text is None else text, **defaults)
 
 
 def describe(policy: Policy) -> str:

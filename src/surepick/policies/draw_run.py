@@ -8,22 +8,26 @@ cannot be listed, and the papers' box to the letter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surepick import radius as radii
 from surepick.errors import ParameterError
 from surepick.evidence import Evidence
-from surepick.policies.gap_run import ARM_RULES
+from surepick.policies.gap_run import ARM_RULES, arrays_of, race_state, refill
 from surepick.policies.plan_oracle import PlanOracle
-from surepick.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.policy import Measure, Standing, Stop, known_noise_scale, standing_of
 from surepick.problem import FloatArray, IntArray, Problem
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed
+
+
+_TABLE = ("bound", "mass", "level", "killers")  # all that a room keeps from one round to the next
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,15 @@ class WinnerRun:
             return Standing(lead)
         return Standing(lead, rival, float(race.value[lead] - race.value[rival]))
 
+    def state(self) -> dict[str, Any]:
+        """The race, and the table of the draws."""
+        return {"race": race_state(self._race), "table": arrays_of(self._room, _TABLE)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with this race and this table."""
+        refill(self._race, state["race"])
+        refill(self._room, state["table"])
+
     @property
     def _constants(self) -> tuple[float, float, int]:
         return self._rule.quantile, self._rule.q, self._problem.n_plans
@@ -205,3 +218,15 @@ class OracleRun:
     def standing(self) -> Standing:
         """The lead, the rival of the last draws and the estimated gap."""
         return self._standing
+
+    def state(self) -> dict[str, Any]:
+        """The evidence, and what the last draws showed."""
+        return {
+            "evidence": [self._evidence.counts, self._evidence.sums],
+            "standing": astuple(self._standing),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with this evidence."""
+        self._evidence = Evidence(*state["evidence"])
+        self._standing = standing_of(state["standing"])

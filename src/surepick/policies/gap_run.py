@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from surepick.policy import Measure, Standing, Stop, known_noise_scale
 from surepick.problem import FloatArray, IntArray, Problem
 
 if TYPE_CHECKING:
-    from surepick.kernels import Feed
+    from surepick.kernels import Feed, Race
 
 ARM_RULES = {"gap": 0, "naive": 1, "cycle": 2, "ratio": 3}  # as in kernels: GAP, NAIVE, CYCLE, RATIO
 
@@ -119,6 +120,14 @@ class GapRun:
         radius = float(race.floats[kernels.SCORE] - race.value[rival])
         return Standing(lead, rival, gap, radius, self._risk(lead))
 
+    def state(self) -> dict[str, Any]:
+        """The race."""
+        return race_state(self._race)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with this race."""
+        refill(self._race, state)
+
     def _risk(self, lead: int) -> float | None:
         """The smallest delta at which the rule would stop now: valid at any time, for the mixture radii."""
         evidence = self.log_evidence()
@@ -139,6 +148,25 @@ class GapRun:
         gap = np.maximum(race.value[lead] - race.value[:n_plans] + self._rule.epsilon, 0.0)
         known = np.divide(gap**2, 2.0 * spread, out=np.zeros(n_plans), where=spread > 0)
         return np.asarray(known - threshold - np.log(self._rule.delta))
+
+
+def race_state(race: Race) -> dict[str, Any]:
+    """The arrays of a race without its scratch."""
+    return arrays_of(race, [name for name in race._fields if name != "support"])
+
+
+def arrays_of(record: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Copies of these arrays of a record."""
+    return {name: getattr(record, name).copy() for name in names}
+
+
+def refill(record: Any, state: Mapping[str, Any]) -> None:
+    """Put the arrays that `arrays_of` gave back into a record of the same shapes."""
+    for name, array in state.items():
+        held = getattr(record, name)
+        if held.shape != array.shape:
+            raise ValueError(f"{name} has shape {array.shape} in the state and {held.shape} in the run")
+        held[...] = array
 
 
 def _largest_support(problem: Problem) -> int:

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -221,6 +222,42 @@ class OBetRun:
         radius = math.sqrt(2 * float(field.spread[k]) * self._target)
         gap = float(field.gap[k]) - self._policy.epsilon
         return Standing(lead, self._plans.answer(rivals.plans[k]), gap, radius, self._bound_risk())
+
+    def state(self) -> dict[str, Any]:
+        """All that a fresh run needs to become this one; plans are vectors."""
+        block, bet = self._block, self._bet
+        return {
+            "evidence": [self._evidence.counts, self._evidence.sums],
+            "waiting": [self._waiting.counts, self._waiting.sums],
+            "lead": self._lead,
+            "cash": self._cash,
+            "accounts": [[np.frombuffer(key), account.state()] for key, account in self._accounts.items()],
+            "nominated": [[np.frombuffer(key), counts] for key, counts in self._nominated.items()],
+            "next_stake": self._next_stake,
+            "share": self._share,
+            "block": [] if block is None else [block.counts, block.left, block.sums],
+            "bet": [] if bet is None else [bet.lead, bet.eta, bet.means, bet.spread, bet.fresh, bet.is_fresh],
+            "stopped": self._stop is not None,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is."""
+        self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
+        self._means = filled_means(self._evidence)
+        self._lead, self._share = state["lead"], state["share"]
+        self._cash, self._next_stake = state["cash"], state["next_stake"]
+        self._accounts = {}
+        for key, kept in state["accounts"]:
+            account = self._accounts[key.tobytes()] = self._new_account()
+            account.restore(kept)
+        self._nominated = {key.tobytes(): counts for key, counts in state["nominated"]}
+        self._block = None
+        if state["block"]:
+            counts, left, sums = state["block"]
+            self._block = Block(counts, None)
+            self._block.left, self._block.sums = left, sums
+        self._bet = Bet(*state["bet"]) if state["bet"] else None
+        self._stop = Stop(self._plans.answer(self._lead)) if state["stopped"] else None
 
     def _bound_risk(self) -> float:
         """A bound on the probability that declaring the lead now is wrong: 1 / the least wealth of a rival.

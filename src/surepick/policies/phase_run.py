@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from surepick.evidence import Evidence
-from surepick.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.policy import Measure, Standing, Stop, known_noise_scale, standing_of
 from surepick.problem import FloatArray, IntArray, Problem
 
 
@@ -92,6 +92,22 @@ class PhasedRun:
     def standing(self) -> Standing:
         """The lead of the last phase, its closest rival among the plans then left, and their gap."""
         return self._standing
+
+    def state(self) -> dict[str, Any]:
+        """Which phase it is, and the plans that are left."""
+        return {
+            "number": self._number,
+            "active": self._active,
+            "standing": astuple(self._standing),
+            "recalled": [self._recalled.counts, self._recalled.sums],
+            "pilot_gap": self.pilot_gap,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with this phase."""
+        self._number, self._active, self.pilot_gap = state["number"], state["active"], state["pilot_gap"]
+        self._standing = standing_of(state["standing"])
+        self._recalled = Evidence(*state["recalled"])
 
     def _stand(self, values: FloatArray) -> None:
         first, second = np.argsort(-values, kind="stable")[:2]

@@ -18,7 +18,9 @@ wealth by `FLAT`, so that what is computed is below the wealth that the proof is
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +30,9 @@ from surepick.problem import FloatArray
 
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
 _NOTHING = -1e300  # log of an empty purse
+
+
+_STATE = ("kinds", "_constant", "_slope", "_curve", "_stakes", "_begun")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,21 @@ class Wealth:
         self._blocks = np.zeros((0, 6, n_arms))  # lead, mean, variance, and means, spread, fresh of the past
         self._is_fresh = np.zeros(0, dtype=bool)
         self._n_blocks = 0
+
+    def state(self) -> dict[str, Any]:
+        """All that an empty wealth needs to become this one."""
+        return {name: getattr(self, name) for name in _STATE} | {
+            "blocks": self._blocks[: self._n_blocks],
+            "is_fresh": self._is_fresh[: self._n_blocks],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the wealth whose state this is."""
+        for name in _STATE:
+            setattr(self, name, state[name])
+        self._steepness = np.abs(self._slope)
+        self._blocks, self._is_fresh = state["blocks"], state["is_fresh"]
+        self._n_blocks = len(self._blocks)
 
     @property
     def n_rows(self) -> int:

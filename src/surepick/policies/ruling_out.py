@@ -10,7 +10,9 @@ looks at the parts.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +66,26 @@ class Account:
         self.wealth.receive(log_stake, rows_share=rows_share, kinds=kinds, ladder_share=ladder_share)
         purses = [self.wealth.purses(plan) for plan in self.rivals.plans]
         self.rivals.purses = np.array(purses).reshape(len(purses), -1)
+
+    def state(self) -> dict[str, Any]:
+        """All that a new account needs to become this one."""
+        rivals = self.rivals
+        out = np.frombuffer(b"".join(sorted(self.out))).reshape(len(self.out), len(self.branch.lower))
+        return {
+            "wealth": self.wealth.state(),
+            "branch": [self.branch.lower, self.branch.upper],
+            "cash": self.cash,
+            "out": out,
+            "rivals": [rivals.plans, rivals.purses, rivals.stubborn],
+            "tilt": self._tilt,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the account whose state this is."""
+        self.wealth.restore(state["wealth"])
+        self.branch, self.cash = Branch(*state["branch"]), state["cash"]
+        self.out = {plan.tobytes() for plan in state["out"]}
+        self.rivals, self._tilt = Rivals(*state["rivals"]), state["tilt"]
 
     def log_wealth(self, plans: FloatArray, purses: FloatArray) -> FloatArray:
         """Log wealth against each of these plans, from below."""

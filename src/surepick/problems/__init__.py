@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from surepick.problems.programs import read_program as read_program
     from surepick.problems.shortest_paths import path_family as path_family
     from surepick.problems.shortest_paths import paths as paths
+    from surepick.problems.spanning_trees import cable_instance as cable_instance
     from surepick.problems.spanning_trees import tree_family as tree_family
     from surepick.problems.spanning_trees import trees as trees
     from surepick.problems.transports import cheapest_transport as cheapest_transport
@@ -63,6 +64,7 @@ _HOME = {
     "as_program": "programs",
     "best_arm": "choices",
     "best_packing": "knapsacks",
+    "cable_instance": "spanning_trees",
     "cheapest_transport": "transports",
     "city_hours": "cities",
     "knapsack": "knapsacks",

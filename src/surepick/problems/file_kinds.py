@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from surepick import plugins
 from surepick.errors import FileError
-from surepick.problem import FloatArray, Problem, Table
-from surepick.problems.assignments import matchings
+from surepick.oracle import AnyProblem, OracleProblem
+from surepick.problem import FloatArray, Problem, Table, names_for
+from surepick.problems.assignments import matching_family, matchings
 from surepick.problems.candidates import Progress
-from surepick.problems.choices import subsets, top_k
+from surepick.problems.choices import subsets, top_k, top_k_family
 from surepick.problems.cities import city_hours
 from surepick.problems.families import Family
 from surepick.problems.file_sections import Section, is_list_of_numbers
@@ -31,7 +32,7 @@ from surepick.problems.transports import transport
 class Built:
     """A problem and what its file said beyond it."""
 
-    problem: Problem
+    problem: AnyProblem
     guess: npt.ArrayLike | None = None  # (n_arms,) what the means are thought to be
     spread: npt.ArrayLike = 0.0  # how far they may lie from it
     axes: tuple[tuple[str, ...], tuple[str, ...]] | None = None
@@ -42,13 +43,15 @@ class Built:
 class Kind:
     """How one kind of file is read: `build` makes the problem of it, from keys that are there and known.
 
-    `starter` is a commented example that runs, for `surepick init`.
+    `starter` is a commented example that runs, for `surepick init`. `needs_list` says why files of this kind
+    cannot have `list_plans = false`; it is empty where `build` can do without a list of plans.
     """
 
     build: Callable[[Section, Progress | None], Built]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     starter: str = ""
+    needs_list: str = "its plans are made as a list"
 
 
 def _table(document: Section, _: Progress | None) -> Built:
@@ -131,6 +134,14 @@ def _matchings(document: Section, progress: Progress | None) -> Built:
         document, document.attachment("guess"), document.names("row_names"), document.names("column_names")
     )
     spread = document.numbers("spread", 1.0)
+    if not lists_plans(document):
+        family = matching_family(
+            names_for("row", rows, len(guess)),
+            names_for("column", columns, guess.shape[1]),
+            possible=~np.isnan(guess),
+            minimize=document.flag("minimize", default=True),
+        )
+        return Built(_all_plans(document, family), guess[~np.isnan(guess)], spread, pair=": ")
     problem = matchings(
         guess,
         row_names=rows,
@@ -180,20 +191,30 @@ def _over_edges(document: Section, network: Network, family: Family, progress: P
     else:
         given = document.values.get("guess")
         guess = network.guess(given if isinstance(given, str) else _optional_guess(document))
+    spread = document.numbers("spread", 1.0)
+    if not lists_plans(document):
+        return Built(_all_plans(document, family), guess, spread)
     problem = family.problem(guess, progress=progress, **_search(document), **measuring(document))
-    return Built(problem, guess, document.numbers("spread", 1.0))
+    return Built(problem, guess, spread)
 
 
 def _subsets(document: Section, progress: Progress | None) -> Built:
     arms = document.names("arms") or []
     guess = _optional_guess(document)
     minimize = document.flag("minimize")
+    problem: AnyProblem
     if document.one_of("k", "sets") == "sets":
         sets = document.values["sets"]
         if not (isinstance(sets, list) and sets and all(isinstance(one, list) for one in sets)):
             raise document.wrong("sets", "a list of lists of arms")
         names = document.names("plan_names")
+        if not lists_plans(document):
+            raise FileError(
+                f"{str(document.path)!r}: 'sets' is a list of plans; list_plans = false is for 'k'"
+            )
         problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
+    elif not lists_plans(document):
+        problem = _all_plans(document, top_k_family(arms, document.whole("k", 1), minimize=minimize))
     else:
         problem = top_k(arms, document.whole("k", 1), minimize=minimize, **measuring(document))
     return Built(problem, guess, document.numbers("spread", 1.0))
@@ -285,6 +306,22 @@ def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
     return found
 
 
+def lists_plans(document: Section) -> bool:
+    """Whether the plans are to be listed, as they are unless the file says otherwise."""
+    return document.flag("list_plans", default=True)
+
+
+def _all_plans(document: Section, family: Family) -> OracleProblem:
+    """The problem of choosing between all plans of the family, none of which is listed."""
+    for key in ("n_draws", "n_best", "every", "seed", "plan_names"):
+        if key in document.values:
+            raise FileError(
+                f"{str(document.path)!r}: {key!r} is about a list of plans, and list_plans = false takes all "
+                "plans without a list; leave one of the two out"
+            )
+    return family.oracle_problem(**measuring(document))
+
+
 def measuring(document: Section) -> dict[str, Any]:
     """The options of every kind: noise scale and costs. Bounds come when the arms are known."""
     unknown = document.values.get("noise_scale") == "unknown"
@@ -312,25 +349,56 @@ def _optional_guess(document: Section) -> list[float] | None:
     return list(given)
 
 
-COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs")
+COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list_plans")
 _DRAWS = ("spread", "n_draws", "seed")
 _LISTED = (*_DRAWS, "n_best", "every")
+_NOT_CHOICES = "and without a list only plans that use an arm or do not are decided with a guarantee"
 _PROGRAM = ("use", "limits", "senses", "lower", "upper", "whole", "variable_names", "minimize")
 
 KINDS: dict[str, Kind] = {
-    "table": Kind(_table, ("plans",), ("arm_names", "plan_names", "minimize", "guess", "spread")),
-    "knapsack": Kind(_knapsack, ("weights", "guess", "capacity"), (*_DRAWS, "item_names", "copies")),
+    "table": Kind(
+        _table,
+        ("plans",),
+        ("arm_names", "plan_names", "minimize", "guess", "spread"),
+        needs_list="a table is a list of plans",
+    ),
+    "knapsack": Kind(
+        _knapsack,
+        ("weights", "guess", "capacity"),
+        (*_DRAWS, "item_names", "copies"),
+        needs_list=f"a packing holds several copies of an item, {_NOT_CHOICES}",
+    ),
     "transport": Kind(
         _transport,
         ("supply", "demand"),
         (*_DRAWS, "guess", "distances", "supplier_names", "demander_names"),
+        needs_list=f"a transport sends amounts, {_NOT_CHOICES}",
     ),
-    "paths": Kind(_paths, ("edges", "source", "target"), (*_LISTED, "guess", "arms", "directed", "minimize")),
-    "trees": Kind(_trees, ("edges",), (*_LISTED, "guess", "arms", "minimize")),
-    "matchings": Kind(_matchings, ("guess",), (*_LISTED, "row_names", "column_names", "minimize")),
-    "subsets": Kind(_subsets, ("arms",), ("k", "sets", "plan_names", "minimize", "guess", "spread")),
-    "production": Kind(_production, (), (*_DRAWS, *_PROGRAM, "program", "guess")),
-    "portfolio": Kind(_portfolio, ("guess",), (*_DRAWS, "budget", "lower", "upper", "groups", "asset_names")),
+    "paths": Kind(
+        _paths,
+        ("edges", "source", "target"),
+        (*_LISTED, "guess", "arms", "directed", "minimize"),
+        needs_list="",
+    ),
+    "trees": Kind(_trees, ("edges",), (*_LISTED, "guess", "arms", "minimize"), needs_list=""),
+    "matchings": Kind(
+        _matchings, ("guess",), (*_LISTED, "row_names", "column_names", "minimize"), needs_list=""
+    ),
+    "subsets": Kind(
+        _subsets, ("arms",), ("k", "sets", "plan_names", "minimize", "guess", "spread"), needs_list=""
+    ),
+    "production": Kind(
+        _production,
+        (),
+        (*_DRAWS, *_PROGRAM, "program", "guess"),
+        needs_list=f"a program makes amounts, {_NOT_CHOICES}",
+    ),
+    "portfolio": Kind(
+        _portfolio,
+        ("guess",),
+        (*_DRAWS, "budget", "lower", "upper", "groups", "asset_names"),
+        needs_list=f"a portfolio holds amounts, {_NOT_CHOICES}",
+    ),
 }
 
 

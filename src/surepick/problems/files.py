@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from surepick.errors import FileError, ProblemError
-from surepick.problem import FloatArray, Problem, Table, per_arm, read_only, replaced, scale_and_bounds
+from surepick.oracle import AnyProblem
+from surepick.problem import FloatArray, Table, per_arm, read_only, replaced, scale_and_bounds
 from surepick.problems.candidates import Progress, half_widths
-from surepick.problems.file_kinds import COMMON_KEYS, Built, kind_named, kind_names
+from surepick.problems.file_kinds import COMMON_KEYS, Built, kind_named, kind_names, lists_plans
 from surepick.problems.file_sections import Section, is_list_of_numbers, is_number, read_text
 
 
@@ -25,7 +26,7 @@ from surepick.problems.file_sections import Section, is_list_of_numbers, is_numb
 class Loaded:
     """What a problem file says."""
 
-    problem: Problem
+    problem: AnyProblem
     means: FloatArray | None = field(repr=False)  # (n_arms,) the truth for simulations, if it is given
     kind: str
     title: str
@@ -38,7 +39,7 @@ class Loaded:
     true_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
 
     @property
-    def known(self) -> Problem:
+    def known(self) -> AnyProblem:
         """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
         if self.problem.noise_scale is not None:
             return self.problem
@@ -62,6 +63,8 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
     kind = kind_named(name)
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
     document.refuse_missing(kind.required)
+    if kind.needs_list and not lists_plans(document):
+        raise FileError(f"{str(path)!r}: list_plans = false is not for kind = {name!r}: {kind.needs_list}")
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
         built = _within_bounds(document, kind.build(document, progress))
@@ -99,7 +102,7 @@ def _within_bounds(document: Section, built: Built) -> Built:
     return replace(built, problem=replaced(built.problem, scale, bounds))
 
 
-def _true_scale(truth: Section, problem: Problem) -> FloatArray | None:
+def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
     """The noise that simulations draw with, where it is not the problem's own."""
     if "noise_scale" not in truth.values:
         return None

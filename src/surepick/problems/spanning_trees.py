@@ -10,11 +10,15 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.oracle import counted
-from surepick.problem import FloatArray, IntArray
-from surepick.problems.candidates import Progress
-from surepick.problems.families import Family, FoundProblem, PerArm
+from surepick.problem import FloatArray, IntArray, read_only
+from surepick.problems.candidates import Progress, seeded
+from surepick.problems.families import Family, FamilyProblem, FoundProblem, PerArm
 from surepick.problems.networks import Graph, Network, as_network
 
+TOWNS = (
+    *("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch"),
+    *("Maple", "Oak", "Pine", "Rowan", "Spruce", "Walnut", "Willow", "Yew"),
+)
 ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
 EXACT = 10**6  # counts below this are whole numbers to within rounding
 
@@ -81,6 +85,27 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
         recipe=lambda: {"kind": "trees", "graph": network.recipe(), "minimize": minimize},
         layout=network.layout("tree"),
     )
+
+
+def cable_instance(seed: int, n_towns: int = 12) -> tuple[FamilyProblem, FloatArray]:
+    """Cables between towns strewn at random, and what each would cost; the same for the same seed.
+
+    The cost of a cable is its length within 30 km by 30 km, give or take a quarter for the ground; a survey
+    of one tells it with a standard deviation of 2. Twelve towns can be connected in 6e10 ways.
+
+    >>> problem, means = cable_instance(1)
+    >>> problem.n_arms, problem.arm_names[0]
+    (66, 'Alder - Birch')
+    """
+    if not 3 <= n_towns <= len(TOWNS):
+        raise ProblemError(f"n_towns must be between 3 and {len(TOWNS)}, got {n_towns!r}")
+    rng = seeded(seed)
+    places = rng.uniform(0.0, 30.0, (n_towns, 2))
+    first, second = np.triu_indices(n_towns, 1)
+    lengths = np.linalg.norm(places[first] - places[second], axis=1)
+    edges = [(TOWNS[i], TOWNS[j]) for i, j in zip(first, second, strict=True)]
+    means = lengths * rng.uniform(0.8, 1.25, len(edges))
+    return tree_family(edges).oracle_problem(noise_scale=2.0), read_only(means)
 
 
 def _least(network: Network, weights: FloatArray) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
@@ -14,12 +15,14 @@ import pytest
 import surepick as sp
 from surepick.environments import Environment
 from surepick.policies import parse_policy, policy_named
-from surepick.policy import Measure, Policy, Stop
+from surepick.policy import Measure, Policy, RecallingRun, Run, Stop, recalling
 from surepick.problem import FloatArray, IntArray
+from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import CompiledRun, SeededRun, round_rng
 
 SEEDS = (0, 1, 2)
 N_PLANS, N_ARMS = 6, 4
+MOST_ROUNDS = 20_000
 FAST_BUDGET, DRAWN_BUDGET = 20_000, 2_000  # a draw step by step costs a fraction of a millisecond
 
 Decision = tuple[Any, ...]
@@ -76,9 +79,18 @@ def decisions(
     >>> decisions(sp.Uniform(), sp.Problem([[1, 0], [0, 1]]), Tape([1.0, 0.0], [0, 1]), 3)
     [(1, 1), (1, 0), (0, 1)]
     """
-    run, taken = policy.start(problem), list[Decision]()
+    return continued(policy.start(problem), environment, range(n_rounds), seed)
+
+
+def continued(run: Run, environment: Tape | Environment, rounds: range, seed: int = 0) -> list[Decision]:
+    """The requests of these rounds of a run that stands before the first of them.
+
+    >>> continued(sp.Uniform().start(sp.Problem([[1, 0], [0, 1]])), Tape([1.0, 0.0], [0, 1]), range(1))
+    [(1, 1)]
+    """
+    taken = list[Decision]()
     rng = np.random.default_rng(99)
-    for n_round in range(n_rounds):
+    for n_round in rounds:
         decision = run.decide(round_rng(seed, n_round))
         if isinstance(decision, Stop):
             return [*taken, ("stop", decision.plan)]
@@ -111,6 +123,10 @@ class PolicyContract:
 
     def measures_what_all_plans_share(self, policy: Policy) -> bool:
         """Whether an arm on which all plans agree is measured, once; nothing is learned from it."""
+        return False
+
+    def is_replayed(self, policy: Policy) -> bool:
+        """Whether its runs have no `state` and `restore`, so that long sessions take longer to open."""
         return False
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -186,6 +202,24 @@ class PolicyContract:
             if not isinstance(policy.start(problem), CompiledRun | SeededRun):
                 break
 
+    @pytest.mark.parametrize("n_rounds", [0, 1, 2, 7, 40])
+    def test_a_kept_run_goes_on_as_if_it_had_never_been_away(self, policy: Policy, n_rounds: int) -> None:
+        if self.is_replayed(policy):
+            pytest.skip("this policy says that its runs cannot be kept")
+        plans, means = self.instance(1, policy)
+        problem, tape = sp.Problem(plans), Tape(means, range(N_ARMS))
+        run = policy.start(problem)
+        continued(run, tape, range(n_rounds))
+        kept = json.dumps(run_to_json(run))
+        again = policy.start(problem)
+        restore_run(again, json.loads(kept))
+        assert again.standing() == run.standing()
+        places = dict(tape.place)
+        rest = range(n_rounds, n_rounds + 60)
+        assert continued(again, Tape(means, range(N_ARMS), place=places), rest) == continued(run, tape, rest)
+        assert again.standing() == run.standing()
+        assert run_to_json(again) == run_to_json(run)
+
     @pytest.mark.parametrize("seed", SEEDS)
     def test_relabelling_arms_and_plans_relabels_the_decisions(self, policy: Policy, seed: int) -> None:
         plans, means = self.instance(seed, policy)
@@ -260,6 +294,16 @@ class PolicyContract:
         with pytest.raises(sp.SurepickError, match="noise_scale=None"):
             policy.start(sp.Problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None))
 
+    def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy: Policy) -> None:
+        """The same ones give the same decisions, and without noise the best plan wins all the same."""
+        plans, means = self.instance(0, policy)
+        problem = sp.Problem(plans, noise_scale=0.2)
+        if recalling(policy, policy.start(problem), unasked=False) is None:
+            pytest.skip("this policy takes in what it asked for and nothing else")
+        first, again = (_with_unasked(policy, problem, means) for _ in range(2))
+        assert first == again
+        assert first[-1] == ("stop", problem.best(means))
+
     def test_sparse_plans_decide_as_dense_ones(self, policy: Policy) -> None:
         from scipy import sparse
 
@@ -267,6 +311,26 @@ class PolicyContract:
         dense = decisions(policy, sp.Problem(plans), Tape(means, range(N_ARMS)), 150)
         thin = decisions(policy, sp.Problem(sparse.csr_array(plans)), Tape(means, range(N_ARMS)), 150)
         assert dense == thin
+
+
+def _with_unasked(policy: Policy, problem: sp.Problem, means: FloatArray) -> list[Decision]:
+    """The decisions of a run that recalls a pilot, then a measurement every third round if it may."""
+    run, taken, arms = policy.start(problem), list[Decision](), np.flatnonzero(problem.relevant)
+    pilot = 2 * problem.relevant.astype(np.int64)
+    cast(RecallingRun, run).recall(pilot, pilot * means)
+    for n_round in range(MOST_ROUNDS):
+        decision, same = (run.decide(round_rng(0, n_round)) for _ in range(2))
+        if isinstance(decision, Stop):
+            return [*taken, ("stop", decision.plan)]
+        assert isinstance(same, Measure)
+        assert decision.counts.tolist() == same.counts.tolist()
+        taken.append(tuple(decision.counts.tolist()))
+        run.absorb(decision.counts, decision.counts * means)
+        extra = recalling(policy, run, unasked=True)
+        if extra is not None and n_round % 3 == 0:
+            once = np.bincount([arms[n_round % len(arms)]], minlength=problem.n_arms)
+            extra.recall(once, once * means)
+    return taken
 
 
 def _environments(means: FloatArray) -> list[Environment]:

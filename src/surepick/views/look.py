@@ -67,6 +67,7 @@ class Look:
     log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the lead
     n_told: int
     n_unasked: int
+    n_unasked_counted: int
     n_rounds: int
     is_piloting: bool
     is_past: bool
@@ -245,6 +246,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         log_evidence=ledger.log_evidence(),
         n_told=ledger.n_told,
         n_unasked=ledger.n_recorded,
+        n_unasked_counted=ledger.n_counted,
         n_rounds=ledger.n_rounds,
         is_piloting=ledger.is_piloting,
         is_past=False,

@@ -53,6 +53,7 @@ class Summary:
     n_measurements: int  # that the policy has seen
     n_told: int
     n_unasked: int
+    n_unasked_counted: int
     n_missing: int
     n_rounds: int
     n_plans: int | None
@@ -97,6 +98,7 @@ def summary(look: Look) -> Summary:
         n_measurements=look.n_used,
         n_told=look.n_told,
         n_unasked=look.n_unasked,
+        n_unasked_counted=look.n_unasked_counted,
         n_missing=look.n_missing,
         n_rounds=look.n_rounds,
         n_plans=look.problem.n_plans,

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from surepick.errors import SessionError
+from surepick.errors import MissingFunctionError, SessionError
 from surepick.session import Session
 from surepick.store import Store, open_store
 
@@ -52,7 +52,7 @@ class Shelf:
         place = self._place(name)
         with place.lock:
             if place.session is None:
-                place.session = Session.load(self.store, name)
+                place.session = self._load(name)
             yield place.session
 
     def close(self) -> None:
@@ -72,6 +72,12 @@ class Shelf:
             while len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
         return place
+
+    def _load(self, name: str) -> Session:
+        try:
+            return Session.load(self.store, name)
+        except MissingFunctionError:  # only the Python program that began it can go on with it
+            return Session.load(self.store, name, read_only=True)
 
 
 class _Place:
