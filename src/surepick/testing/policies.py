@@ -15,7 +15,7 @@ import pytest
 import surepick as sp
 from surepick.environments import Environment
 from surepick.policies import parse_policy, policy_named
-from surepick.policy import Measure, Policy, RecallingRun, Run, Stop, recalling
+from surepick.policy import KeptRun, Measure, Policy, RecallingRun, Run, Stop, recalling
 from surepick.problem import FloatArray, IntArray
 from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import CompiledRun, SeededRun, round_rng
@@ -209,6 +209,7 @@ class PolicyContract:
         plans, means = self.instance(1, policy)
         problem, tape = sp.Problem(plans), Tape(means, range(N_ARMS))
         run = policy.start(problem)
+        assert isinstance(run, KeptRun), "give its runs `state` and `restore`, or say so by `is_replayed`"
         continued(run, tape, range(n_rounds))
         kept = json.dumps(run_to_json(run))
         again = policy.start(problem)
