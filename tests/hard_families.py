@@ -23,10 +23,10 @@ class Family:
     truth: object
     delta: float
     epsilon: float = 0.0
-    budget: int = 6_000
+    budget: int = 4_000
 
 
-def two_arms(gap, delta, budget=6_000, epsilon=0.0):
+def two_arms(gap, delta, budget=2_000, epsilon=0.0):
     return Family(sp.Problem(np.eye(2)), sp.Gaussian([gap, 0.0]), delta, epsilon, budget)
 
 
@@ -44,29 +44,27 @@ FAMILIES = {
     "two arms, gap .02, delta .2": two_arms(0.02, 0.2),
     "two arms, gap .02, delta .05": two_arms(0.02, 0.05),
     "two arms, gap .02, delta .01": two_arms(0.02, 0.01),
-    "two arms, gap .08, delta .2": two_arms(0.08, 0.2, budget=15_000),
-    "two arms, gap .08, delta .05": two_arms(0.08, 0.05, budget=15_000),
-    "two arms, gap .08, delta .01": two_arms(0.08, 0.01, budget=15_000),
-    "one best of ten, nine equal rivals": Family(
-        sp.Problem(np.eye(10)), sp.Gaussian([0.3] + [0.0] * 9), 0.2, budget=8_000
-    ),
+    "two arms, gap .2, delta .2": two_arms(0.2, 0.2),
+    "two arms, gap .2, delta .05": two_arms(0.2, 0.05),
+    "two arms, gap .2, delta .01": two_arms(0.2, 0.01),
+    "one best of ten, nine equal rivals": Family(sp.Problem(np.eye(10)), sp.Gaussian([0.4] + [0.0] * 9), 0.2),
     "coin tosses": Family(
-        sp.Problem(np.eye(2), noise_scale=0.5), sp.Bernoulli([0.53, 0.5]), 0.2, budget=10_000
+        sp.Problem(np.eye(2), noise_scale=0.5), sp.Bernoulli([0.55, 0.5]), 0.2, budget=2_000
     ),
-    "bounded noise": Family(sp.Problem(np.eye(2)), sp.UniformNoise([0.08, 0.0], 1.0), 0.2, budget=10_000),
+    "bounded noise": Family(sp.Problem(np.eye(2)), sp.UniformNoise([0.15, 0.0], 1.0), 0.2, budget=2_000),
     "very unequal scales": Family(
         sp.Problem([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], noise_scale=SCALES),
-        sp.Gaussian([0.5, 0.0, 0.0], SCALES),
+        sp.Gaussian([1.0, 0.0, 0.0], SCALES),
         0.2,
-        budget=20_000,
+        budget=5_000,
     ),
     "two of three tie for the best": Family(
-        sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.03]), 0.2, budget=4_000
+        sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.1]), 0.2, budget=1_000
     ),
-    "the same within epsilon": Family(sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.11]), 0.2, 0.1),
-    "leads that change often": Family(*lucky_leads(1.0), 0.2, budget=20_000),
-    "epsilon just below the gap": two_arms(0.11, 0.2, epsilon=0.1),
-    "epsilon and many leads": Family(*lucky_leads(0.2), 0.2, epsilon=0.2, budget=20_000),
+    "the same within epsilon": Family(sp.Problem(np.eye(3)), sp.Gaussian([0.0, 0.0, -0.25]), 0.2, 0.2),
+    "leads that change often": Family(*lucky_leads(2.0), 0.2, budget=5_000),
+    "epsilon just below the gap": two_arms(0.22, 0.2, epsilon=0.2),
+    "epsilon and many leads": Family(*lucky_leads(0.4), 0.2, epsilon=0.4, budget=5_000),
 }
 
 

@@ -24,10 +24,11 @@ OTHER_PYTHONS = [v for v in PYTHONS if v != "{}.{}".format(*sys.version_info[:2]
 # What needs each extra, as a user would meet it; run where no extra is installed.
 NEEDS = {
     "problems": "sp.problems.transport([1, 1], [1, 1], [[1, 2], [2, 1]])",
-    "plots": "import surepick.experiments.figures as f; f._pyplot()",
+    "plots": "from surepick import plots; plots.rivals(SESSION)",
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
     "testing": "import surepick.testing",
+    "web": "import surepick.cli.serving as s; s.serve()",
 }
 SCRIPT = """
 import sys
@@ -35,6 +36,7 @@ import surepick, surepick.store
 import surepick as sp
 from surepick.experiments import Case
 PROBLEM = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
+SESSION = sp.Session.create("memory://", sp.Problem([[1, 0], [0, 1]]), sp.BetGapE(), name="trips")
 CASE = Case(PROBLEM, {"policy": "Uniform"}, seed=0, budget=10)
 for extra, code in %r.items():
     try:
@@ -104,7 +106,7 @@ def test_wheel_in_a_clean_environment_works_and_names_every_missing_extra(tmp_pa
 
 
 def test_every_extra_has_something_that_needs_it():
-    assert set(PROJECT["optional-dependencies"]) - {"all"} - {"web"} == set(NEEDS)
+    assert set(PROJECT["optional-dependencies"]) - {"all"} == set(NEEDS)
 
 
 def test_the_sdist_makes_the_same_wheel_and_holds_what_it_needs(tmp_path):

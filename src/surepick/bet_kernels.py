@@ -82,6 +82,76 @@ def compare(
 
 
 @compiled
+def weigh(variance: FloatArray, counts: IntArray, weight: FloatArray) -> None:
+    """The variance of each arm's mean of so many measurements; inf for none."""
+    for s in range(len(counts)):
+        weight[s] = variance[s] / counts[s] if counts[s] > 0 else np.inf
+
+
+@compiled
+def centre_bets(
+    gap: FloatArray,
+    spread: FloatArray,
+    fresh: FloatArray,  # the same with the measurements since the lead's nomination alone
+    distrust: float,
+    caution: float,
+    centre: FloatArray,  # out
+) -> None:
+    """Below the estimated gap, the more so the more of what is known is older than the nomination."""
+    for q in range(len(gap)):
+        old = 1.0 - min(max(spread[q] / fresh[q], 0.0), 1.0)
+        centre[q] = gap[q] - (distrust * math.sqrt(old) + caution) * math.sqrt(spread[q])
+
+
+@compiled
+def judge_urgency(
+    ids: IntArray,
+    wealth: FloatArray,  # (n_plans,)
+    gap: FloatArray,
+    spread: FloatArray,
+    target: float,
+    least: float,  # deficit
+    smoothing: float,
+    urgency: FloatArray,  # out
+) -> None:
+    """What each plan still lacks, by the square of its gap and so many squared standard errors."""
+    for q in range(len(ids)):
+        deficit = min(max(target - wealth[ids[q]], least), 2.0 * target)
+        positive = max(gap[q], 0.0)
+        urgency[q] = deficit / (positive * positive + smoothing * spread[q])
+
+
+@compiled
+def largest_product(first: FloatArray, second: FloatArray) -> float:
+    """max_q first_q second_q."""
+    largest = -np.inf
+    for q in range(len(first)):
+        largest = max(largest, first[q] * second[q])
+    return largest
+
+
+@compiled
+def round_shares(
+    share: FloatArray,
+    costs: FloatArray,
+    differing: BoolArray,
+    relevant: BoolArray,
+    budget: float,
+    side: float,  # budget of all arms together on which no rival is left
+    n_relevant: int,
+    counts: IntArray,  # out
+) -> None:
+    """Whole counts for these shares of the budget: at least one of each differing arm."""
+    for s in range(len(counts)):
+        if differing[s]:
+            counts[s] = int(max(np.rint(share[s] * budget / costs[s]), 1.0))
+        elif relevant[s]:
+            counts[s] = math.floor(side / (costs[s] * n_relevant))
+        else:
+            counts[s] = 0
+
+
+@compiled
 def mark_differing(
     rows: Rows, ids: IntArray, lead: FloatArray, support: IntArray, differing: BoolArray
 ) -> None:

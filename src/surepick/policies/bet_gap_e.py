@@ -397,7 +397,7 @@ class BetRun:
         left = self._peaks() < self._target
         if self._lead is not None:
             left[self._lead.plan] = False
-        return np.flatnonzero(left)
+        return left.nonzero()[0]
 
     def _choose_lead(self) -> None:
         """The plan that looks best now, ruled out or not: a lead that was dropped by bad luck must lead."""
@@ -475,20 +475,26 @@ class BetRun:
         assert self._lead is not None
         since = self._evidence.counts - self._nominated[self._lead.plan]
         _, fresh = self._compare(rivals, self._weight(since), self._means)
-        old = 1 - np.clip(spread / fresh, 0, 1)
-        error = np.sqrt(spread)
-        centre = gap - (self._distrust * np.sqrt(old) + TUNING.caution) * error
+        centre = np.empty(len(rivals))
+        self._kernels.centre_bets(gap, spread, fresh, self._distrust, TUNING.caution, centre)
         return Bets(rivals, centre, spread, self._lead.unit[rivals])
 
     def _allocate(self, rivals: IntArray, gap: FloatArray, spread: FloatArray) -> IntArray:
         """Counts of the next block, for the rivals that are farthest from being ruled out."""
-        deficit = np.clip(self._target - self._wealth[rivals], _LEAST_DEFICIT, 2 * self._target)
-        square = np.maximum(gap, 0) ** 2
         price = self._variance * self._problem.costs
-        self._divide(rivals, deficit / (square + self._smoothing * spread), price)
+        self._divide(rivals, self._urgency(rivals, gap, spread, self._smoothing), price)
         _, per_cost = self._compare(rivals, self._price_per_share(price), self._means)
-        need = 2 * float((deficit / (square + TUNING.need_smoothing * spread) * per_cost).max())
+        urgency = self._urgency(rivals, gap, spread, TUNING.need_smoothing)
+        need = 2 * self._kernels.largest_product(urgency, per_cost)
         return self._counts(self._differing(rivals), need)
+
+    def _urgency(self, rivals: IntArray, gap: FloatArray, spread: FloatArray, smoothing: float) -> FloatArray:
+        """How much of a measurement's worth each rival still needs, with gaps smoothed by their errors."""
+        urgency = np.empty(len(rivals))
+        self._kernels.judge_urgency(
+            rivals, self._wealth, gap, spread, self._target, _LEAST_DEFICIT, smoothing, urgency
+        )
+        return urgency
 
     def _divide(self, rivals: IntArray, urgency: FloatArray, price: FloatArray) -> None:
         """New shares of cost, for the rivals that are worst off under the last shares."""
@@ -513,9 +519,10 @@ class BetRun:
         spent = float(self._evidence.counts @ costs)
         budget = min(TUNING.block_share * spent, TUNING.need_share * need)
         budget = max(float(costs[differing].sum()), budget)
-        counts = np.maximum(np.rint(self._share * budget / costs), 1)
-        side = np.floor(TUNING.side_share * budget / (costs * np.count_nonzero(relevant)))
-        return np.where(differing, counts, np.where(relevant, side, 0)).astype(np.int64)
+        side, n_relevant = TUNING.side_share * budget, int(np.count_nonzero(relevant))
+        counts = np.empty(len(costs), dtype=np.int64)
+        self._kernels.round_shares(self._share, costs, differing, relevant, budget, side, n_relevant, counts)
+        return counts
 
     def _price_per_share(self, price: FloatArray) -> FloatArray:
         floor = _LEAST_SHARE / len(price)
@@ -538,8 +545,9 @@ class BetRun:
 
     def _weight(self, counts: IntArray) -> FloatArray:
         """The variance of each arm's mean of so many measurements; inf for none."""
-        nothing = np.full(len(counts), np.inf)
-        return np.asarray(np.divide(self._variance, counts, out=nothing, where=counts > 0))
+        weight = np.empty(len(counts))
+        self._kernels.weigh(self._variance, counts, weight)
+        return weight
 
     def _pooled_weight(self) -> FloatArray:
         return self._weight(self._evidence.counts)
