@@ -76,7 +76,8 @@ class Driver(Protocol):
     dialect: ClassVar[str]
     begin: ClassVar[str]  # opens a transaction that writes
     lock_schema: ClassVar[str | None]  # within a transaction: nobody else migrates
-    lock_session: ClassVar[str | None]  # within a transaction: nobody else writes to this session
+    lock_session: ClassVar[str | None]  # within a transaction: nobody else appends to this session
+    lock_leases: ClassVar[str | None]  # within a transaction: nobody else who holds them claims its leases
     list_tables: ClassVar[str]
     append_is_one_statement: ClassVar[bool]  # so that it needs no transaction around it
     sql: Dialect
@@ -128,6 +129,7 @@ class _Sqlite:
     begin: ClassVar[str] = "BEGIN IMMEDIATE"  # take the writer's lock first, so that no statement later fails
     lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
     lock_session: ClassVar[str | None] = None
+    lock_leases: ClassVar[str | None] = None
     append_is_one_statement: ClassVar[bool] = False
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
@@ -222,6 +224,8 @@ class _Postgres:
     begin: ClassVar[str] = "BEGIN"
     lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
     lock_session: ClassVar[str | None] = "SELECT 1 FROM surepick_sessions WHERE id = :session_id FOR UPDATE"
+    # A lock of its own: those who claim need not wait until an append has reached the disk.
+    lock_leases: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305807000000 + :session_id)"
     append_is_one_statement: ClassVar[bool] = True
     list_tables: ClassVar[str] = (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"

@@ -67,7 +67,8 @@ class Store(Protocol):
         It begins with a look at what came after the head that `after` gives, if it is given. Those who come
         first are served first; `meanwhile` is called now and then while waiting, where the store has to ask
         for its turn, and `after` when the turn has come.
-        Without `durable` the transaction need not survive a crash of the machine: for leases only.
+        Without `durable` it is for leases: nobody else who asks so claims any, others may append, and the
+        transaction need not survive a crash of the machine.
         """
         ...
 

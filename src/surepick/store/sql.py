@@ -171,10 +171,9 @@ class SqlStore:
         def append(link: _Link) -> bool:
             return self._driver.append(lambda text, row: link.execute(self._sql(text), row), step)
 
-        if self._driver.append_is_one_statement:
+        if self._driver.append_is_one_statement or inside is not None:
             return self._retry(append)
-        with self._transaction():
-            return self._retry(append)
+        return self._retry(lambda link: link.transact(self._driver, append))
 
     @contextmanager
     def exclusive(
@@ -189,7 +188,7 @@ class SqlStore:
         seen = [START]
 
         def first() -> list[Statement]:
-            lock = self._driver.lock_session
+            lock = self._driver.lock_session if durable else self._driver.lock_leases
             statements: list[Statement] = [] if lock is None else [(lock, {"session_id": self._id(name)})]
             if after is not None:
                 seen[0] = after()
@@ -451,6 +450,17 @@ class _Link:
         except BaseException:
             self.roll_back(driver)
             raise
+
+    def transact(self, driver: Driver, work: Callable[[_Link], T]) -> T:
+        """Do this work in a transaction of its own."""
+        try:
+            self.execute(driver.begin, NO_PARAMETERS)
+            result = work(self)
+            self.execute("COMMIT", NO_PARAMETERS)
+        except BaseException:
+            self.roll_back(driver)
+            raise
+        return result
 
     def usable(self) -> bool:
         return not self._closed and not self.inherited()
