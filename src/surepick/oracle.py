@@ -232,7 +232,7 @@ def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
 AnyProblem: TypeAlias = Problem | OracleProblem
 
 
-def absent(weights: FloatArray) -> FloatArray:
+def absent(weights: FloatArray, *bounds: FloatArray) -> FloatArray:
     """Stands for a function that was not given, in a problem that is only looked at."""
     raise ProblemError(
         "the function that finds the best plan is not at hand, so this problem can only be looked at"
