@@ -12,8 +12,8 @@ INTRODUCTION = """\
 # Command line
 
 Every command has `--help`, and `--json` where it answers something. `FILE` is a
-[problem file](../problem-files.md). Sessions are kept in `--store`, or `SUREPICK_STORE`, or `surepick.db` in the
-current folder. This page is made from the program's own help.
+[problem file](../problem-files.md). Sessions are kept in `--store`, or `SUREPICK_STORE`, or `surepick.db` in
+the current folder. This page is made from the program's own help.
 
 | exit code | meaning |
 |---|---|

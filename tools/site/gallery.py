@@ -38,8 +38,8 @@ REAL_DATA = """\
 
 Longer programs in `examples/`, run by the tests:
 
-- `freeway_cities.py`: 81 road distances over the US freeway network. Near-ties: 4e8 measurements for the best plan,
-  12,289 for one within three minutes.
+- `freeway_cities.py`: 81 road distances over the US freeway network. Near-ties: 4e8 measurements for the best
+  plan, 12,289 for one within three minutes.
 - `nyc_flights.py`: 195,615 flights out of New York in 2013, replayed; the noise scale comes from January.
 - `cable_network.py`: 18 cities, 82 links; the least of 1e15 spanning trees, none listed.
 """
