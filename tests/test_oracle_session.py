@@ -131,6 +131,7 @@ def test_the_certificate_names_the_plan_by_its_arms(ended: Session) -> None:
     certificate = ended.certificate()
     assert certificate.plan_name == "AB + AC + AD"
     assert certificate.plan == (1.0, 0.0, 1.0, 0.0, 1.0)
+    assert "rival        BC instead of AB: behind by" in str(certificate)
     assert ended.verify(certificate.to_json()).holds
     assert ended.verify().plan_name == "AB + AC + AD"
 
