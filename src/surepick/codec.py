@@ -27,13 +27,18 @@ FUNCTION = "function"  # the kind of oracle that no file keeps
 Json = dict[str, Any]
 
 
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+).encode  # made once: it is used for every event
+
+
 def dumps(value: object) -> str:
     """Compact JSON text; the same value gives the same text, and NaN or infinity are refused.
 
     >>> dumps({"b": 1, "a": 0.1})
     '{"a":0.1,"b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return _encode(value)
 
 
 def fingerprint(value: object) -> str:
