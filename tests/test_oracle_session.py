@@ -265,7 +265,7 @@ def test_what_was_told_survives_an_oracle_that_raises(sqlite_url: str) -> None:
         session.tell(request, values.value(request.token))
     (request,) = session.ask(1)
     healthy = False
-    with pytest.raises(RuntimeError, match="no licence"):
+    with pytest.raises(ProblemError, match="the oracle raised RuntimeError: no licence"):
         session.tell(request, values.value(request.token))
     looked = Session.load(sqlite_url, "mine", read_only=True)
     assert request.token in [m.token for m in looked.measurements()]
