@@ -40,7 +40,7 @@ test: lint
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
 
-BENCHMARKS := rounds design finish bet_gap_e problems store
+BENCHMARKS := rounds design finish bet_gap_e bet_gap_e_soundness problems store
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench
