@@ -6,11 +6,12 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: demo test test-slow lint bench clean help
+.PHONY: demo test test-slow lint docs bench clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
 	@echo "make test       lint, types and the whole test suite"
+	@echo "make docs       build the site into site/; warnings are errors, examples are run"
 	@echo "make bench      the benchmarks, about an hour: ratios measured in one run"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
@@ -34,6 +35,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open site/index.html"
+
 test: lint
 	$(BIN)/pytest -n $(PYTEST_WORKERS)
 
@@ -47,4 +52,4 @@ bench: $(READY)
 	for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; OMP_NUM_THREADS=1 $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache

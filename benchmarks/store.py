@@ -1,18 +1,20 @@
 """Durable ask+tell a second on SQLite and PostgreSQL, with one and with eight processes, beside Optuna.
 
     pip install --group bench        # optuna; without it only surepick is measured
-    python benchmarks/store.py [--sizes 100,10000,1000000] [--seconds 5] [--folder .]
+    python benchmarks/store.py [--sizes 100,10000,1000000] [--policies Uniform,BetGapE] [--seconds 5]
 
 Every tell is on disk when it returns: one synchronised write each. The same disk's own rate of such writes
 (4 kB, fdatasync) is measured before each line, since no sequential user can be faster than that. One "pair"
-is one ask and one tell; the 99th percentile is of pairs. `open` is how long a process needs to load the
-session.
+is one ask and one tell; the 99th percentile is of pairs, counted while all processes are at work. `open` is
+how long a process needs to load the session. With Uniform, as with most policies, a round is one measurement
+and every tell is followed by a decision; BetGapE asks for more and more at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import multiprocessing
 import os
 import tempfile
@@ -30,6 +32,7 @@ from surepick.store import Snapshot, Store, open_store
 N_ARMS, N_PLANS = 20, 60
 CHUNK = 1000  # measurements told at once while a session is filled
 NAME = "bench"
+POLICIES = {policy.name: policy for policy in (sp.Uniform(delta=1e-12), sp.BetGapE(delta=1e-12))}
 FORK = multiprocessing.get_context("fork")
 
 
@@ -49,11 +52,15 @@ def disk_rate(folder: Path, seconds: float = 0.5) -> float:
     return count / seconds
 
 
-def fill(url: str, size: int) -> None:
+def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
     """Make a session with this many measurements, all of equal plans, so that it does not end."""
-    session = Session.create(url, problem(), sp.Uniform(delta=1e-12), name=NAME)
+    session = Session.create(url, problem(), policy, name=NAME)
     rng = np.random.default_rng(1)
     while (told := session.ledger().n_told) < size:
+        (request,) = session.ask()
+        if request.wanted > 1:
+            session.tell(request, rng.standard_normal(min(CHUNK, request.wanted, size - told)).tolist())
+            continue
         for arm in range(N_ARMS):
             n = min(CHUNK, -(-(size - told) // N_ARMS))
             session.tell(next_token(session, arm), rng.standard_normal(n).tolist())
@@ -87,13 +94,14 @@ def append(store: Store, rows: list, head):
     return store.append(NAME, [Draft(*row) for row in rows], expected=head)
 
 
-def surepick_worker(url: str, i: int, seconds: float, results) -> None:
+def surepick_worker(url: str, i: int, seconds: float, together, results) -> None:
     began = time.perf_counter()
     session = Session.load(url, NAME)
     opened = time.perf_counter() - began
     rng, taken = np.random.default_rng(i), []
     for request in session.ask(worker=f"w{i}"):
         session.tell(request, rng.standard_normal())
+    together.wait()
     end = time.perf_counter() + seconds
     while (start := time.perf_counter()) < end:
         for request in session.ask(worker=f"w{i}"):
@@ -102,7 +110,7 @@ def surepick_worker(url: str, i: int, seconds: float, results) -> None:
     results.put((opened, taken))
 
 
-def optuna_worker(url: str, i: int, seconds: float, results) -> None:
+def optuna_worker(url: str, i: int, seconds: float, together, results) -> None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -110,6 +118,7 @@ def optuna_worker(url: str, i: int, seconds: float, results) -> None:
     study = optuna.load_study(study_name=NAME, storage=url, sampler=optuna.samplers.RandomSampler(seed=i))
     opened = time.perf_counter() - began
     rng, taken = np.random.default_rng(i), []
+    together.wait()
     end = time.perf_counter() + seconds
     while (start := time.perf_counter()) < end:
         trial = study.ask()
@@ -121,8 +130,9 @@ def optuna_worker(url: str, i: int, seconds: float, results) -> None:
 
 def measure(worker, url: str, n_processes: int, seconds: float) -> tuple[float, float, float]:
     """Pairs a second of all processes together, their 99th percentile in ms, and the time to open."""
-    results = FORK.Queue()
-    crowd = [FORK.Process(target=worker, args=(url, i, seconds, results)) for i in range(n_processes)]
+    results, together = FORK.Queue(), FORK.Barrier(n_processes)
+    work = [(url, i, seconds, together, results) for i in range(n_processes)]
+    crowd = [FORK.Process(target=worker, args=arguments) for arguments in work]
     for process in crowd:
         process.start()
     answers = [results.get(timeout=600) for _ in crowd]
@@ -163,16 +173,16 @@ def in_schema(url: str, name: str) -> str:
     return f"{url}&options=-csearch_path%3D{name}"
 
 
-def bench_surepick(folder: Path, server: str, sizes: list[int], seconds: float) -> None:
-    for size in sizes:
-        url = f"sqlite:///{folder}/surepick_{size}.db"
-        fill(url, size)
-        there = in_schema(server, f"surepick_{size}")
+def bench_surepick(folder: Path, server: str, sizes: list[int], policies: list[str], seconds: float) -> None:
+    for size, policy in itertools.product(sizes, policies):
+        url = f"sqlite:///{folder}/{policy}_{size}.db"
+        fill(url, size, POLICIES[policy])
+        there = in_schema(server, f"{policy}_{size}".lower())
         copy_log(open_store(url), open_store(there))
-        for n_processes in (1, 8):
-            line("surepick, SQLite", size, folder, surepick_worker, url, n_processes, seconds)
-        for n_processes in (1, 8):
-            line("surepick, PostgreSQL", size, folder, surepick_worker, there, n_processes, seconds)
+        for where, address in (("SQLite", url), ("PostgreSQL", there)):
+            for n_processes in (1, 8):
+                name = f"surepick, {policy}, {where}"
+                line(name, size, folder, surepick_worker, address, n_processes, seconds)
 
 
 def bench_optuna(folder: Path, server: str, seconds: float) -> None:
@@ -200,6 +210,7 @@ def main() -> None:
     )
     parser.add_argument("--sizes", default="100,10000,1000000")
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--policies", default=",".join(POLICIES))
     parser.add_argument("--folder", type=Path, default=Path(), help="on the disk to be measured")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
@@ -208,7 +219,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as name, postgres(Path(name).resolve()) as server:
         Path(name).chmod(0o755)
         bench_optuna(Path(name).resolve(), server, options.seconds)
-        bench_surepick(Path(name).resolve(), server, sizes, options.seconds)
+        bench_surepick(Path(name).resolve(), server, sizes, options.policies.split(","), options.seconds)
 
 
 if __name__ == "__main__":

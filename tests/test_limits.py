@@ -241,3 +241,38 @@ def test_too_many_pairs_are_refused_at_once():
     plans = sparse.eye_array(6000, format="csr")
     with pytest.raises(ParameterError, match="too many"):
         theory(sp.Problem(plans), np.arange(6000.0))
+
+
+def trees():
+    return sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_limit_behind_an_oracle_brackets_that_of_the_list(seed):
+    rng = np.random.default_rng(seed)
+    scales, costs, means = rng.lognormal(size=10), rng.lognormal(size=10), rng.normal(size=10)
+    listed = limit(trees().problem(every=True, noise_scale=scales, costs=costs), means)
+    asked = limit(trees().oracle_problem(noise_scale=scales, costs=costs), means)
+    assert asked.lower <= listed.upper * (1 + 1e-9)
+    assert asked.upper >= listed.lower * (1 - 1e-9)
+    assert asked.upper <= asked.lower * (1 + 2e-3)
+    assert asked.cost_lower <= listed.cost_upper * (1 + 1e-9)
+    assert asked.cost_upper >= listed.cost_lower * (1 - 1e-9)
+    assert asked.best == tuple(trees().best(means))
+    np.testing.assert_allclose(asked.allocation.sum(), 1.0)
+
+
+def test_the_limit_behind_an_oracle_knows_plans_that_contain_others():
+    means = np.array([1.0, -0.5, 0.7, -2.0])
+    subsets = [list(map(int, np.binary_repr(k, 4))) for k in range(16)]
+    asked = limit(sp.OracleProblem(lambda weights: weights > 0, n_arms=4), means)
+    listed = limit(sp.Problem(subsets), means)
+    assert asked.lower <= listed.upper
+    assert listed.lower <= asked.upper <= asked.lower * (1 + 2e-3)
+
+
+def test_ties_and_a_single_plan_behind_an_oracle_are_told():
+    tied = limit(sp.OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], n_arms=2), [1.0, 1.0])
+    assert not tied.is_finite
+    with pytest.raises(ProblemError, match="one plan"):
+        limit(sp.OracleProblem(lambda weights: [1.0, 0.0], n_arms=2), [1.0, 1.0])

@@ -60,7 +60,7 @@ def test_the_skeleton_keeps_the_contract(installed):
         command, cwd=installed, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-3000:]
-    assert re.search(r"\b5\d passed", done.stdout), done.stdout[-300:]
+    assert re.search(r"\b[5-9]\d passed", done.stdout), done.stdout[-300:]
 
 
 def test_a_policy_of_another_package_is_found_whatever_the_case(installed):

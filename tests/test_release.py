@@ -28,6 +28,7 @@ NEEDS = {
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
     "testing": "import surepick.testing",
+    "web": "import surepick.cli.serving as s; s.serve()",
 }
 SCRIPT = """
 import sys
@@ -104,7 +105,7 @@ def test_wheel_in_a_clean_environment_works_and_names_every_missing_extra(tmp_pa
 
 
 def test_every_extra_has_something_that_needs_it():
-    assert set(PROJECT["optional-dependencies"]) - {"all"} - {"web"} == set(NEEDS)
+    assert set(PROJECT["optional-dependencies"]) - {"all"} == set(NEEDS)
 
 
 def test_the_sdist_makes_the_same_wheel_and_holds_what_it_needs(tmp_path):

@@ -103,23 +103,49 @@ class SessionLife(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "session"):
             return
-        kept = {str(m.token): m.value for m in self.session.measurements()}
+        kept = {m.token: m.value for m in self.session.measurements() if m.token is not None}
         assert kept == self.told
         while requests := self.session.ask(3, worker="last", wait=False) or self._after_expiry():
             for request in requests:
                 self.session.tell(request, self.tapes.value(request.token))
-        expected = sp.simulate(problem(), sp.CombGapE(delta=0.2), Tapes(self.seed), seed=0)
         assert self.session.outcome is not None
-        assert same_run(self.session.outcome, expected)
+        self.check_the_end(self.session.outcome)
         self.session.store.close()
         self.folder.cleanup()
+
+    def check_the_end(self, outcome: sp.Outcome) -> None:
+        assert same_run(outcome, sp.simulate(problem(), sp.CombGapE(delta=0.2), Tapes(self.seed), seed=0))
 
     def _after_expiry(self) -> list[Request]:
         self.now += LEASE + 1
         return self.session.ask(3, worker="last", wait=False)
 
 
-TestSessionLife = SessionLife.TestCase
-TestSessionLife.settings = settings(
+class LifeWithUnasked(SessionLife):
+    """The same with measurements that nobody asked for: a replay of the log decides as the session did."""
+
+    n_recorded = n_picked = 0
+
+    @precondition(lambda self: hasattr(self, "session"))
+    @rule(arm=st.integers(0, 3), picked=st.booleans())
+    def record(self, arm: int, picked: bool) -> None:
+        self.session.record(arm, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}"), picked=picked)
+        self.n_recorded += 1
+        self.n_picked += picked
+
+    def check_the_end(self, outcome: sp.Outcome) -> None:
+        ledger, certificate = self.session.ledger(), self.session.certificate()
+        assert ledger.n_recorded == self.n_recorded
+        assert ledger.n_counted <= self.n_recorded - self.n_picked
+        assert outcome.n_measurements == outcome.counts.sum()
+        assert self.session.verify(certificate.to_json()).holds
+        assert same_run(Session.load(self.url, "mine").outcome, outcome)  # type: ignore[arg-type]
+
+
+SETTINGS = settings(
     max_examples=20, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+TestSessionLife = SessionLife.TestCase
+TestSessionLife.settings = SETTINGS
+TestLifeWithUnasked = LifeWithUnasked.TestCase
+TestLifeWithUnasked.settings = SETTINGS

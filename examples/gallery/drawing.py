@@ -66,7 +66,7 @@ def network(axis, places, edges, chosen, labels=None, widths=None):
                 bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.85},
             )
     for name, (x, y) in places.items():
-        axis.plot(x, y, "o", ms=20, color="white", mec=INK, zorder=2)
+        axis.plot(x, y, "o", ms=27, color="white", mec=INK, zorder=2)
         axis.annotate(name, (x, y), ha="center", va="center", fontsize=8, zorder=3, color=INK)
     axis.margins(0.12)
     axis.set_axis_off()

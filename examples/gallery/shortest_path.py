@@ -8,6 +8,8 @@ Roads that all remaining ways share are hardly driven: what matters is the *diff
 width of a road in the figure is its share of the test drives.
 """
 
+import sys
+
 from drawing import effort, network, panels
 
 import surepick as sp
@@ -38,4 +40,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main().savefig("shortest_path.png")
+    main().savefig(sys.argv[1] if len(sys.argv) > 1 else "shortest_path.png", dpi=110)

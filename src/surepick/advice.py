@@ -222,8 +222,8 @@ def _check(
 ) -> None:
     if not isinstance(problem, Problem):
         raise ParameterError(
-            f"advise rehearses on problems with a list of plans, got {type(problem).__name__}; for others "
-            "see docs/problems.md, and rehearse with simulate"
+            f"advise rehearses on problems with a list of plans, got {type(problem).__name__}; where plans "
+            "cannot be listed use OBet, which is proved, and rehearse with simulate"
         )
     if delta is not None:
         check_delta(delta)

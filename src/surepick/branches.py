@@ -117,7 +117,9 @@ def plan_set(problem: Problem | OracleProblem) -> PlanSet:
     >>> plans.best(np.array([0.1, 0.9, 0.3]), rest).tolist()
     [0.0, 0.0, 1.0]
     """
-    return AskedPlans(problem) if isinstance(problem, OracleProblem) else ListedPlans(problem)
+    if not isinstance(problem, OracleProblem):
+        return ListedPlans(problem)
+    return AskedPlans(problem) if problem.best_within is None else WholePlans(problem)
 
 
 def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
@@ -144,34 +146,115 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
     return Branch(lower, upper), first
 
 
-class AskedPlans:
-    """Plans of zeros and ones behind an oracle. It remembers what the oracle has shown, to catch it out."""
+class _Memory:
+    """The last plans that an oracle has shown, to catch it out."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._plans = np.zeros((_REMEMBERED, n_arms))
+        self._keys: list[bytes] = []  # in the order of the rows
+        self._next = 0  # the row that is overwritten next
+
+    def compare(self, weights: FloatArray, branch: Branch | None, plan: FloatArray) -> None:
+        """Refuse a plan that is worse than one of the same branch which was shown before."""
+        if self._keys:
+            seen = self._plans[: len(self._keys)]
+            values = seen @ weights
+            if branch is not None:
+                values = np.where(branch.holds(seen), values, -np.inf)
+            k = int(np.argmax(values))
+            excess = float(values[k] - plan @ weights)
+            if excess > ALARM * float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(seen[k]))):
+                raise ProblemError(
+                    f"the oracle is not exact: its plan {_brief(plan)} is worse by {excess:g} than "
+                    f"{_brief(seen[k])}, which it returned before; either the first is not the best under "
+                    "the weights that it was given, or the second is not a plan"
+                )
+        if (key := plan.tobytes()) not in self._keys:
+            self._plans[self._next] = plan
+            self._keys[self._next : self._next + 1] = [key]
+            self._next = (self._next + 1) % _REMEMBERED
+
+
+def _brief(plan: FloatArray) -> str:
+    """The non-zeros of a plan, by the numbers of their arms."""
+    entries = [f"{s}: {abs(plan[s]):g}" for s in np.flatnonzero(plan)]
+    return "{" + ", ".join(entries[:12]) + (", ..." if len(entries) > 12 else "") + "}"
+
+
+class WholePlans:
+    """Plans of whole numbers behind an oracle that respects bounds."""
 
     step = 1.0
 
     def __init__(self, problem: OracleProblem) -> None:
         self._problem = problem
         self._sign = -1.0 if problem.minimize else 1.0
-        self._seen = np.zeros((0, problem.n_arms))
-        self._known: set[bytes] = set()
+        self._memory = _Memory(problem.n_arms)
+        self.n_calls = 0
+
+    def everything(self) -> Branch:
+        """No bounds: `spanned` finds them."""
+        return Branch(np.full(self._problem.n_arms, -np.inf), np.full(self._problem.n_arms, np.inf))
+
+    def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
+        """One call of the oracle that respects bounds."""
+        self.n_calls += 1
+        plan = self._ask(weights, branch)
+        if plan is None:
+            return None
+        plan = self._sign * plan + 0.0
+        if (plan != np.rint(plan)).any() or not branch.holds(plan):
+            raise ProblemError(
+                f"best_within must return whole numbers within the bounds, got {self._sign * plan}; list "
+                "plans of other numbers in a Problem"
+            )
+        self._memory.compare(weights, branch, plan)
+        return plan
+
+    def _ask(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
+        if np.isinf(branch.lower).all() and np.isinf(branch.upper).all():
+            return self._problem.best_plan(weights)
+        low, high = (branch.lower, branch.upper) if self._sign > 0 else (-branch.upper, -branch.lower)
+        return self._problem.best_plan_within(weights, low, high)
+
+    def slack(self, weights: FloatArray, branch: Branch) -> float:
+        """Of the sums that are compared."""
+        return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
+
+    def answer(self, plan: FloatArray) -> tuple[float, ...]:
+        """The vector as a tuple."""
+        return tuple((self._sign * plan + 0.0).tolist())
+
+
+class AskedPlans:
+    """Plans of zeros and ones behind an oracle."""
+
+    step = 1.0
+
+    def __init__(self, problem: OracleProblem) -> None:
+        self._problem = problem
+        self._sign = -1.0 if problem.minimize else 1.0
+        self._low, self._high = (-1.0, 0.0) if problem.minimize else (0.0, 1.0)
+        self._memory = _Memory(problem.n_arms)
         self.n_calls = 0
 
     def everything(self) -> Branch:
         """Zeros and ones, in the sign that makes larger better."""
-        low, high = (-1.0, 0.0) if self._problem.minimize else (0.0, 1.0)
-        return Branch(np.full(self._problem.n_arms, low), np.full(self._problem.n_arms, high))
+        return Branch(np.full(self._problem.n_arms, self._low), np.full(self._problem.n_arms, self._high))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
         """One call of the oracle, in which pinned entries outweigh all others."""
         asked = self._penalised(weights, branch)
         plan = self._sign * self._checked(self._problem.best_plan(asked)) + 0.0
         self.n_calls += 1
-        self._compare(asked, plan)
+        self._memory.compare(asked, None, plan)
         return plan if branch.holds(plan) else None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of sums in which the penalties take part."""
-        return ROUNDING * float(np.abs(self._penalised(weights, branch)).sum())
+        free = branch.lower < branch.upper
+        rest = float(np.abs(weights[free]).sum())
+        return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
 
     def answer(self, plan: FloatArray) -> tuple[float, ...]:
         """The vector as a tuple."""
@@ -183,7 +266,7 @@ class AskedPlans:
         if not pinned.any():
             return weights
         rest = float(np.abs(weights[~pinned]).sum())
-        towards = np.where(branch.lower == self.everything().upper, 1.0, -1.0)
+        towards = np.where(branch.lower == self._high, 1.0, -1.0)
         return np.where(pinned, (2 * rest or 1.0) * towards, weights)
 
     def _checked(self, plan: FloatArray) -> FloatArray:
@@ -192,28 +275,10 @@ class AskedPlans:
             s = int(odd[0])
             raise ProblemError(
                 f"plans behind best() must be of zeros and ones, got {plan[s]:g} for arm {s} "
-                f"({self._problem.arm_names[s]!r}); for whole numbers give the problem best_within, for "
-                "others list the plans in a Problem"
+                f"({self._problem.arm_names[s]!r}); whole numbers need best_within, an oracle that respects "
+                "bounds, and other numbers a list of the plans: between them no bound can tell plans apart"
             )
         return plan
-
-    def _compare(self, asked: FloatArray, plan: FloatArray) -> None:
-        """Refuse a plan that is worse than one the oracle has shown before."""
-        if len(self._seen):
-            values = self._seen @ asked
-            k = int(np.argmax(values))
-            excess = float(values[k] - plan @ asked)
-            if excess > ALARM * float(np.abs(asked).sum()):
-                raise ProblemError(
-                    f"the oracle is not exact: its plan {self.answer(plan)} is worse by {excess:g} than "
-                    f"{self.answer(self._seen[k])}, which it returned before; either the first is not the "
-                    "best under the weights it was given, or the second is not a plan"
-                )
-        key = plan.tobytes()
-        if key not in self._known:
-            self._known.add(key)
-            self._seen = np.vstack([self._seen[-_REMEMBERED + 1 :], plan])
-            self._known = {row.tobytes() for row in self._seen}
 
 
 class ListedPlans:

@@ -35,6 +35,7 @@ _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
 _MOST_CALLS = 50_000  # of the oracle for one bracket
 _MOST_ROUNDS = 60  # of a column generation
 _CUTS = 12  # calls that a branch's bound is narrowed by before the branch is split
+_FEW_CUTS = 2  # the same, once a missing row is found and the shares will change anyway
 _BLOCK = 2**17  # numbers held at once when looking over pairs: 1 MB, within a core's cache
 
 
@@ -111,7 +112,7 @@ def limit(
     """
     check_delta(delta)
     if isinstance(problem, OracleProblem):
-        return _oracle_limit(problem, _as_means(problem, means), delta, max(tolerance, _ORACLE_TOLERANCE))
+        return _oracle_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
     noise = known_noise_scale(problem)
     best = problem.best(means)
     differences, gaps = _differences(problem, problem.as_means(means), best)
@@ -305,7 +306,7 @@ class _Rivals:
             search = _Search(self, inverse, lower * (1 + tolerance))
             upper = search.run(calls)
             calls -= search.calls
-            if upper < best_upper:
+            if upper < best_upper or not best_shares.any():
                 best_upper, best_shares = upper, found.weights
             if best_upper <= lower * (1 + tolerance) or not search.found or calls <= 0:
                 break
@@ -354,7 +355,7 @@ class _Search:
         # A(pi) = sum inverse (best - pi)^2, an affine function above it on the branch
         slope = self._inverse * (branch.lower + branch.upper - 2 * best)
         constant = float(self._inverse @ (best * best - branch.lower * branch.upper))
-        for _ in range(_CUTS):
+        for _ in range(_CUTS if not self.found else _FEW_CUTS):
             spread, gap = _peak(points)
             lam = 2 * spread / gap
             weights = slope + lam * means
@@ -389,15 +390,6 @@ def _peak(points: list[tuple[float, float]]) -> tuple[float, float]:
                 middle = (a + t * rise, g + t * run)
                 best = max(best, middle, key=lambda point: point[0] / point[1] ** 2)
     return best
-
-
-def _as_means(problem: OracleProblem, means: npt.ArrayLike) -> FloatArray:
-    array = np.asarray(means, dtype=float)
-    if array.shape != (problem.n_arms,) or not np.isfinite(array).all():
-        raise ProblemError(
-            f"means must be one finite number for each of the {problem.n_arms} arms, got shape {array.shape}"
-        )
-    return array
 
 
 def _times(found: Allocation, factor: float) -> tuple[float, float, float]:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.errors import ProblemError
+from surepick.errors import ProblemError, SurepickError
 from surepick.layout import Layout
 from surepick.problem import (
     BoolArray,
@@ -27,6 +27,8 @@ from surepick.problem import (
 )
 
 Best = Callable[[FloatArray], npt.ArrayLike]
+# The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
+BestWithin = Callable[[FloatArray, FloatArray, FloatArray], npt.ArrayLike | None]
 
 N_PROBES = 3
 PROBE_SEED = 271828
@@ -51,6 +53,9 @@ class OracleProblem:
     plan a name; without it a plan is called by its arms. The rest is as in `Problem`. An answer is a plan
     vector: a tuple of numbers.
 
+    `best_within(weights, lower, upper)` returns the best of the plans whose entries lie within bounds, or
+    None when there is none. OBet needs it where plans are of whole numbers other than 0 and 1.
+
     >>> import numpy as np
     >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, n_plans=3)
     >>> problem.best_plan([0.1, 0.9, 0.3]).tolist()
@@ -67,6 +72,7 @@ class OracleProblem:
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
     layout: Layout | None = None  # how to draw a plan; decides nothing
+    best_within: BestWithin | None = None
 
     def __init__(
         self,
@@ -81,9 +87,15 @@ class OracleProblem:
         bounds: Bounds | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
         layout: Layout | None = None,
+        best_within: BestWithin | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
+        if best_within is not None and not callable(best_within):
+            raise ProblemError(
+                "best_within must be a function from weights, lower and upper bounds to a plan vector or "
+                f"None, got {best_within!r}"
+            )
         if isinstance(n_arms, bool) or not isinstance(n_arms, int | np.integer) or n_arms < 1:
             raise ProblemError(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
         if n_plans is not None and n_plans < 2:
@@ -105,14 +117,36 @@ class OracleProblem:
             "bounds": limits,
             "name_plan": name_plan,
             "layout": layout,
+            "best_within": best_within,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
         """The oracle's plan for these weights, checked to be one finite number per arm."""
+        return self._checked(_asked(self.best, weights))
+
+    def best_plan_within(
+        self, weights: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
+    ) -> FloatArray | None:
+        """The same among the plans within these bounds; None where there is no such plan.
+
+        >>> def best(weights, low=(0, 0), high=(3, 3)):
+        ...     return [high[s] if weights[s] > 0 else low[s] for s in range(2)]
+        >>> problem = OracleProblem(best, n_arms=2, best_within=best)
+        >>> problem.best_plan_within([1.0, -1.0], [0, 1], [2, 3]).tolist()
+        [2.0, 1.0]
+        """
+        if self.best_within is None:
+            raise ProblemError("this problem has no best_within, the oracle that respects bounds")
+        answer = _asked(self.best_within, weights, lower, upper)
+        return None if answer is None else self._checked(answer)
+
+    def _checked(self, answer: Any) -> FloatArray:
+        if answer is None:
+            raise ProblemError("the oracle returned None where it must return a plan; are there any plans?")
         try:
-            plan = np.asarray(self.best(np.array(weights, dtype=float)), dtype=float)
+            plan = np.asarray(answer, dtype=float)
         except (TypeError, ValueError) as error:
             raise ProblemError(f"the oracle must return one number per arm: {error}") from error
         if plan.shape != (self.n_arms,):
@@ -172,6 +206,18 @@ class OracleProblem:
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
         return f"{type(self).__name__}({self.n_arms} arms, number of plans {count})"
+
+
+def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
+    """What a user's function returns for copies of these numbers; what it raises, as an error of ours."""
+    try:
+        return oracle(*(np.array(numbers, dtype=float) for numbers in arguments))
+    except SurepickError:
+        raise
+    except Exception as error:
+        raise ProblemError(
+            f"the oracle raised {type(error).__name__}: {error}; it must return a plan for any finite weights"
+        ) from error
 
 
 AnyProblem: TypeAlias = Problem | OracleProblem

@@ -13,14 +13,14 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
-from surepick.errors import ConflictError, DamageError, ParameterError, SessionError
+from surepick.errors import ConflictError, DamageError, ParameterError, SessionError, StoreError
 from surepick.layout import Layout
 from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
 from surepick.oracle import AnyProblem, Best, OracleProblem, absent
@@ -33,7 +33,7 @@ from surepick.store import START, Draft, Event, Head, Lease, Snapshot, Store, Vi
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
 AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
-SNAPSHOT_EVERY = 2000  # events
+SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
 SNAPSHOT_FORMAT = 2
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = 20  # own events in a row after which a session takes it that it is alone
@@ -117,7 +117,7 @@ class Session:
             oracle = absent
         self._setup = Setup.from_json(body, oracle)
         self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
-        self._kept = 0  # the position of the last snapshot
+        self._kept = 0  # how far the last snapshot was
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._stale = self._slow = False
         self._ledger, self._head = self._open()
@@ -492,7 +492,7 @@ class Session:
             ledger = Ledger.from_json(self._setup, kept["ledger"])
         except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
             return None  # a cache that does not fit is no cache: the log has everything
-        self._kept = snapshot.head.position
+        self._kept = snapshot.head.position + ledger.n_told
         return ledger, snapshot.head
 
     def _fold(self, ledger: Ledger, events: Iterable[Event], head: Head) -> Head:
@@ -523,8 +523,8 @@ class Session:
                 self._stale = False
         if head != self._head:
             self._head, self._company_at = head, head.position
-            if head.position - self._kept >= SNAPSHOT_EVERY:
-                self._kept = head.position  # the next snapshot is due, and up to who appended the last event
+            if self._progress() - self._kept >= SNAPSHOT_EVERY:
+                self._kept = self._progress()  # a snapshot is due, and up to who appended the last event
 
     def _commit(
         self, make: Callable[[], list[Draft]], *, release: Sequence[str] = (), quick: bool = True
@@ -644,17 +644,21 @@ class Session:
                 "read_only to go on with it"
             )
 
+    def _progress(self) -> int:
+        """How much there is to read for who opens the session: events, and the measurements in them."""
+        return self._head.position + self._ledger.n_told
+
     def _keep_snapshot(self) -> None:
         """Now and then keep the ledger beside the log, never for more than a twentieth of the time."""
         began = time.monotonic()
-        if self._head.position - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
+        if self._progress() - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
             return
         ledger = self._ledger.to_json()
         if ledger is not None:
             kept = {"format": _snapshot_format(self.policy), "ledger": ledger}
-            body = json.dumps(kept).encode()
-            self.store.save_snapshot(self.name, Snapshot(self._head, body))
-        self._kept = self._head.position
+            with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
+                self.store.save_snapshot(self.name, Snapshot(self._head, json.dumps(kept).encode()))
+        self._kept = self._progress()
         self._next_snapshot = began + 20 * (time.monotonic() - began)
 
     def _claim(self, n: int, worker: str) -> list[Request]:

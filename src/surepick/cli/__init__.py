@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from surepick.cli import sessions
+from surepick.cli import sessions, watching
 from surepick.cli.advising import advise
 from surepick.cli.decisions import compare, demo, limit, simulate
 from surepick.cli.files import check, init
@@ -27,6 +27,7 @@ app = typer.Typer(
 for _command in (demo, init, check, advise, simulate, compare, limit, reproduce):
     app.command(no_args_is_help=_command is not demo)(_command)
 sessions.register(app)
+watching.register(app)
 app.command()(serve)
 
 

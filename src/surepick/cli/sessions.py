@@ -563,3 +563,6 @@ def _print_diagnosis(place: str, data: dict[str, Any]) -> None:
         _say(f"  session {log['session']!r}: {state}, {log['lost']} unreadable")
     if not data["well"]:
         _say("nothing was changed. Keep a copy of the file, and save what can be read with --rescue FILE")
+
+
+answer, open_to_read = _answer, _store  # for the commands of other modules

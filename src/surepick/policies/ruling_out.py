@@ -21,7 +21,7 @@ from surepick.policies.plan_wealth import FLAT, Wealth, log_sum
 from surepick.problem import BoolArray, FloatArray
 
 MOST_STEPS = 15  # oracle calls on one branch
-MOST_SPLITS = 15  # branches split before a check gives up; the arm it was about stays free
+MOST_SPLITS = 6  # branches split before a check gives up; the arm it was about stays free
 
 
 @dataclass(eq=False)
@@ -32,9 +32,15 @@ class Rivals:
     purses: FloatArray  # (n, n_purses)
     stubborn: BoolArray  # (n,)
 
+    keys: set[bytes] = field(init=False)  # of the plans
+
+    def __post_init__(self) -> None:
+        self.keys = {plan.tobytes() for plan in self.plans}
+
     def keep(self, mask: BoolArray) -> None:
         """Forget the others."""
         self.plans, self.purses, self.stubborn = self.plans[mask], self.purses[mask], self.stubborn[mask]
+        self.keys = {plan.tobytes() for plan in self.plans}
 
 
 @dataclass(eq=False)
@@ -113,7 +119,7 @@ class Account:
         key = plan.tobytes()
         if key in self.out:
             return True
-        if (self.rivals.plans == plan).all(axis=1).any():
+        if key in self.rivals.keys:
             return False
         purses = self.wealth.purses(plan)
         if self.log_wealth(plan[None], purses[None])[0] >= self.target:
@@ -127,6 +133,7 @@ class Account:
         rivals.plans = np.vstack([rivals.plans, plan])
         rivals.purses = np.vstack([rivals.purses, purses])
         rivals.stubborn = np.append(rivals.stubborn, stubborn)
+        rivals.keys.add(plan.tobytes())
 
     def check(self, branch: Branch) -> bool:
         """Whether all plans of the branch are ruled out; if not, a plan in the way becomes a rival."""

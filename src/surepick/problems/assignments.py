@@ -146,16 +146,17 @@ def _assign(
     """The pairs of a least assignment with the required pairs and without the forbidden ones."""
     from scipy.optimize import linear_sum_assignment
 
-    at_row, at_column = np.nonzero(pairs.possible)
     costs = np.full(pairs.possible.shape, np.inf)
     costs[pairs.possible] = weights
-    costs[at_row[forbidden], at_column[forbidden]] = np.inf
-    rows = np.setdiff1d(np.arange(len(pairs.rows)), at_row[required])
-    columns = np.setdiff1d(np.arange(len(pairs.columns)), at_column[required])
-    try:
-        i, j = linear_sum_assignment(costs[np.ix_(rows, columns)])
-    except ValueError:  # infeasible
-        return None
     piece = np.full(pairs.possible.shape, -1)
     piece[pairs.possible] = np.arange(len(weights))
+    rows, columns = np.arange(len(pairs.rows)), np.arange(len(pairs.columns))
+    if required or forbidden:
+        at_row, at_column = np.nonzero(pairs.possible)
+        costs[at_row[forbidden], at_column[forbidden]] = np.inf
+        rows, columns = np.setdiff1d(rows, at_row[required]), np.setdiff1d(columns, at_column[required])
+    try:
+        i, j = linear_sum_assignment(costs[np.ix_(rows, columns)] if required else costs)
+    except ValueError:  # infeasible
+        return None
     return required + [int(s) for s in piece[rows[i], columns[j]]]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.layout import Layout
-from surepick.oracle import OracleProblem
+from surepick.oracle import BestWithin, OracleProblem
 from surepick.problem import FloatArray, Problem, names_for, read_only
 from surepick.problems.candidates import (
     Candidates,
@@ -45,8 +45,9 @@ class Family:
 
     `solve(weights)` returns a plan, one number per piece, with the least total weight where `minimize` is
     true and the largest otherwise; it is exact. `n_plans` is a number that the plans do not exceed, None
-    where there is no such number. `recipe()` gives the kind of family and the arguments of the function that
-    makes it, as JSON values, so that it can be kept in a file.
+    where there is no such number. `solve_within(weights, lower, upper)`, for plans of whole numbers, is the
+    same among the plans within bounds, and None where there are none. `recipe()` gives the kind of family and
+    the arguments of the function that makes it, as JSON values, so that it can be kept in a file.
     """
 
     solve: Callable[[FloatArray], npt.ArrayLike]
@@ -61,6 +62,7 @@ class Family:
     own_arm_names: tuple[str, ...] | None = None
     recipe: Callable[[], Mapping[str, Any]] | None = None
     layout: Layout | None = None  # of the pieces
+    solve_within: BestWithin | None = None
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -162,6 +164,7 @@ class FamilyProblem(OracleProblem):
             minimize=family.minimize,
             name_plan=family.name_of if family.coefficients is None else None,
             layout=family.layout if family.coefficients is None else None,
+            best_within=family.solve_within if family.coefficients is None else None,
         )
         object.__setattr__(self, "family", family)
 

@@ -110,6 +110,7 @@ def knapsack_family(
             "copies": most.tolist(),
             "item_names": list(names),
         },
+        solve_within=lambda values, lower, upper: _solve_within(loads, values, room, most, (lower, upper)),
         layout=Layout("items", sizes=tuple(np.asarray(weights, dtype=float).tolist()), room=float(capacity)),
     )
 
@@ -166,6 +167,18 @@ def _solve(loads: IntArray, values: FloatArray, room: int, most: IntArray | None
 
     packed: IntArray = fill(loads, values, room) if most is None else fill_bounded(loads, values, most, room)
     return packed
+
+
+def _solve_within(
+    loads: IntArray, values: FloatArray, room: int, most: IntArray, bounds: tuple[FloatArray, FloatArray]
+) -> IntArray | None:
+    """The best packing with at least and at most so many copies: pack the first, then fill the room left."""
+    packed = np.maximum(np.ceil(bounds[0]), 0).astype(np.int64)
+    extra = np.minimum(np.floor(bounds[1]), most).astype(np.int64) - packed
+    left = room - int(loads @ packed)
+    if left < 0 or (extra < 0).any():
+        return None
+    return np.asarray(packed + _solve(loads, values, left, extra))
 
 
 def _copies(given: int | Sequence[int], n_items: int) -> IntArray:

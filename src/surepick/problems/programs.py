@@ -8,7 +8,7 @@ programs (1e-4 of the value) is set to zero.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb, isfinite, prod
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,11 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
         noun="program",
         name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
         recipe=lambda: {"kind": "program", "program": limits.recipe()},
+        solve_within=(
+            (lambda weights, lower, upper: _solve_within(limits, weights, lower, upper))
+            if limits.whole.all()
+            else None
+        ),
     )
 
 
@@ -230,21 +235,37 @@ def solve_program(program: Program, weights: FloatArray) -> FloatArray:
     return plan
 
 
-def _why_unsolved(program: Program, weights: FloatArray, message: str) -> str:
+def _solve_within(
+    program: Program, weights: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray | None:
+    """A best plan within tighter bounds, None where they leave no plan."""
+    low, high = np.maximum(program.lower, np.ceil(lower)), np.minimum(program.upper, np.floor(upper))
+    tighter = replace(program, lower=low, upper=high)
+    if (low > high).any() or _feasibility(tighter) == 2:
+        return None
+    return solve_program(tighter, weights)
+
+
+def _feasibility(program: Program) -> int:
+    """The solver's status for an objective of 0: 0 where there is a plan, 2 where there is none."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    if "ime limit" in message:
-        return f"the integer program was not solved within {SECONDS:g} seconds; make it smaller"
-
-    feasible = milp(
-        np.zeros(len(weights)),
+    answer = milp(
+        np.zeros(len(program.lower)),
         integrality=program.whole.astype(int),
         bounds=Bounds(program.lower, program.upper),
         constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
     )
-    if feasible.status == 2:
+    return int(answer.status)
+
+
+def _why_unsolved(program: Program, weights: FloatArray, message: str) -> str:
+    if "ime limit" in message:
+        return f"the integer program was not solved within {SECONDS:g} seconds; make it smaller"
+    status = _feasibility(program)
+    if status == 2:
         return "the program is infeasible: no plan keeps all constraints; loosen a limit or a bound"
-    if feasible.status == 0:
+    if status == 0:
         better = weights < 0 if program.minimize else weights > 0
         open_ = np.flatnonzero(better & np.isinf(program.upper))
         which = f" such as {program.variable_names[int(open_[0])]!r}" if open_.size else ""

@@ -15,13 +15,14 @@ import pytest
 import surepick as sp
 from surepick.environments import Environment
 from surepick.policies import parse_policy, policy_named
-from surepick.policy import Measure, Policy, Run, Stop
+from surepick.policy import KeptRun, Measure, Policy, RecallingRun, Run, Stop, recalling
 from surepick.problem import FloatArray, IntArray
 from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import CompiledRun, SeededRun, round_rng
 
 SEEDS = (0, 1, 2)
 N_PLANS, N_ARMS = 6, 4
+MOST_ROUNDS = 20_000
 FAST_BUDGET, DRAWN_BUDGET = 20_000, 2_000  # a draw step by step costs a fraction of a millisecond
 
 Decision = tuple[Any, ...]
@@ -208,6 +209,7 @@ class PolicyContract:
         plans, means = self.instance(1, policy)
         problem, tape = sp.Problem(plans), Tape(means, range(N_ARMS))
         run = policy.start(problem)
+        assert isinstance(run, KeptRun), "give its runs `state` and `restore`, or say so by `is_replayed`"
         continued(run, tape, range(n_rounds))
         kept = json.dumps(run_to_json(run))
         again = policy.start(problem)
@@ -293,6 +295,16 @@ class PolicyContract:
         with pytest.raises(sp.SurepickError, match="noise_scale=None"):
             policy.start(sp.Problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None))
 
+    def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy: Policy) -> None:
+        """The same ones give the same decisions, and without noise the best plan wins all the same."""
+        plans, means = self.instance(0, policy)
+        problem = sp.Problem(plans, noise_scale=0.2)
+        if recalling(policy, policy.start(problem), unasked=False) is None:
+            pytest.skip("this policy takes in what it asked for and nothing else")
+        first, again = (_with_unasked(policy, problem, means) for _ in range(2))
+        assert first == again
+        assert first[-1] == ("stop", problem.best(means))
+
     def test_sparse_plans_decide_as_dense_ones(self, policy: Policy) -> None:
         from scipy import sparse
 
@@ -300,6 +312,26 @@ class PolicyContract:
         dense = decisions(policy, sp.Problem(plans), Tape(means, range(N_ARMS)), 150)
         thin = decisions(policy, sp.Problem(sparse.csr_array(plans)), Tape(means, range(N_ARMS)), 150)
         assert dense == thin
+
+
+def _with_unasked(policy: Policy, problem: sp.Problem, means: FloatArray) -> list[Decision]:
+    """The decisions of a run that recalls a pilot, then a measurement every third round if it may."""
+    run, taken, arms = policy.start(problem), list[Decision](), np.flatnonzero(problem.relevant)
+    pilot = 2 * problem.relevant.astype(np.int64)
+    cast(RecallingRun, run).recall(pilot, pilot * means)
+    for n_round in range(MOST_ROUNDS):
+        decision, same = (run.decide(round_rng(0, n_round)) for _ in range(2))
+        if isinstance(decision, Stop):
+            return [*taken, ("stop", decision.plan)]
+        assert isinstance(same, Measure)
+        assert decision.counts.tolist() == same.counts.tolist()
+        taken.append(tuple(decision.counts.tolist()))
+        run.absorb(decision.counts, decision.counts * means)
+        extra = recalling(policy, run, unasked=True)
+        if extra is not None and n_round % 3 == 0:
+            once = np.bincount([arms[n_round % len(arms)]], minlength=problem.n_arms)
+            extra.recall(once, once * means)
+    return taken
 
 
 def _environments(means: FloatArray) -> list[Environment]:

@@ -36,7 +36,8 @@ from surepick.views.look import Look, look
 from surepick.views.pictures import Entry, Link, Picture, Place, picture
 from surepick.views.progress import Forecast, Point, Progress, progress
 from surepick.views.rivals import Rival, Rivals, rivals
-from surepick.views.summary import State, Summary, Warning, duration, summary
+from surepick.views.summary import State, Summary, Warning, summary
+from surepick.views.words import duration, shortened
 from surepick.views.work import Token, Want, Work, Worker, work
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "picture",
     "progress",
     "rivals",
+    "shortened",
     "summary",
     "to_json",
     "work",
@@ -98,14 +100,13 @@ class Page:
 
 def page(look: Look, *, n_rivals: int = 10, n_arms: int = 20) -> Page:
     """Everything that the first page of a session shows, and no more."""
-    other = look.standing.rival
     return Page(
         summary=summary(look),
         progress=progress(look),
         rivals=rivals(look, n=n_rivals),
         arms=arms(look, n=n_arms),
         work=work(look),
-        picture=picture(look, other=None if other == look.lead else other),
+        picture=picture(look, other=look.rival),
         moments=moments(look),
     )
 

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.design import optimal_allocation
-from surepick.oracle import OracleProblem
-from surepick.problem import BoolArray, FloatArray
-from surepick.views.look import Look, noise_variance
-
-MOST_RIVALS = 256  # that an allocation looks at: the closest; the others are satisfied by it
-TOLERANCE = 0.02  # of the allocation; the estimates are rougher
+from surepick.views.look import Look
 
 
 @dataclass(frozen=True)
@@ -59,8 +53,7 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
     [('arm 0', 3.0, 1, 0.5), ('arm 1', 1.0, 1, 0.5)]
     """
     problem, counts = look.problem, look.evidence.counts
-    best, missing = best_shares(look), dict(look.missing)
-    matters = _matters(look)
+    best, missing, matters = look.best_shares, dict(look.missing), look.matters
     lead = np.zeros(problem.n_arms) if look.lead is None else look.vector(look.lead)
     total = look.n_used
     order = np.lexsort((np.arange(problem.n_arms), ~matters, -counts))
@@ -83,31 +76,4 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
         )
         for s in order[first:last].tolist()
     )
-    return Arms(problem.n_arms, int(matters.sum()), total, look.cost, _by_cost(look), first, rows)
-
-
-def best_shares(look: Look) -> FloatArray | None:
-    """The shares of measurements that would rule out the closest rivals soonest, if the estimates were right.
-
-    Gaps are softened by one standard error, so that a rival that looks tied does not claim everything. None
-    while there is no lead, and where plans are not listed.
-    """
-    if look.gaps is None or not np.isfinite(look.variance[_matters(look)]).all():
-        return None
-    assert isinstance(look.lead, int)
-    gap, error, order = look.gaps
-    close = order[:MOST_RIVALS]
-    reach = np.maximum(gap[close] + look.epsilon, 0.0) ** 2 + error[close] ** 2
-    squares = look.differences(look.lead, close) ** 2 * noise_variance(look.problem) / reach[:, None]
-    costs = look.problem.costs if _by_cost(look) else None
-    return optimal_allocation(squares, tolerance=TOLERANCE, costs=costs).weights
-
-
-def _by_cost(look: Look) -> bool:
-    return bool(np.ptp(look.problem.costs) > 0)
-
-
-def _matters(look: Look) -> BoolArray:
-    if isinstance(look.problem, OracleProblem):
-        return np.ones(look.problem.n_arms, dtype=bool)
-    return look.problem.relevant
+    return Arms(problem.n_arms, int(matters.sum()), total, look.cost, look.by_cost, first, rows)

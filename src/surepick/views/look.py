@@ -12,20 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.certificate import NoiseFinding, check_noise
+from surepick.design import optimal_allocation
 from surepick.evidence import Evidence
 from surepick.layout import Layout
 from surepick.ledger import Slot
 from surepick.oracle import OracleProblem
 from surepick.policy import Answer, Policy, Standing
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 from surepick.session import Session
 from surepick.simulation import Status
 from surepick.store import Head, Lease
 from surepick.trace import Sample
+from surepick.views.words import shortened
 
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
 LEAST_NEEDED = 1e-9
+MOST_ALLOCATED = 256  # rivals that an allocation looks at: the closest; the others are satisfied by it
+ALLOCATION_TOLERANCE = 0.02  # the estimates are rougher
 
 
 class Gaps(NamedTuple):
@@ -35,11 +39,10 @@ class Gaps(NamedTuple):
     error: FloatArray  # (n_plans,) its standard deviation under the noise scale
     order: IntArray  # the rivals, closest first: by gap in units of its error
 
-    @property
-    def z(self) -> FloatArray:
-        """The gaps in units of their errors; 0 where nothing is known."""
+    def z(self, epsilon: float = 0.0) -> FloatArray:
+        """The gaps, and epsilon, in units of their errors; 0 where nothing is known."""
         known = np.isfinite(self.error) & (self.error > 0)
-        return np.divide(self.gap, self.error, out=np.zeros_like(self.gap), where=known)
+        return np.divide(self.gap + epsilon, self.error, out=np.zeros_like(self.gap), where=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,7 @@ class Look:
     log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the lead
     n_told: int
     n_unasked: int
+    n_unasked_counted: int
     n_rounds: int
     is_piloting: bool
     is_past: bool
@@ -121,8 +125,9 @@ class Look:
         if not isinstance(self.lead, int) or isinstance(self.problem, OracleProblem):
             return None
         gap, error = self.comparing(self.lead, self.means, self.variance)
+        gap[self.lead] = error[self.lead] = 0.0  # whatever rounding makes of it
         found = Gaps(gap, error, np.empty(0, dtype=np.int64))
-        order = np.argsort(found.z, kind="stable")
+        order = np.argsort(found.z(), kind="stable")
         return found._replace(order=order[order != self.lead])
 
     def comparing(self, plan: int, means: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -140,6 +145,23 @@ class Look:
             )
             error = np.where(apart > 1e-12 * (1.0 + float(row @ row)), np.inf, error)
         return gap, error
+
+    @cached_property
+    def rival_order(self) -> IntArray:
+        """The rivals of a listed lead, those with the least evidence against them first, then the closest."""
+        assert self.gaps is not None
+        order = self.gaps.order
+        if self.log_evidence is None:
+            return order
+        return order[np.argsort(np.maximum(self.log_evidence[order], 0.0), kind="stable")]
+
+    @property
+    def rival(self) -> Answer | None:
+        """The rival that is hardest to rule out."""
+        if self.gaps is not None:
+            return int(self.rival_order[0])
+        rival = self.standing.rival
+        return None if rival == self.lead else rival
 
     @property
     def _sign(self) -> float:
@@ -165,6 +187,34 @@ class Look:
         assert isinstance(self.problem, Problem)
         dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
         return np.asarray(self.problem.vector(lead) * self._sign - dense)
+
+    @property
+    def matters(self) -> BoolArray:
+        """Arms in which plans differ, as far as that is known."""
+        if isinstance(self.problem, OracleProblem):
+            return np.ones(self.problem.n_arms, dtype=bool)
+        return self.problem.relevant
+
+    @property
+    def by_cost(self) -> bool:
+        """Whether prices differ, so that the best allocation is the one of least cost."""
+        return bool(np.ptp(self.problem.costs) > 0)
+
+    @cached_property
+    def best_shares(self) -> FloatArray | None:
+        """The shares of measurements that rule out the closest rivals soonest, were the estimates right.
+
+        Gaps are softened by one standard error, so that a rival that looks tied does not claim everything.
+        None while there is no lead, and where plans are not listed.
+        """
+        if self.gaps is None or not np.isfinite(self.variance[self.matters]).all():
+            return None
+        assert isinstance(self.lead, int)
+        close = self.gaps.order[:MOST_ALLOCATED]
+        reach = np.maximum(self.gaps.gap[close] + self.epsilon, 0.0) ** 2 + self.gaps.error[close] ** 2
+        squares = self.differences(self.lead, close) ** 2 * noise_variance(self.problem) / reach[:, None]
+        costs = self.problem.costs if self.by_cost else None
+        return optimal_allocation(squares, tolerance=ALLOCATION_TOLERANCE, costs=costs).weights
 
     def name_of(self, plan: Answer | None) -> str | None:
         """What to call this plan; one that has no name is called by its arms."""
@@ -245,6 +295,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         log_evidence=ledger.log_evidence(),
         n_told=ledger.n_told,
         n_unasked=ledger.n_recorded,
+        n_unasked_counted=ledger.n_counted,
         n_rounds=ledger.n_rounds,
         is_piloting=ledger.is_piloting,
         is_past=False,
@@ -309,15 +360,6 @@ def label(problem: Problem | OracleProblem, vector: FloatArray) -> str:
         problem.arm_names[s] if vector[s] == 1 else f"{vector[s]:.3g} {problem.arm_names[s]}" for s in used
     ]
     return shortened(" + ".join(parts) or "nothing", LONGEST_LABEL)
-
-
-def shortened(text: str, length: int) -> str:
-    """The text, or as much of it as fits with an ellipsis.
-
-    >>> shortened("a very long name", 8)
-    'a very …'
-    """
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 class Weight(NamedTuple):

@@ -16,6 +16,14 @@ from surepick.views.look import Look
 MOST_PLACES = 300  # beyond which a picture shows nothing
 MOST_UNUSED = 2000  # links that the plan does not use; beyond it they are left out
 SHOWN = 1e-9  # smaller amounts, as a share of the largest, are rounding
+MOST_NAMED = 60  # places; the names of more would cover each other
+LONGEST_NAME = 24  # letters of a place that are written
+LETTER, LINE, CLEAR = (
+    0.022,
+    0.05,
+    0.012,
+)  # of the height of the drawing: a letter's width, a line, the space to it
+_WAYS = {"top": (0, 1), "right": (1, 0), "left": (-1, 0), "bottom": (0, -1)}
 _PULLS = 60  # steps towards a drawing whose distances are those of the graph
 
 
@@ -27,6 +35,7 @@ class Place:
     x: float
     y: float
     role: str  # "from", "to", "start", "end" or "node"
+    side: str  # of the point on which there is most room for the name: "top", "bottom", "left" or "right"
     amount: float  # that leaves it or comes to it
 
 
@@ -177,8 +186,10 @@ def _places(layout: Layout, vector: FloatArray) -> tuple[tuple[Place, ...], floa
     for s in np.flatnonzero(vector).tolist():
         amounts[list(layout.links[s])] += vector[s]
     return tuple(
-        Place(name, float(x), float(y), role, float(amount))
-        for name, (x, y), role, amount in zip(layout.places, spots, roles, amounts, strict=True)
+        Place(name, float(x), float(y), role, side, float(amount))
+        for name, (x, y), role, side, amount in zip(
+            layout.places, spots, roles, _sides(layout, spots, roles, vector, aspect), amounts, strict=True
+        )
     ), aspect
 
 
@@ -190,6 +201,33 @@ def _roles(layout: Layout) -> list[str]:
     for place, role in zip(layout.ends, ("start", "end"), strict=False):
         roles[place] = role
     return roles
+
+
+def _sides(
+    layout: Layout, spots: FloatArray, roles: list[str], vector: FloatArray, aspect: float
+) -> list[str]:
+    """For each name the side where it covers the fewest places, names before it, and links that are used."""
+    if layout.points is None and layout.kind in ("shipments", "matching"):
+        return ["left" if role == "from" else "right" for role in roles]
+    if len(roles) > MOST_NAMED:
+        return ["top"] * len(roles)
+    links = [layout.links[s] for s in np.flatnonzero(vector).tolist()]
+    on_links = [spots[a] + t * (spots[b] - spots[a]) for a, b in links for t in np.linspace(0.05, 0.95, 25)]
+    taken = [*spots, *on_links]
+    named: list[tuple[FloatArray, FloatArray]] = []
+    chosen: list[str] = []
+    scale = np.array([aspect, 1.0])
+    for name, spot in zip(layout.places, spots, strict=True):
+        half = np.array([LETTER * len(name[:LONGEST_NAME]) / 2, LINE / 2])
+        boxes = {side: (spot * scale + np.array(way) * (half + CLEAR), half) for side, way in _WAYS.items()}
+        hits = {
+            side: sum(bool((np.abs(other * scale - centre) < half).all()) for other in taken)
+            + 8 * sum(bool((np.abs(box - centre) < half + size).all()) for box, size in named)
+            for side, (centre, half) in boxes.items()
+        }
+        chosen.append(min(hits, key=lambda side: hits[side]))
+        named.append(boxes[chosen[-1]])
+    return chosen
 
 
 def _spots(layout: Layout) -> tuple[FloatArray, float]:

@@ -10,7 +10,8 @@ import numpy as np
 from surepick.evidence import Evidence
 from surepick.policy import Standing
 from surepick.problem import FloatArray
-from surepick.views.look import Look, Weight, noise_variance, weigh
+from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
+from surepick.views.words import rounded
 
 N_WORLDS = 48  # drawn from what the measurements leave open
 SPREAD = (0.1, 0.5, 0.9)  # quantiles of the forecast
@@ -39,9 +40,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Forecast:
-    """How many more measurements the policy will want, in eight of ten worlds that fit the measurements.
+    """How many more measurements the policy will want: the middle of many worlds that fit the measurements.
 
-    None stands for "no end in sight": plans are too close to a tie.
+    Eight of ten of these worlds lie between `low` and `high`. It is a guess; nothing is decided by it. None
+    stands for "no end in sight": plans are too close to a tie.
     """
 
     low: float | None
@@ -113,7 +115,7 @@ def _point(look: Look, n_rounds: int, standing: Standing, evidence: Evidence) ->
 
 
 def forecast(look: Look, weight: Weight | None) -> Forecast | None:
-    """What is still to come if the arms go on being measured in the shares of late.
+    """What is still to come if the arms go on being measured about as of late.
 
     For each of many worlds drawn from the estimates and their errors: the evidence against every rival of
     that world's best plan grows by gap^2 / (2 spread) with each measurement; the last rival decides.
@@ -147,10 +149,10 @@ def _remaining(look: Look, needed: float) -> FloatArray:
 
 def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, needed: float) -> FloatArray:
     """The same in worlds whose best plan is this one."""
+    assert look.gaps is not None
     gap_now, error = look.comparing(plan, look.means, look.variance)
     _, unit_error = look.comparing(plan, look.means, unit)
-    z = np.maximum(gap_now + look.epsilon, 0.0) / np.where(error > 0, error, np.inf)
-    known = z**2 / 2
+    known = np.maximum(Gaps(gap_now, error, look.gaps.order).z(look.epsilon), 0.0) ** 2 / 2
     if plan == look.lead and look.log_evidence is not None:
         known = look.log_evidence
     missing = np.maximum(needed - known, 0.0)
@@ -162,11 +164,16 @@ def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, 
 
 
 def _recent_shares(look: Look) -> FloatArray:
-    """How the second half of the measurements was spread over the arms; no arm is left out."""
+    """How the second half of the measurements was spread over the arms, and half of it as it should be.
+
+    A policy that has neglected an arm turns to it when a rival that needs it is the last one left.
+    """
     half = [sample for sample in look.samples if 2 * sample.n_used <= look.n_used]
     before = half[-1].evidence.counts if half else np.zeros(look.problem.n_arms)
     recent = (look.evidence.counts - before).astype(float)
     shares = recent / max(recent.sum(), 1.0)
+    if look.best_shares is not None:
+        shares = (shares + look.best_shares) / 2
     return np.asarray(np.maximum(shares, LEAST_SHARE / look.problem.n_arms))
 
 
@@ -180,17 +187,5 @@ def _explain(low: float | None, middle: float | None, high: float | None) -> str
     if middle is None:
         return "no end in sight: the best plans are too close to a tie"
     top = "an unknown number" if high is None else rounded(high)
-    between = f"between {rounded(low or 0.0)} and {top} in eight of ten cases"
+    between = f"probably between {rounded(low or 0.0)} and {top}"
     return f"about {rounded(middle)} more measurements, {between}"
-
-
-def rounded(number: float) -> str:
-    """A number of measurements with two significant digits.
-
-    >>> [rounded(x) for x in (0.4, 7.2, 123.0, 45678.0, 2.5e9)]
-    ['0', '7', '120', '46,000', '2.5e+09']
-    """
-    if number >= 1e7:
-        return f"{number:.2g}"
-    digits = max(0, math.floor(math.log10(number)) - 1) if number >= 1 else 0
-    return f"{round(number / 10**digits) * 10**digits:,}"

@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from surepick.oracle import OracleProblem
+from surepick.policy import Answer
 from surepick.views.look import Look, Weight, pair, weigh
+from surepick.views.words import shortened
 
 MOST_LOG = 700.0  # a larger exponential has no number
+LONGEST_NAME = 36  # letters; of plans with longer names the label says what is different
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,7 @@ class Rival:
 
     plan: int | None  # None where plans are not listed
     name: str
+    label: str  # the name, or where that is long what the rival has more of than the lead
     gap: float
     error: float
     low: float
@@ -34,7 +40,10 @@ class Rival:
 
 @dataclass(frozen=True)
 class Rivals:
-    """The rivals from place `first` on, the closest first; `n_rivals` is how many there are in all."""
+    """The rivals from place `first` on, those with the least evidence against them first.
+
+    `n_rivals` is how many there are in all.
+    """
 
     lead: int | None
     lead_name: str | None
@@ -64,11 +73,12 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
         return _one_rival(look, weight)
     proved = look.log_evidence is not None
     needed = _needed(look, weight)
-    gap, error, order = look.gaps
-    z = (gap + look.epsilon) / error.clip(1e-300)
-    known = look.log_evidence if look.log_evidence is not None else z.clip(0.0) ** 2 / 2
+    gap, error, order = look.gaps.gap, look.gaps.error, look.rival_order
+    known = look.gaps.z(look.epsilon).clip(0.0) ** 2 / 2
+    if look.log_evidence is not None:
+        known = look.log_evidence
     rows = tuple(
-        _row(int(k), look.name_of(int(k)) or "", float(gap[k]), float(error[k]), float(known[k]), needed)
+        _row(look, int(k), float(gap[k]), float(error[k]), float(known[k]), needed)
         for k in order[first : first + n]
     )
     n_ruled_out = int((known[order] >= needed).sum())
@@ -84,18 +94,19 @@ def _one_rival(look: Look, weight: Weight | None) -> Rivals:
     rows: tuple[Rival, ...] = ()
     if lead is not None and rival is not None and rival != lead and weight is not None:
         gap, error = pair(look, look.evidence, lead, rival)
-        rows = (_row(None, look.name_of(rival) or "", gap, error, weight.log_evidence, needed),)
+        rows = (_row(look, rival, gap, error, weight.log_evidence, needed),)
     proved = weight is not None and weight.proved
     n_rivals = max(len(rows), (n_plans or 1) - 1)
     return Rivals(None, look.name_of(lead), n_rivals, 0, _exp(needed), proved, 0, rows)
 
 
-def _row(plan: int | None, name: str, gap: float, error: float, log_evidence: float, needed: float) -> Rival:
+def _row(look: Look, plan: Answer, gap: float, error: float, log_evidence: float, needed: float) -> Rival:
     radius = error * math.sqrt(2 * needed)
     log_evidence = max(log_evidence, 0.0)
     return Rival(
-        plan=plan,
-        name=name,
+        plan=plan if isinstance(plan, int) else None,
+        name=look.name_of(plan) or "",
+        label=_label(look, plan),
         gap=gap,
         error=error,
         low=gap - radius,
@@ -105,6 +116,14 @@ def _row(plan: int | None, name: str, gap: float, error: float, log_evidence: fl
         toward=min(1.0, log_evidence / needed),
         ruled_out=log_evidence >= needed,
     )
+
+
+def _label(look: Look, plan: Answer) -> str:
+    name = look.name_of(plan) or ""
+    if len(name) <= LONGEST_NAME or look.lead is None:
+        return name
+    more = np.flatnonzero(look.vector(plan) > look.vector(look.lead))
+    return shortened("with " + ", ".join(look.problem.arm_names[s] for s in more), LONGEST_NAME)
 
 
 def _needed(look: Look, weight: Weight | None) -> float:

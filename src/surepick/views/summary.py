@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from surepick.oracle import OracleProblem
 from surepick.simulation import Status
-from surepick.views.look import Look, weigh
-from surepick.views.progress import forecast
+from surepick.views.look import Look, pair, weigh
+from surepick.views.words import duration
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
-NEAR_TIE = 30.0  # times the measurements so far that the forecast may ask for before it is called a tie
+NEAR_TIE = 0.05  # of the difference between the best plan and the worst
 
 
 class State(enum.StrEnum):
@@ -53,6 +53,7 @@ class Summary:
     n_measurements: int  # that the policy has seen
     n_told: int
     n_unasked: int
+    n_unasked_counted: int
     n_missing: int
     n_rounds: int
     n_plans: int | None
@@ -85,7 +86,7 @@ def summary(look: Look) -> Summary:
         sentence=sentence(look),
         answer=look.name_of(look.answer),
         lead=look.name_of(look.lead),
-        rival=look.name_of(standing.rival),
+        rival=look.name_of(look.rival),
         risk=standing.risk,
         confidence=None if standing.risk is None else 1.0 - standing.risk,
         toward=None if weight is None else weight.toward,
@@ -97,6 +98,7 @@ def summary(look: Look) -> Summary:
         n_measurements=look.n_used,
         n_told=look.n_told,
         n_unasked=look.n_unasked,
+        n_unasked_counted=look.n_unasked_counted,
         n_missing=look.n_missing,
         n_rounds=look.n_rounds,
         n_plans=look.problem.n_plans,
@@ -165,15 +167,16 @@ def _nothing_yet(look: Look) -> str:
 
 def _doubt(look: Look) -> str:
     standing = look.standing
-    rival = look.name_of(standing.rival)
+    rival = look.name_of(look.rival)
     if standing.risk is not None:
         if standing.risk >= 1.0:
             return f"nothing rules out “{rival}” yet" if rival else "nothing is ruled out yet"
         return f"to declare it now would be wrong with probability at most {standing.risk:.2g}"
-    if rival is None or standing.gap is None:
+    if rival is None or look.lead is None or look.rival is None:
         return "not sure yet"
+    gap, _ = pair(look, look.evidence, look.lead, look.rival)
     within = "" if standing.radius is None else f", known to within {standing.radius:.3g}"
-    return f"it is ahead of “{rival}” by {standing.gap:.3g}{within}"
+    return f"it is ahead of “{rival}” by {gap:.3g}{within}"
 
 
 def _assumption(look: Look) -> str:
@@ -196,19 +199,20 @@ def _of_promise(look: Look) -> list[Warning]:
 
 
 def _of_tie(look: Look) -> list[Warning]:
-    """A forecast that is hopeless beside what was measured."""
-    coming = forecast(look, weigh(look, look.standing, look.evidence))
-    if coming is None or look.n_used < 10 * look.problem.n_arms:
+    """A rival that cannot be told from the lead, although their difference is known to be small."""
+    if look.status is not None or look.gaps is None:
         return []
-    if coming.middle is not None and coming.middle <= NEAR_TIE * look.n_used:
+    k, gap, error = int(look.rival_order[0]), look.gaps.gap, look.gaps.error
+    most, whole = abs(float(gap[k])) + 2 * float(error[k]), float(gap.max())
+    if abs(gap[k]) > 2 * error[k] or not look.epsilon < most < NEAR_TIE * whole:
         return []
-    assert look.gaps is not None
-    names = f"“{look.name_of(look.lead)}” and “{look.name_of(int(look.gaps.order[0]))}”"
+    names = f"“{look.name_of(look.lead)}” and “{look.name_of(k)}”"
     return [
         Warning(
             "tie",
-            f"{names} are close to a tie, and telling them apart may take more than {NEAR_TIE:g} times the "
-            "measurements so far; a session with an epsilon above 0 would end when the rest is settled.",
+            f"{names} are close to a tie: they differ by at most about {most:.2g}, and the worst plan is "
+            f"behind by {whole:.2g}. Telling them apart may take very long; a session with an epsilon of "
+            f"{most:.1g} would end when the rest is settled.",
         )
     ]
 
@@ -256,15 +260,3 @@ def _of_decisions(look: Look) -> list[Warning]:
             Warning("decision", "The round is complete; the next decision is made when somebody asks.")
         )
     return found
-
-
-def duration(seconds: float) -> str:
-    """A span of time in one unit.
-
-    >>> [duration(x) for x in (5, 200, 7300, 400000)]
-    ['5 s', '3 min', '2 h', '5 days']
-    """
-    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size or (unit == "min" and seconds >= 60):
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"

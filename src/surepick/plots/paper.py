@@ -1,0 +1,255 @@
+"""Figures for papers and reports: matplotlib, one function for each view."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surepick.plots import style
+from surepick.plots.curves import confidence_ticks, forecast_reach, lead_stretches
+from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
+from surepick.plots.style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALETTE,
+    PAPER,
+    SKY,
+)
+from surepick.views import Arms, Link, Picture, Place, Progress, Rivals
+from surepick.views.pictures import LONGEST_NAME, MOST_NAMED
+from surepick.views.words import plain, short_number, times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 6.4  # inches
+_ROW = 0.26  # inches, of a line of bars
+_DASHED = (0, (5, 3))
+_MOST_COPIES = 30  # of an item that are drawn one by one
+
+
+def _subplots(height: float, *, width: float = WIDTH, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """A figure in our style; its texts keep it after the style is gone."""
+    plt = style.pyplot()
+    with plt.rc_context(style.STYLE):
+        figure, axes = plt.subplots(
+            1, columns, figsize=(width, height), layout="constrained", squeeze=False, **options
+        )
+    return figure, axes[0]
+
+
+def progress(given: Given | Progress) -> Figure:
+    """Confidence over measurements, coloured by who led, and where the forecast sees the end."""
+    view = as_progress(given)
+    with style.styled():
+        figure, (axes,) = _subplots(2.7)
+        for colour, name, xs, ys in lead_stretches(view):
+            axes.plot(xs, ys, color=colour, linewidth=2, label=plain(name, 28))
+        axes.axhline(1.0, color=GREEN, linewidth=1, linestyle=_DASHED)
+        _note(
+            axes, f"sure: {1 - view.delta:.4g}" if view.proved else "sure", ("axes fraction", "data"), (0, 1)
+        )
+        axes.set_xlim(0, 1.02 * max(view.now.n_measurements, 1))
+        _draw_forecast(axes, view)
+        axes.set(
+            ylim=(-0.03, 1.15), xlabel="measurements", ylabel="confidence" if view.proved else "evidence"
+        )
+        axes.set_yticks(*confidence_ticks(view))
+        axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
+        axes.grid(axis="y")
+        if axes.get_legend_handles_labels()[0]:
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+            axes.legend(title="in the lead", fontsize=8, title_fontsize=8, **beside)
+        return figure
+
+
+def _note(axes: Axes, text: str, coordinates: Any, at: tuple[float, float], ha: str = "left") -> None:
+    shift = {"left": 3, "center": 0, "right": -3}[ha]
+    axes.annotate(
+        text, at, xycoords=coordinates, xytext=(shift, 5), textcoords="offset points", ha=ha, fontsize=8
+    )
+
+
+def _draw_forecast(axes: Axes, view: Progress) -> None:
+    """Where the curve is thought to reach the line; what lies far to the right is only pointed at."""
+    reach = forecast_reach(view)
+    if reach is None:
+        return
+    now, right = view.now.n_measurements, min(reach.high, reach.edge)
+    axes.set_xlim(0, 1.03 * right)
+    if reach.low < reach.edge:
+        axes.plot([reach.low, right], [1, 1], color=GREEN, linewidth=5, alpha=0.35, solid_capstyle="butt")
+    if reach.high > reach.edge:
+        axes.plot([reach.edge], [1], ">", color=GREEN, markersize=6)
+    if reach.middle < reach.edge:
+        axes.plot([now, reach.middle], [view.now.toward or 0.0, 1], color=GREEN, linewidth=1, linestyle=":")
+        axes.plot([reach.middle], [1], "D", color=GREEN, markersize=6)
+    at = min(reach.middle, reach.edge)
+    _note(axes, reach.text, "data", (at, 1), "right" if at > 0.8 * right else "center")
+
+
+def rivals(given: Given | Rivals) -> Figure:
+    """The lead against its rivals: to the left gap and interval, to the right evidence and what is needed."""
+    view = as_rivals(given)
+    rows = view.rows
+    with style.styled():
+        height = 0.95 + _ROW * max(len(rows), 1)
+        figure, (left, right) = _subplots(height, columns=2, sharey=True, width_ratios=(3, 2))
+        left.axvline(0, color=INK, linewidth=1)
+        for y, row in enumerate(rows):
+            colour, mark = (BLUE, "o") if row.ruled_out else (ORANGE, "D")
+            left.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="round")
+            face = colour if row.ruled_out else PAPER
+            left.plot([row.gap], [y], mark, color=colour, markersize=5.5, markerfacecolor=face)
+            right.barh(y, row.toward, height=0.55, color=colour)
+            away = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+            right.annotate(times(row.times), (row.toward, y), fontsize=8, **away)
+        _name_rows(left, [row.label for row in rows])
+        left.set_xlabel("behind the lead by")
+        left.grid(axis="x")
+        right.axvline(1, color=GREEN, linewidth=1, linestyle=_DASHED)
+        right.set(xlim=(0, 1.3), xlabel="evidence" + ("" if view.proved else " (a rough measure)"))
+        right.set_xticks([0, 1], ["1×", times(view.needed)])
+        right.tick_params(axis="y", length=0)
+        return figure
+
+
+def _name_rows(axes: Axes, names: list[str]) -> None:
+    """A line for each name, from the top down."""
+    axes.set_yticks(range(len(names)), [plain(name, 36) for name in names])
+    axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+
+
+def arms(given: Given | Arms) -> Figure:
+    """Measurements of each arm as bars, and a mark where the best allocation would have them."""
+    view = as_arms(given)
+    rows = [row for row in view.rows if row.matters or row.count] or list(view.rows)
+    with style.styled():
+        figure, (axes,) = _subplots(0.85 + _ROW * max(len(rows), 1))
+        axes.barh(range(len(rows)), [row.count for row in rows], height=0.62, color=SKY, label="measured")
+        best = [(row.best_count, y) for y, row in enumerate(rows) if row.best_count is not None]
+        if best:
+            mark = {"color": INK, "markersize": 11, "markeredgewidth": 2}
+            axes.plot(*zip(*best, strict=True), "|", label="best, if the estimates are right", **mark)
+            figure.legend(fontsize=8, loc="outside upper right", ncols=2)
+        _name_rows(axes, [row.name for row in rows])
+        axes.set_xlabel("measurements")
+        axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
+        axes.grid(axis="x")
+        return figure
+
+
+def picture(given: Given | Picture) -> Figure:
+    """The plan itself: on a map, on its graph, in its knapsack, or as bars."""
+    view = as_picture(given)
+    draw = {"items": _knapsack, "table": _bars}.get(view.kind, _network)
+    with style.styled():
+        return draw(view)
+
+
+def _network(view: Picture) -> Figure:
+    """Places and links; what the other plan uses instead is dashed."""
+    in_columns = view.kind == "matching" or (view.kind == "shipments" and not view.geographic)
+    width = 4.6 if view.kind == "matching" else WIDTH
+    height = (
+        max(2.2, 0.5 + 0.15 * len(view.places)) if in_columns else min(max(width / view.aspect, 2.6), 5.2)
+    )
+    figure, (axes,) = _subplots(height, width=width)
+    largest = max((abs(link.amount) for link in view.links), default=1.0) or 1.0
+    for link in view.links:
+        _draw_link(axes, view, link, largest)
+    for place in view.places:
+        _draw_place(axes, place, named=len(view.places) <= MOST_NAMED)
+    axes.set_axis_off()
+    axes.margins(0.3 if in_columns else 0.16, 0.08)
+    return figure
+
+
+def _draw_link(axes: Axes, view: Picture, link: Link, largest: float) -> None:
+    tail, head = view.places[link.tail], view.places[link.head]
+    look: dict[str, Any] = {"color": FAINT, "linewidth": 1.0, "zorder": 1}
+    if link.amount:
+        width = 0.8 + 3.2 * abs(link.amount) / largest if view.kind == "shipments" else 3.0
+        look = {"color": BLUE, "linewidth": width, "zorder": 3}
+    elif link.other:
+        look = {"color": ORANGE, "linewidth": 1.4, "linestyle": (0, (4, 2)), "zorder": 2}
+    arrow = "-|>" if view.directed and (link.amount or link.other) else "-"
+    shape = {"arrowstyle": arrow, "shrinkA": 4, "shrinkB": 5, "mutation_scale": 9, "alpha": 0.85}
+    axes.annotate("", (head.x, head.y), (tail.x, tail.y), arrowprops={**shape, **look}, zorder=look["zorder"])
+
+
+def _draw_place(axes: Axes, place: Place, *, named: bool) -> None:
+    shape, colour = _ROLES.get(place.role, ("o", INK))
+    size = 4.5 if place.role == "node" else 6.5
+    axes.plot([place.x], [place.y], shape, color=colour, markersize=size, zorder=4)
+    if named:
+        x, y, ha, va = _SIDES[place.side]
+        axes.annotate(
+            plain(place.name, LONGEST_NAME),
+            (place.x, place.y),
+            xytext=(x, y),
+            textcoords="offset points",
+            ha=ha,
+            va=va,
+            fontsize=8,
+            zorder=5,
+        )
+
+
+_ROLES = {"from": ("o", BLUE), "to": ("s", ORANGE), "start": ("o", GREEN), "end": ("s", GREEN)}
+_SIDES = {
+    "top": (0, 5, "center", "bottom"),
+    "bottom": (0, -5, "center", "top"),
+    "left": (-7, 0, "right", "center"),
+    "right": (7, 0, "left", "center"),
+}
+
+
+def _knapsack(view: Picture) -> Figure:
+    """The knapsack from left to right: a block for each item that is packed."""
+    packed = [entry for entry in view.entries if entry.amount > 0]
+    figure, (axes,) = _subplots(1.5 + 0.22 * math.ceil(len(packed) / 3))
+    left, block = 0.0, {"height": 0.8, "edgecolor": PAPER, "linewidth": 1}
+    for i, entry in enumerate(packed):
+        size, colour = entry.size or 0.0, PALETTE[i % len(PALETTE)]
+        label = f"{entry.amount:g} × {plain(entry.name, 22)} ({short_number(size)} each)"
+        copies = round(entry.amount) if entry.amount == round(entry.amount) <= _MOST_COPIES else 1
+        width = size * entry.amount / copies
+        starts = left + width * np.arange(copies)
+        axes.barh(np.zeros(copies), width, left=starts, color=colour, label=label, **block)
+        left += size * entry.amount
+    room = left if view.room is None else view.room
+    if left < room:
+        free = {"height": 0.8, "facecolor": "none", "edgecolor": GREY, "hatch": "///", "linewidth": 0.8}
+        axes.barh(0, room - left, left=left, label=f"free ({short_number(room - left)})", **free)
+    axes.set(xlim=(0, room), ylim=(-0.5, 0.5), yticks=[])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(f"filled: {short_number(left)} of {short_number(room)}")
+    figure.legend(loc="outside upper left", ncols=3, fontsize=8)
+    return figure
+
+
+def _bars(view: Picture) -> Figure:
+    """How much of each arm the plan has; hollow, what the other plan has."""
+    rows = view.entries[:30]
+    figure, (axes,) = _subplots(0.85 + _ROW * max(len(rows), 1))
+    axes.barh(
+        range(len(rows)), [row.amount for row in rows], height=0.5, color=BLUE, label=plain(view.plan, 30)
+    )
+    if view.other is not None:
+        hollow = {"height": 0.76, "facecolor": "none", "edgecolor": ORANGE, "linewidth": 1.2}
+        label = f"closest rival: {plain(view.other, 30)}"
+        axes.barh(range(len(rows)), [row.other for row in rows], label=label, **hollow)
+    figure.legend(fontsize=8, loc="outside upper right", ncols=2)
+    _name_rows(axes, [row.name for row in rows])
+    axes.set_xlabel("amount")
+    axes.grid(axis="x")
+    return figure

@@ -1,0 +1,61 @@
+"""What all figures share: colours that everybody can tell apart, plain text, quiet axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from surepick.errors import missing_extra
+
+# Okabe and Ito: people with any colour vision can tell these apart, on white and on black.
+BLUE, SKY, ORANGE, RED = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
+PINK, GREEN, GREY, OCHRE = "#CC79A7", "#009E73", "#888888", "#B8860B"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, OCHRE, GREY)
+
+# Reports replace these by the colours of the page, light or dark.
+INK, FAINT, PAPER = "#1a1a1a", "#d0d0d0", "#fdfdfd"
+
+STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "text.parse_math": False,  # names are text, whatever they contain
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text: small files that can be searched and read aloud
+    "svg.hashsalt": "surepick",  # the same figure gives the same file
+}
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot, drawing into files unless the caller has chosen otherwise."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise missing_extra("matplotlib", "plots") from None
+    mpl.use("Agg", force=False)
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+@contextmanager
+def styled() -> Iterator[Any]:
+    """pyplot, with this style for as long as the block lasts."""
+    plt = pyplot()
+    with plt.rc_context(STYLE):
+        yield plt

@@ -1,0 +1,84 @@
+"""Numbers and names as people read them: short, plain, one line."""
+
+from __future__ import annotations
+
+import math
+
+
+def plain(text: object, length: int = 40) -> str:
+    """A name as a label: one line, no control characters, cut off where it gets long.
+
+    >>> plain("a\\nb"), plain("x" * 50, 5)
+    ('a b', 'xxxx…')
+    """
+    clean = "".join(letter if letter.isprintable() else " " for letter in str(text))
+    return clean if len(clean) <= length else clean[: length - 1].rstrip() + "…"
+
+
+def shortened(text: str, length: int) -> str:
+    """The text, or as much of it as fits with an ellipsis.
+
+    >>> shortened("a very long name", 8)
+    'a very …'
+    """
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def short_number(value: float) -> str:
+    """A number with up to three digits, for labels.
+
+    >>> [short_number(x) for x in (0.0, 3.14159, 1234.0, 15000.0, 2.5e6, 0.00012)]
+    ['0', '3.14', '1,230', '15k', '2.5M', '0.00012']
+    """
+    size = abs(value)
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if unit <= size < 1e15:
+            scale = 1e3 if letter == "k" else unit
+            return f"{value / scale:.3g}{letter}"
+    if 1000 <= size < 1e4:
+        return f"{round(value, 1 - math.floor(math.log10(size)) + 1):,.0f}"
+    return f"{value:.3g}"
+
+
+def rounded(number: float) -> str:
+    """A number of measurements with two significant digits.
+
+    >>> [rounded(x) for x in (0.4, 7.2, 123.0, 45678.0, 2.5e9)]
+    ['0', '7', '120', '46,000', '2.5e+09']
+    """
+    if number >= 1e7:
+        return f"{number:.2g}"
+    digits = max(0, math.floor(math.log10(number)) - 1) if number >= 1 else 0
+    return f"{round(number / 10**digits) * 10**digits:,}"
+
+
+def times(value: float) -> str:
+    """How many times more likely, for labels.
+
+    >>> times(1.0), times(37.4), times(2e9)
+    ('1×', '37×', '10⁹×')
+    """
+    if value >= 1e6:
+        return f"10{superscript(math.floor(math.log10(value)))}×"
+    return f"{value:.2g}×" if value < 9.95 else f"{value:,.0f}×"
+
+
+def superscript(number: int) -> str:
+    """A whole number as an exponent.
+
+    >>> superscript(-12)
+    '⁻¹²'
+    """
+    return str(number).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def duration(seconds: float) -> str:
+    """A span of time in one unit.
+
+    >>> [duration(x) for x in (5, 200, 7300, 400000)]
+    ['5 s', '3 min', '2 h', '5 days']
+    """
+    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size or (unit == "min" and seconds >= 60):
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"
