@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: demo test test-slow lint docs bench clean help
+.PHONY: demo test test-slow lint docs bench browser clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
@@ -39,13 +39,21 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
-test: lint
+# The tests of the dashboard use a real browser; without one they are skipped, and say so.
+APT_CHROMIUM := apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name >/dev/null && exit 0; done; \
+	if test "$$(id -u)" = 0; then run="sh -c"; elif sudo -n true 2>/dev/null; then run="sudo -n sh -c"; fi; \
+	if test -n "$$run" && command -v apt-get >/dev/null && echo "installing chromium for the browser tests" && $$run '$(APT_CHROMIUM)' >/dev/null; then :; \
+	else echo "there is no chromium and it could not be installed: the browser tests will be skipped"; fi
+
+test: lint browser
 	$(BIN)/pytest -n $(PYTEST_WORKERS)
 
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
 
-BENCHMARKS := rounds design finish bet_gap_e bet_gap_e_soundness problems store
+BENCHMARKS := rounds design finish bet_gap_e bet_gap_e_soundness obet problems store web
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench

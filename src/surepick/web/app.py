@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -39,7 +40,9 @@ def create_app(settings: Settings) -> tuple[Guard, Hub]:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        warming = asyncio.create_task(pages.warm(desk))
         yield
+        warming.cancel()
         desk.hub.stop()
         shelf.close()
 

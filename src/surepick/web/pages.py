@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
+from surepick.errors import SurepickError
 from surepick.session import Session
 from surepick.web import models
 from surepick.web.desk import Desk
@@ -21,6 +24,7 @@ At = Annotated[int, Query(ge=0, le=10**15)]
 Who = Annotated[str, Query(max_length=200)]
 Done = Annotated[str, Query(max_length=20)]
 
+WARM = 8  # sessions that are opened when the server starts
 SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
 
 
@@ -74,9 +78,32 @@ def add_routes(routes: FastAPI, desk: Desk) -> None:
     async def home_events(request: Request, page: Page = 1) -> Response:
         return _stream(desk, f"home {page}", lambda: _home_parts(desk, page), request)
 
+    folder = desk.settings.results
+    if folder is not None:
+        _add_experiments(show, desk, folder)
+
     @routes.get("/login", response_class=HTMLResponse)
     async def login() -> str:
         return desk.renderer.page("login.html", {"wrong": False})
+
+
+def _add_experiments(show: Callable[[str, str], Callable[[Model], Model]], desk: Desk, folder: Path) -> None:
+    from surepick.web import experiments  # slow to import, and seldom needed
+
+    @show("/experiments", "experiments.html")
+    async def listing() -> models.Model:
+        return await desk.shelf.run(lambda: experiments.listing(folder))
+
+    @show("/experiments/{slug}", "comparison.html")
+    async def comparison(slug: str) -> models.Model:
+        return await desk.shelf.run(lambda: experiments.comparison(folder, name_of(slug)))
+
+
+async def warm(desk: Desk) -> None:
+    """Open the youngest sessions and draw their pages once, so that nobody has to wait for that."""
+    for name in (await desk.shelf.run(desk.shelf.names))[:WARM]:
+        with contextlib.suppress(SurepickError):  # whoever asks for it is told
+            await desk.shelf.run(lambda name=name: _session_parts(desk, name))  # type: ignore[misc]
 
 
 class _Watch:

@@ -37,6 +37,8 @@ class Settings:
                 f"the token has {len(self.token)} characters and needs at least {SHORTEST_TOKEN}; make one "
                 "with: python -c 'import secrets; print(secrets.token_urlsafe())'"
             )
+        if self.results is not None and not self.results.is_dir():
+            raise ParameterError(f"there is no folder of results at {str(self.results)!r}")
         if self.token is None and not self.is_local:
             raise ParameterError(
                 f"listening on {self.host!r} lets others in, so it needs a token: give --token-file FILE or "

@@ -34,7 +34,7 @@ class Shelf:
 
     def __init__(self, store: str | Store, *, write: bool) -> None:
         self.store = open_store(store, create=write, read_only=not write) if isinstance(store, str) else store
-        self._open: OrderedDict[str, tuple[threading.Lock, Session]] = OrderedDict()
+        self._open: OrderedDict[str, _Place] = OrderedDict()
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="surepick-shelf")
 
@@ -49,38 +49,43 @@ class Shelf:
     @contextmanager
     def session(self, name: str) -> Iterator[Session]:
         """The session of this name, for this thread alone."""
-        lock, session = self._take(name)
-        with lock:
-            yield session
-
-    def position(self, name: str) -> int:
-        """How many events the log of this session has now."""
-        return self.store.head(name).position
+        place = self._place(name)
+        with place.lock:
+            if place.session is None:
+                place.session = self._load(name)
+            yield place.session
 
     def close(self) -> None:
         """Let go of everything."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self.store.close()
 
-    def _take(self, name: str) -> tuple[threading.Lock, Session]:
+    def _place(self, name: str) -> _Place:
         with self._lock:
             if name in self._open:
                 self._open.move_to_end(name)
                 return self._open[name]
         if name not in self.store.names():
             raise UnknownSessionError(f"there is no session named {name!r} in this store")
-        opened = (threading.Lock(), self._load(name))
         with self._lock:
-            kept = self._open.setdefault(name, opened)  # two may have opened it at once
+            place = self._open.setdefault(name, _Place())
             while len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
-        return kept
+        return place
 
     def _load(self, name: str) -> Session:
         try:
             return Session.load(self.store, name)
         except MissingFunctionError:  # only the Python program that began it can go on with it
             return Session.load(self.store, name, read_only=True)
+
+
+class _Place:
+    """Where a session stands once it is opened, by whoever holds the lock first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.session: Session | None = None
 
 
 def slug_of(name: str) -> str:

@@ -14,15 +14,23 @@
     }
   }
 
-  // A form that somebody is filling in is left alone.
-  function inUse(part) {
-    const typed = [...part.querySelectorAll("input[type=text], input[type=range]")];
-    return part.contains(document.activeElement) || typed.some((field) => field.value !== field.defaultValue);
-  }
-
   function replace(name, html) {
     const part = document.getElementById("part-" + name);
-    if (part && part.innerHTML !== html && !inUse(part)) part.innerHTML = html;
+    if (!part || part.innerHTML === html) return;
+    const news = document.createElement("template");
+    news.innerHTML = html;
+    const form = part.querySelector("form"), next = news.content.querySelector("form");
+    if (form && next && form.getAttribute("action") === next.getAttribute("action")) choose(form, next);
+    else part.replaceChildren(news.content);
+  }
+
+  // A form that is there stays, with all that somebody has entered; only what can be chosen changes.
+  function choose(form, next) {
+    const list = form.querySelector("select"), news = next.querySelector("select");
+    if (!list || !news || list === document.activeElement || list.innerHTML === news.innerHTML) return;
+    const chosen = list.value;
+    list.replaceChildren(...news.children);
+    if ([...list.options].some((option) => option.value === chosen)) list.value = chosen;
   }
 
   // Screen readers hear a new answer, but not every measurement.

@@ -1,0 +1,252 @@
+"""What --write allows: measurements and sessions by form and by JSON; mistakes are shown at their field."""
+
+from __future__ import annotations
+
+import base64
+import time
+from pathlib import Path
+
+import pytest
+
+import session_tools as tools
+import surepick as sp
+from surepick.errors import FileError
+from surepick.problems.files import load
+from surepick.session import Session
+from surepick.web import uploads
+from web_tools import PROBLEM, Running, positions
+
+FIELDS = {"name": "trips", "policy": "BetGapE", "delta": "0.05", "epsilon": "0", "budget": "", "seed": "0"}
+TRIPS = ("trips.toml", PROBLEM.encode())
+
+
+def create(server: Running, *files: tuple[str, bytes], **fields: str) -> object:
+    form = {**FIELDS, "form_key": server.form_key(), **fields}
+    return server.client.post("/sessions", data=form, files=[("files", file) for file in files])
+
+
+# Measuring
+
+
+def test_a_measurement_by_form_is_recorded_under_its_name(writing: Running, store: str) -> None:
+    session = Session.create(store, tools.problem(), sp.CombGapE(), name="by form")
+    token = session.pending()[0].token
+    form = {"form_key": writing.form_key(), "token": token, "value": " 1.25 ", "who": "Ann"}
+    answer = writing.client.post("/sessions/by form/tell", data=form)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/sessions/by%20form?who=Ann&done=accepted#h-next"
+    assert "Thank you" in writing.client.get(answer.headers["location"]).text
+    told = list(session.measurements())
+    assert [(m.token, m.value, m.worker) for m in told] == [(token, 1.25, "Ann")]
+    again = writing.client.post("/sessions/by form/tell", data=form)
+    assert "done=repeated" in again.headers["location"]
+    other = writing.client.post("/sessions/by form/tell", data={**form, "value": "7"})
+    assert other.status_code == 400
+    assert "told before" in other.text
+    assert 'value="7"' in other.text
+
+
+def test_taking_the_next_one_leases_it(writing: Running, store: str) -> None:
+    Session.create(store, tools.problem(), sp.CombGapE(), name="to take")
+    form = {"form_key": writing.form_key(), "who": "Ann"}
+    answer = writing.client.post("/sessions/to take/ask", data=form)
+    assert "done=taken" in answer.headers["location"]
+    tokens = writing.client.get("/api/sessions/to take").json()["work"]["tokens"]
+    assert tokens[0]["worker"] == "Ann"
+
+
+def test_a_session_can_be_driven_to_its_end_over_json(writing: Running, store: str) -> None:
+    policy = sp.CombGapE(delta=0.4)
+    Session.create(store, tools.problem(), policy, name="over json")
+    here, tapes = "/api/sessions/over json", tools.Tapes()
+    while True:
+        asked = writing.client.post(f"{here}/ask", json={"n": 8, "worker": "w"}).json()
+        if not asked["requests"]:
+            break
+        for request in asked["requests"]:
+            told = {"token": request["token"], "value": tapes.value(request["token"]), "worker": "w"}
+            assert writing.client.post(f"{here}/tell", json=told).json() == {"receipt": "accepted"}
+    assert asked["status"] == "confident"
+    alone = sp.simulate(tools.problem(), policy, tools.Tapes())
+    assert writing.client.get(here).json()["summary"]["answer"] == tools.problem().plan_names[alone.plan]
+
+
+def test_means_and_lists_over_json(writing: Running, store: str) -> None:
+    session = Session.create(store, tools.problem(), sp.RAGE(), name="means")
+    request = session.pending()[0]
+    body = {"token": request.token, "mean": 1.0, "count": request.wanted}
+    assert writing.client.post("/api/sessions/means/tell", json=body).json() == {"receipt": "accepted"}
+    following = session.pending()[0]
+    body = {"token": following.token, "value": [1.0, 2.0]}
+    assert writing.client.post("/api/sessions/means/tell", json=body).status_code == 200
+    assert session.ledger().n_told == request.wanted + 2
+
+
+@pytest.mark.parametrize("n", [0, 65, 1.5, "1", True])
+def test_asking_for_no_number_of_measurements_is_refused(writing: Running, n: object) -> None:
+    assert writing.client.post("/api/sessions/middle/ask", json={"n": n}).status_code == 400
+
+
+# Beginning a session
+
+
+def test_a_session_begins_from_an_uploaded_file(writing: Running, store: str) -> None:
+    answer = create(writing, TRIPS, name="uploaded", delta="0.1", epsilon="0.25", budget="500", seed="7")
+    assert answer.headers["location"] == "/sessions/uploaded"
+    session = Session.load(store, "uploaded")
+    assert session.problem.arm_names == ("ferry", "tunnel", "bridge")
+    assert session.problem.minimize
+    assert (session.policy, session.budget, session.seed) == (sp.BetGapE(delta=0.1, epsilon=0.25), 500, 7)
+
+
+def test_attachments_come_with_it(writing: Running, store: str) -> None:
+    file = b'kind = "table"\nplans = "plans.csv"\n'
+    table = b"plan,road,rail\nNorth,1,0\nSouth,0,1\n"
+    assert create(writing, ("a.toml", file), ("plans.csv", table), name="attached").status_code == 303
+    assert Session.load(store, "attached").problem.plan_names == ("North", "South")
+
+
+def test_a_layout_survives_the_upload(writing: Running, store: str) -> None:
+    file = b'kind = "paths"\nsource = "A"\ntarget = "C"\nedges = [["A","B",1],["B","C",1],["A","C",3]]\n'
+    assert create(writing, ("p.toml", file), name="drawn").status_code == 303
+    layout = Session.load(store, "drawn").layout
+    assert layout is not None
+    assert layout.kind == "path"
+
+
+def test_a_session_begins_over_json(writing: Running, store: str) -> None:
+    problem = {"kind": "table", "plans": [[1, 0], [0, 1]], "arm_names": ["road", "rail"]}
+    answer = writing.client.post("/api/sessions", json={"name": "a/b", "problem": problem, "delta": 0.2})
+    assert answer.status_code == 201
+    assert answer.json()["slug"].startswith("~")
+    assert Session.load(store, "a/b").policy == sp.BetGapE(delta=0.2)
+    assert writing.client.get(f"/sessions/{answer.json()['slug']}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("delta", "2", "between 0 and 1"),
+        ("delta", "x", "expected a number"),
+        ("delta", "nan", "finite"),
+        ("epsilon", "-1", "0 or more"),
+        ("epsilon", "0,5", "after a point"),
+        ("budget", "0", "1 or more"),
+        ("budget", "1e400", "whole number"),
+        ("budget", "9" * 400, "whole number"),
+        ("seed", "-1", "whole number"),
+        ("policy", "Nobody", "no policy"),
+        ("policy", "BetGapE:delta=0.9", "no policy"),
+        ("name", "  ", "needs a name"),
+        ("name", "a\x07b", "can be printed"),
+        ("name", "sure", "already a session"),
+    ],
+)
+def test_a_mistake_is_shown_at_its_field_and_nothing_is_lost(
+    writing: Running, store: str, field: str, value: str, says: str
+) -> None:
+    before = positions(store)
+    answer = create(writing, TRIPS, **{"seed": "77", field: value})
+    assert answer.status_code == 400
+    error = answer.text.split(f'id="{field}-error" role="alert">')[1].split("</p>")[0]
+    assert says in error
+    if field != "seed":
+        assert 'value="77"' in answer.text
+    assert "trips.toml was sent already" in answer.text
+    assert positions(store) == before
+
+
+def test_files_need_not_be_chosen_again_after_a_mistake(writing: Running, store: str) -> None:
+    answer = create(writing, TRIPS, delta="2")
+    kept = answer.text.split('name="kept" value="')[1].split('"')[0]
+    assert create(writing, name="mended", kept=kept).status_code == 303
+    assert "mended" in positions(store)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ([], "choose one problem file"),
+        ([("a.csv", b"x")], "choose one problem file"),
+        ([TRIPS, ("b.json", b"{}")], "choose one problem file"),
+        ([TRIPS, ("x.csv", b""), ("x.csv", b"")], "same name"),
+        ([("a.toml", b"kind = ")], "not valid TOML"),
+        ([("a.toml", b'kind = "table"\nplans = "/etc/passwd"')], "came together with this one"),
+        ([("..", b""), TRIPS], "needs a name"),
+    ],
+    ids=lambda case: str(case)[:60],
+)
+def test_files_that_are_no_problem_are_refused(
+    writing: Running, store: str, files: list[tuple[str, bytes]], says: str
+) -> None:
+    before = positions(store)
+    answer = create(writing, *files) if files else create(writing, ("", b""))
+    assert answer.status_code == 400
+    assert says in answer.text
+    assert "root:" not in answer.text
+    assert "surepick-upload-" not in answer.text, "where the server keeps its files is nobody's business"
+    assert positions(store) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.toml", b"\xff\xfe", "not UTF-8"),
+        ("a.json", b"[" * 100_000, "nested too deeply"),
+        ("a.json", b'{"kind": "table", "plans": [[1, 1e400], [0, 1]]}', "finite"),
+        ("a.json", b'{"kind": "table", "plans": [[1, NaN], [0, 1]]}', "finite"),
+        ("a.toml", b'kind = "table"\nplans = "plans.csv"', "came together with this one"),
+        ("a.toml", b'kind = "table"\nplans = "../../../../etc/passwd"', "came together with this one"),
+        ("a.toml", b'kind = "production"\nprogram = "/etc/passwd"', "came together with this one"),
+        ("a.toml", b'kind = "trees"\nedges = "/etc/passwd"', "came together with this one"),
+        ("a.toml", PROBLEM.encode() + b'\n[truth]\nmeans = "/etc/passwd"', "came together with this one"),
+    ],
+)
+def test_the_reader_of_uploads_refuses(tmp_path: Path, name: str, text: bytes, says: str) -> None:
+    (tmp_path / name).write_bytes(text)
+    answer = uploads._answer(str(tmp_path / name))
+    assert says in answer["error"]
+
+
+def test_a_file_cannot_leave_its_folder_by_its_name(writing: Running, tmp_path: Path) -> None:
+    target = tmp_path / "stolen.toml"
+    for name in (f"../../../../../..{target}", str(target), "..\\..\\stolen.toml"):
+        create(writing, (name, PROBLEM.encode()), name=f"escape {len(name)}")
+        assert not target.exists()
+
+
+def test_a_file_named_like_a_module_is_not_run(writing: Running, tmp_path: Path) -> None:
+    trap = f"open({str(tmp_path / 'trapped')!r}, 'w')".encode()
+    names = ("json.py", "numpy.py", "sitecustomize.py", "surepick.py", "usercustomize.py")
+    assert create(writing, TRIPS, *((name, trap) for name in names), name="trap").status_code == 303
+    assert not (tmp_path / "trapped").exists()
+
+
+def test_a_file_that_asks_for_too_much_is_given_up(
+    writing: Running, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "SECONDS", 3)
+    endless = b'kind = "transport"\nsupply = [3, 4]\ndemand = [2, 5]\nguess = [[1, 2], [3, 4]]\n'
+    endless += b"n_draws = 2000000000\n"
+    began = time.monotonic()
+    answer = create(writing, ("endless.toml", endless))
+    assert answer.status_code == 400
+    assert "took more than" in answer.text or "more memory or time" in answer.text
+    assert time.monotonic() - began < 30
+    assert writing.client.get("/").status_code == 200
+
+
+def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
+    (tmp_path / "outside.csv").write_text("plan,road,rail\nNorth,1,0\nSouth,0,1\n")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    file = inside / "a.toml"
+    file.write_text('kind = "table"\nplans = "../outside.csv"\n')
+    assert load(file).problem.n_plans == 2
+    with pytest.raises(FileError, match="without folders"):
+        load(file, confined=True)
+
+
+def test_a_slug_that_is_no_name_is_not_found(writing: Running) -> None:
+    odd = base64.urlsafe_b64encode(b"\xff\xfe").decode().rstrip("=")
+    assert writing.client.get(f"/sessions/~{odd}").status_code == 404
