@@ -19,7 +19,7 @@ import surepick
 from surepick.cli.reproduce import reproduce as command
 from surepick.errors import ParameterError
 from surepick.experiments import Row, Settings, instance_from_spec, read_rows, run_case, theory_report
-from surepick.experiments.figures import write_figures
+from surepick.experiments.figures import table_figure, write_figures
 from surepick.experiments.outputs import theory_reports
 from surepick.experiments.paper import (
     KNAPSACK,
@@ -194,10 +194,19 @@ def test_the_terminal_table_fits_80_columns(result: Reproduction) -> None:
 def test_figures_are_written(result: Reproduction, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     paths = write_figures(result, tmp_path)
-    assert len(paths) == 6
+    assert len(paths) == 8  # four figures, each as PNG and SVG
     for path in paths:
         start = path.read_bytes()[:8]
         assert start == b"\x89PNG\r\n\x1a\n" if path.suffix == ".png" else start.startswith(b"<?xml")
+
+
+def test_the_table_as_a_figure_shows_our_means_and_the_printed_ones(result: Reproduction) -> None:
+    pytest.importorskip("matplotlib")
+    for axes, found in zip(table_figure(result).axes, result.columns, strict=True):
+        shown = {float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 1}
+        ours = {summary.relative.mean.number for summary in found.summaries.values() if summary.relative}
+        printed = [found.printed(method.name) for method in result.methods if method.name != "CombGapE"]
+        assert shown == ours | {value[0] for value in printed if value is not None}
 
 
 def test_theory_stands_beside_what_was_measured(result: Reproduction) -> None:
