@@ -44,7 +44,7 @@ NOT_RUN = [
     (r"^surepick reproduce (?!.*--runs)", "minutes; tests/experiments runs the reproduction with fewer runs"),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
-    (r"^surepick watch", "runs until the session ends; its own tests drive it"),
+    (r"^surepick watch(?!.*--once)", "runs until the session ends; its own tests drive it"),
 ]
 SHELL = re.compile(r"[|>&;]|^\./|^(chmod|export|cat|echo|python|curl) ")
 STAND_IN = """\
@@ -152,7 +152,7 @@ class Reader:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
 

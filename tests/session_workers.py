@@ -64,7 +64,7 @@ class Fate:
             link.execute = partial(self.passes, connection.execute)
 
         def counted_batch(connection: Any, batch: Any) -> list[Any]:
-            if store._driver.append_is_one_statement:
+            if store._driver.remote:
                 return list(self.passes(run_all, connection, batch))
             return [self.passes(run_all, connection, [statement])[0] for statement in batch]
 

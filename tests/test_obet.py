@@ -198,6 +198,8 @@ def test_certificates_agree_with_enumeration(seed, n_blocks, most, epsilon, mini
     inside = (-plans if minimize else plans) + 0.0
     account, rng = run._account, np.random.default_rng(seed)
     left = inside[account.branch.holds(inside)]
+    if (risk := run.standing().risk) is not None and len(others := left[(left != run._lead).any(axis=1)]):
+        assert risk >= min(1.0, np.exp(-wealth_of(account, others).min()))
     wealth = dict(zip([p.tobytes() for p in left], wealth_of(account, left), strict=True))
     for _ in range(6):
         arm = int(rng.integers(4))

@@ -131,6 +131,7 @@ def test_the_certificate_names_the_plan_by_its_arms(ended: Session) -> None:
     certificate = ended.certificate()
     assert certificate.plan_name == "AB + AC + AD"
     assert certificate.plan == (1.0, 0.0, 1.0, 0.0, 1.0)
+    assert "rival        BC instead of AB: behind by" in str(certificate)
     assert ended.verify(certificate.to_json()).holds
     assert ended.verify().plan_name == "AB + AC + AD"
 
@@ -264,7 +265,7 @@ def test_what_was_told_survives_an_oracle_that_raises(sqlite_url: str) -> None:
         session.tell(request, values.value(request.token))
     (request,) = session.ask(1)
     healthy = False
-    with pytest.raises(RuntimeError, match="no licence"):
+    with pytest.raises(ProblemError, match="the oracle raised RuntimeError: no licence"):
         session.tell(request, values.value(request.token))
     looked = Session.load(sqlite_url, "mine", read_only=True)
     assert request.token in [m.token for m in looked.measurements()]

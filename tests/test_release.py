@@ -24,7 +24,7 @@ OTHER_PYTHONS = [v for v in PYTHONS if v != "{}.{}".format(*sys.version_info[:2]
 # What needs each extra, as a user would meet it; run where no extra is installed.
 NEEDS = {
     "problems": "sp.problems.transport([1, 1], [1, 1], [[1, 2], [2, 1]])",
-    "plots": "import surepick.experiments.figures as f; f._pyplot()",
+    "plots": "from surepick import plots; plots.rivals(SESSION)",
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
     "testing": "import surepick.testing",
@@ -36,6 +36,7 @@ import surepick, surepick.store
 import surepick as sp
 from surepick.experiments import Case
 PROBLEM = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
+SESSION = sp.Session.create("memory://", sp.Problem([[1, 0], [0, 1]]), sp.BetGapE(), name="trips")
 CASE = Case(PROBLEM, {"policy": "Uniform"}, seed=0, budget=10)
 for extra, code in %r.items():
     try:

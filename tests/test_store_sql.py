@@ -10,6 +10,7 @@ import random
 import resource
 import shutil
 import signal
+import statistics
 import time
 from pathlib import Path
 
@@ -84,11 +85,11 @@ def test_of_a_crowd_everybody_gets_a_turn_at_the_same_rate(sqlite_url: str) -> N
     store.create("trips", [note()])
     assert all_succeed(crowd(6, take_turns, sqlite_url, 40))
     turns = [str(event.key).split("-")[0] for event in store.read("trips")][1:]
+    gaps = []
     for i in range(6):
         mine = [place for place, who in enumerate(turns) if who == str(i)]
-        assert (
-            max(b - a for a, b in itertools.pairwise(mine)) <= 3 * 6
-        )  # 6 or 7 in line; 20 to 50 where all try their luck
+        gaps += [b - a for a, b in itertools.pairwise(mine)]
+    assert statistics.median(gaps) >= 5  # 6 in line; 2 or 3 where all try their luck
 
 
 def test_a_dead_one_in_line_holds_up_nobody(sqlite_url: str, tmp_path: Path) -> None:
@@ -153,6 +154,30 @@ def test_a_forked_child_uses_its_own_connection(url: str) -> None:
     assert os.waitpid(child, 0)[1] == 0
     store.append("trips", [note("parent")], expected=store.head("trips"))
     assert store.head("trips").position == 3
+
+
+def test_what_a_forked_child_writes_outlives_its_parents_connection(sqlite_url: str) -> None:
+    parent = open_store(sqlite_url)
+    head = parent.create("trips", [note()])
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            store = open_store(sqlite_url)
+            for i in range(40):
+                head = store.append("trips", [note(str(i))], expected=head)
+                os.write(tell, b".")
+                time.sleep(0.001)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    for _ in range(5):
+        os.read(told, 1)
+        parent.close()
+        open_store(sqlite_url).close()  # the last one to close a file clears up: is it the last?
+    assert os.waitpid(child, 0)[1] == 0
+    assert parent.head("trips").position == 41
+    assert len(list(parent.read("trips"))) == 41
 
 
 def test_an_old_file_is_brought_up_to_date_and_keeps_everything(tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ class PlanSet(Protocol):
     """A set of plans, asked for the best one of a branch."""
 
     step: float  # the least difference of two entries on one arm; 0 where it is not known
+    n_calls: int  # of `best` so far
 
     def everything(self) -> Branch:
         """A branch that holds all plans."""

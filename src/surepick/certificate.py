@@ -17,7 +17,7 @@ from surepick.branches import plan_set
 from surepick.errors import DamageError, ProblemError, SessionError
 from surepick.evidence import Evidence, Moments
 from surepick.ledger import Ledger, Setup
-from surepick.oracle import AnyProblem, Best, OracleProblem
+from surepick.oracle import AnyProblem, Best, OracleProblem, counted
 from surepick.policy import Answer, stated_guarantee
 from surepick.problem import FloatArray, Problem
 from surepick.simulation import Status
@@ -353,7 +353,17 @@ def _lines(certificate: Certificate) -> list[str]:
         f"log          {certificate.log_position} events, fingerprint {certificate.log_checksum}",
     ]
     lines += [
-        f"rival        {rival.plan_name}: behind by {rival.gap:.4g} +- {rival.error:.4g}"
+        f"rival        {_against_answer(certificate, rival)}: behind by {rival.gap:.4g} +- {rival.error:.4g}"
         for rival in certificate.rivals[:5]
     ]
     return lines + [f"warning      {finding}" for finding in certificate.noise_findings]
+
+
+def _against_answer(certificate: Certificate, rival: Rival) -> str:
+    """The rival's name; where plans are vectors, what it has that the answer has not, which is shorter."""
+    if not isinstance(rival.plan, tuple) or not isinstance(certificate.plan, tuple):
+        return rival.plan_name
+    more = np.array(rival.plan) - np.array(certificate.plan)
+    arms = list(certificate.counts)
+    gained, lost = counted(arms, np.maximum(more, 0.0)), counted(arms, np.maximum(-more, 0.0))
+    return f"{gained} instead of {lost}"

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.layout import Layout
-from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe
+from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
 from surepick.policies import policy_named
 from surepick.policy import Policy
 from surepick.problem import Problem, replaced
@@ -27,13 +27,18 @@ FUNCTION = "function"  # the kind of oracle that no file keeps
 Json = dict[str, Any]
 
 
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+).encode  # made once: it is used for every event
+
+
 def dumps(value: object) -> str:
     """Compact JSON text; the same value gives the same text, and NaN or infinity are refused.
 
     >>> dumps({"b": 1, "a": 0.1})
     '{"a":0.1,"b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return _encode(value)
 
 
 def fingerprint(value: object) -> str:
@@ -131,7 +136,8 @@ def _oracle_to_json(problem: OracleProblem) -> Json:
     if isinstance(problem, FamilyProblem) and problem.family.recipe is not None:
         return {"n_plans": problem.n_plans, "oracle": dict(problem.family.recipe())}
     probes = [{"weights": list(probe.weights), "plan": list(probe.plan)} for probe in problem.probes]
-    return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": probes}}
+    within = {} if problem.best_within is None else {"best_within": True}
+    return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": probes, **within}}
 
 
 def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
@@ -154,6 +160,12 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
         )
     names = ("costs", "arm_names", "n_plans", "minimize", "bounds")
     settings: Json = {name: data.get(name) for name in names}
+    if data["oracle"].get("best_within"):
+        if oracle is not absent:
+            raise MissingFunctionError(
+                "the problem was kept with a best_within too; give all of it as problem="
+            )
+        settings["best_within"] = absent
     return OracleProblem(oracle, len(data["arm_names"]), data["noise_scale"], **settings)
 
 

@@ -406,8 +406,8 @@ class Ledger:
 
         Only now: whoever recorded it may have seen the measurements of the round that has just been absorbed.
         """
-        run = recalling(self.policy, self._run, unasked=True)
-        if run is None or not self._unasked:
+        run = recalling(self.policy, self._run, unasked=True) if self._unasked else None
+        if run is None:
             return
         counts, sums = np.zeros(len(self._cursor), dtype=np.int64), np.zeros(len(self._cursor))
         for arm, value in self._unasked:

@@ -32,10 +32,10 @@ DIFFERS = 1e-9  # plans differ in an arm when by more than this share of the arm
 MOST_PAIR_WORK = 10**11  # n_plans^2 * n_arms beyond which the theory report would take many minutes
 _PAPER_LOWER = "R^2 sum_s log(1/delta)/Delta_(s)^2"
 _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
-_MOST_CALLS = 50_000  # of the oracle for one bracket
+_MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_ROUNDS = 60  # of a column generation
 _CUTS = 12  # calls that a branch's bound is narrowed by before the branch is split
-_FEW_CUTS = 2  # the same, once a missing row is found and the shares will change anyway
+_FEW_CUTS = 2  # the same, for a quick look for rows that are missing
 _BLOCK = 2**17  # numbers held at once when looking over pairs: 1 MB, within a core's cache
 
 
@@ -304,7 +304,9 @@ class _Rivals:
             lower = max(lower, found.lower)
             inverse = np.divide(price, found.weights, out=np.zeros(len(price)), where=found.weights > 0)
             search = _Search(self, inverse, lower * (1 + tolerance))
-            upper = search.run(calls)
+            upper = search.run(calls, _FEW_CUTS)
+            if not search.found or search.calls >= calls:  # no row is missing that is easy to find
+                upper = search.run(calls, _CUTS)
             calls -= search.calls
             if upper < best_upper or not best_shares.any():
                 best_upper, best_shares = upper, found.weights
@@ -322,14 +324,18 @@ class _Search:
         self.calls = 0
         self.found: list[FloatArray] = []
 
-    def run(self, most_calls: int) -> float:
-        """An upper end of A / G^2 over all rivals; plans above the level are in `found`."""
+    def run(self, most_calls: int, cuts: int) -> float:
+        """An upper end of A / G^2 over all rivals; plans above the level are in `found`.
+
+        With few cuts it is a quick look; with many, branches are split while nothing is found.
+        """
         upper = 0.0
         branches = list(self._rivals._parts)
         while branches:
             branch = branches.pop()
-            bound, plan = self._bound(branch)
-            if bound <= self._level or plan is None or self.found or self.calls > most_calls:
+            bound, plan = self._bound(branch, cuts)
+            few = cuts == _FEW_CUTS or self.found or self.calls > most_calls
+            if bound <= self._level or plan is None or few:
                 upper = max(upper, bound)  # done, or a row is missing, or time is up
             else:
                 branches.extend(branch.without(plan, self._rivals._plans.step))
@@ -344,7 +350,7 @@ class _Search:
         y = self._rivals._best - plan
         return float(y * y @ self._inverse), float(y @ self._rivals._means)
 
-    def _bound(self, branch: Branch) -> tuple[float, FloatArray | None]:
+    def _bound(self, branch: Branch, cuts: int) -> tuple[float, FloatArray | None]:
         """An upper end over the branch, and the plan of it that was seen with the largest ratio."""
         plans, best, means = self._rivals._plans, self._rivals._best, self._rivals._means
         start = plans.best(means, branch)
@@ -355,7 +361,7 @@ class _Search:
         # A(pi) = sum inverse (best - pi)^2, an affine function above it on the branch
         slope = self._inverse * (branch.lower + branch.upper - 2 * best)
         constant = float(self._inverse @ (best * best - branch.lower * branch.upper))
-        for _ in range(_CUTS if not self.found else _FEW_CUTS):
+        for _ in range(cuts):
             spread, gap = _peak(points)
             lam = 2 * spread / gap
             weights = slope + lam * means
@@ -368,12 +374,11 @@ class _Search:
             point = self._point(plan)
             if point[0] / point[1] ** 2 > self._ratio(worst):
                 worst = plan
-            if self._ratio(worst) > self._level:
-                self.found.append(worst)
-                break
             if bound <= self._level or point in points:
                 break
             points.append(point)
+        if self._ratio(worst) > self._level:
+            self.found.append(worst)
         return bound, worst
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from surepick.problem import (
     names_for,
     per_arm,
     read_only,
+    replaced,
     scale_and_bounds,
 )
 
@@ -203,6 +204,14 @@ class OracleProblem:
         drawn = np.random.default_rng(PROBE_SEED).uniform(0.5, 1.5, (N_PROBES, self.n_arms))
         return tuple(Probe(tuple(w.tolist()), tuple(self.best_plan(w).tolist())) for w in drawn)
 
+    def with_bounds(self, bounds: Bounds) -> Self:
+        """The same problem with measurements between these bounds, which also give the noise scale.
+
+        >>> OracleProblem(lambda weights: weights > 0, 2).with_bounds((0, 5)).noise_scale.tolist()
+        [2.5, 2.5]
+        """
+        return replaced(self, *scale_and_bounds(None, bounds, self.arm_names))
+
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
         return f"{type(self).__name__}({self.n_arms} arms, number of plans {count})"
@@ -223,7 +232,7 @@ def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
 AnyProblem: TypeAlias = Problem | OracleProblem
 
 
-def absent(weights: FloatArray) -> FloatArray:
+def absent(weights: FloatArray, *bounds: FloatArray) -> FloatArray:
     """Stands for a function that was not given, in a problem that is only looked at."""
     raise ProblemError(
         "the function that finds the best plan is not at hand, so this problem can only be looked at"

@@ -26,7 +26,7 @@ from surepick.errors import ParameterError, ProblemError
 from surepick.evidence import Evidence
 from surepick.oracle import OracleProblem
 from surepick.policy import Policy, Run, Standing, recalling, start
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem, replaced
+from surepick.problem import FloatArray, IntArray, Problem, replaced
 
 P = TypeVar("P", bound=Problem | OracleProblem)
 
@@ -51,7 +51,7 @@ class Pilot:
 
     def counts(self, problem: Problem | OracleProblem) -> IntArray:
         """How often the pilot measures each arm."""
-        return np.where(_relevant(problem), self.size, 0).astype(np.int64)
+        return np.where(problem.relevant, self.size, 0).astype(np.int64)
 
     def factor(self, problem: Problem | OracleProblem, delta: float) -> float:
         """How many times the spread that is seen the bound on the scale is.
@@ -61,7 +61,7 @@ class Pilot:
         """
         from scipy.special import gammaincinv  # the chi-square quantile; scipy.stats is slow to import
 
-        n_arms = int(_relevant(problem).sum())
+        n_arms = int(problem.relevant.sum())
         freedom = self.size - 1 if not self.pooled else n_arms * (self.size - 1)
         level = self.share * delta / (1 if self.pooled else n_arms)
         return math.sqrt(freedom / (2.0 * float(gammaincinv(freedom / 2, level))))
@@ -73,7 +73,7 @@ class Pilot:
 
         `variances` are the arms' sample variances; arms that nobody measures get the largest bound.
         """
-        relevant = _relevant(problem)
+        relevant = problem.relevant
         seen = variances[relevant]
         _refuse_constant(seen, problem)
         if self.pooled:
@@ -165,14 +165,9 @@ def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
     return cast(Policy, dataclasses.replace(cast(Any, policy), delta=left))
 
 
-def _relevant(problem: Problem | OracleProblem) -> BoolArray:
-    """The arms to measure: where plans cannot be listed, all of them."""
-    return problem.relevant if isinstance(problem, Problem) else np.ones(problem.n_arms, dtype=bool)
-
-
 def _refuse_constant(variances: FloatArray, problem: Problem | OracleProblem) -> None:
     if not (variances > 0).all():
-        arm = int(np.flatnonzero(_relevant(problem))[int(np.argmin(variances > 0))])
+        arm = int(np.flatnonzero(problem.relevant)[int(np.argmin(variances > 0))])
         raise ProblemError(
             f"all pilot measurements of arm {arm} ({problem.arm_names[arm]!r}) are equal, so its noise "
             "cannot be learned from them; give noise_scale yourself"

@@ -28,7 +28,7 @@ from surepick.pilot import Pilot, pilot_for
 from surepick.policy import Policy, Standing, stated_guarantee
 from surepick.problem import Problem, outside
 from surepick.simulation import Outcome, Status
-from surepick.store import START, Draft, Event, Head, Lease, Snapshot, Store, View, open_store
+from surepick.store import START, Claim, Draft, Event, Head, Lease, Snapshot, Store, View, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
@@ -120,6 +120,9 @@ class Session:
         self._kept = 0  # how far the last snapshot was
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._stale = self._slow = False
+        self._leases: dict[
+            str, Lease
+        ] = {}  # as they were at the last look; those of told tokens mean nothing
         self._ledger, self._head = self._open()
         self._company_at = self._head.position  # where the log was when somebody else had last appended
 
@@ -384,6 +387,7 @@ class Session:
         self._refuse_unasked(slot, token)
         body = {"arm": slot.arm, "index": slot.place, "reason": reason}
         self._commit(lambda: [self._draft("withdrawn", body)], release=[token])
+        self._leases.pop(token, None)
 
     def record(self, arm: int | str, value: float, *, note: str = "", picked: bool = False) -> None:
         """Keep a measurement that nobody asked for; it is counted if the policy's proof allows it.
@@ -664,43 +668,67 @@ class Session:
     def _claim(self, n: int, worker: str) -> list[Request]:
         """Lease up to n tokens: first those the worker has, then wanted ones, then ones ahead.
 
-        A session that has company holds the log meanwhile: all who look at the same moment would otherwise
-        choose the same tokens, and all but one in vain.
+        A session that is alone claims what should be free by all it knows, and looks whether it is. One that
+        has company looks first, and holds the leases while it claims: all who look at the same moment
+        would otherwise choose the same tokens, and all but one in vain.
         """
-        view = self.store.look(self.name, after=self._head)
+        view = self._look_and_claim(n, worker)
+        unchanged = not view.events and not self._stale and self._ledger.n_missing > 0
         self._take_in(view.events)
         self._decide()  # the process that completed the round may have died before it could
         if self._ledger.is_over:
             return []
-        chosen, active = self._choose(view.leases, n, worker)
-        ends = {token: active[token].expires for token in chosen if token in active}
-        now, until = self._clock(), self._clock() + self.lease
-        if any(ends.get(token, now) < now + self.lease / 2 for token in chosen):
-            held = []
-            if self._is_alone():
-                held = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
-            if len(held) < len(chosen):
-                held = self._claim_in_turn(n, worker, until)
-            ends = dict.fromkeys(held, until)
-        slots = sorted(map(_parse, ends), key=self._urgency)
-        return [self._request(slot, worker, ends[_token(slot)]) for slot in slots]
+        if unchanged and view.held:
+            return self._requests(view.held, self._leases, worker)
+        chosen, leases = self._choose(view.leases, n, worker), self._leases
+        if self._are_fresh(chosen, leases, worker):
+            return self._requests(chosen, leases, worker)
+        return self._claim_in_turn(n, worker)
 
-    def _claim_in_turn(self, n: int, worker: str, until: float) -> list[str]:
+    def _look_and_claim(self, n: int, worker: str) -> View:
+        """What is new; when nobody else seems to be about, together with a claim chosen without looking."""
+        claim = None
+        if self._is_alone() and not self._ledger.is_over:
+            chosen = self._choose(self._leases.values(), n, worker)
+            if not self._are_fresh(chosen, self._leases, worker):
+                now = self._clock()
+                claim = Claim(chosen, worker, now + self.lease, now)
+        view = self.store.look(self.name, after=self._head, claim=claim)
+        self._leases = {lease.token: lease for lease in view.leases}
+        if claim is None:
+            return view
+        self._leases |= {token: Lease(token, worker, claim.until) for token in view.held}
+        return view if set(view.held) == set(claim.tokens) else view._replace(held=())
+
+    def _are_fresh(self, tokens: Iterable[str], leases: Mapping[str, Lease], worker: str) -> bool:
+        """Whether the worker holds all of these for long enough to begin measuring."""
+        enough = self._clock() + self.lease / 2
+        held = (leases.get(token) for token in tokens)
+        return all(lease is not None and lease.worker == worker and lease.expires >= enough for lease in held)
+
+    def _claim_in_turn(self, n: int, worker: str) -> list[Request]:
         with self._my_turn(durable=False) as view:
             if self._ledger.is_over:
                 return []
-            chosen, _ = self._choose(view.leases, n, worker)
-            now = until - self.lease
-            return self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
+            chosen, now = self._choose(view.leases, n, worker), self._clock()
+            until = now + self.lease
+            held = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
+        self._leases = {lease.token: lease for lease in view.leases}
+        self._leases |= {token: Lease(token, worker, until) for token in held}
+        return self._requests(held, self._leases, worker)
 
-    def _choose(self, leases: Iterable[Lease], n: int, worker: str) -> tuple[list[str], dict[str, Lease]]:
-        """Up to n tokens for this worker, and all leases that have not ended."""
+    def _choose(self, leases: Iterable[Lease], n: int, worker: str) -> list[str]:
+        """Up to n tokens for this worker."""
         now = self._clock()
         active = {lease.token: lease for lease in leases if lease.expires > now}
         mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
         own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
         candidates = itertools.chain(own, self._free(active, n, worker))
-        return [_token(slot) for slot in itertools.islice(candidates, n)], active
+        return [_token(slot) for slot in itertools.islice(candidates, n)]
+
+    def _requests(self, tokens: Iterable[str], leases: Mapping[str, Lease], worker: str) -> list[Request]:
+        slots = sorted(map(_parse, tokens), key=self._urgency)
+        return [self._request(slot, worker, leases[_token(slot)].expires) for slot in slots]
 
     def _urgency(self, slot: Slot) -> tuple[bool, Slot]:
         """What the round waits for comes first, then by arm and place: the same order however often asked."""

@@ -8,7 +8,8 @@ import pytest
 
 import surepick as sp
 from surepick import codec, problems
-from surepick.errors import FileError, ParameterError, ProblemError
+from surepick.errors import FileError, MissingFunctionError, ParameterError, ProblemError
+from surepick.oracle import absent
 from surepick.pilot import with_scale
 from surepick.problems.families import FamilyProblem
 from surepick.problems.recipes import family_from
@@ -132,3 +133,17 @@ def test_another_function_or_other_settings_are_refused(oracle, message):
 def test_a_function_for_a_problem_that_has_none_is_refused(problem):
     with pytest.raises(ParameterError, match="leave best and problem out"):
         codec.problem_from_json(codec.problem_to_json(problem), top_two)
+
+
+def whole_within(weights, lower, upper):
+    """The best of all whole numbers within the bounds, none beyond 0 and 3."""
+    return np.where(weights > 0, np.minimum(upper, 3), np.maximum(lower, 0))
+
+
+def test_an_oracle_that_respects_bounds_is_asked_for_again_too():
+    problem = sp.OracleProblem(lambda weights: whole_within(weights, 0, 3), 2, best_within=whole_within)
+    data = codec.problem_to_json(problem)
+    assert codec.problem_from_json(data, problem).best_within is whole_within
+    with pytest.raises(MissingFunctionError, match="best_within too; give all of it as problem="):
+        codec.problem_from_json(data, problem.best)
+    assert not codec.problem_from_json(data, absent).has_oracle

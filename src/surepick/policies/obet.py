@@ -35,7 +35,7 @@ from surepick.oracle import OracleProblem
 from surepick.policies.bet_gap_e import TUNING as SINGLE
 from surepick.policies.bet_gap_e import Block, filled_means
 from surepick.policies.plan_wealth import Bet, Wealth
-from surepick.policies.ruling_out import Account
+from surepick.policies.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 from surepick.policy import (
     SUB_GAUSSIAN,
     Measure,
@@ -159,7 +159,7 @@ class OBetRun:
         self._block: Block | None = None
         self._bet: Bet | None = None
         self._stop: Stop | None = None
-        self._risk: tuple[int, float] = (-1, 1.0)  # at this many measurements
+        self._risk: tuple[tuple[int, int], float] = ((-1, -1), 1.0)  # at so many measurements and free arms
 
     def _size(self, weights: FloatArray) -> float:
         """The sum of the entries of the best plan."""
@@ -264,13 +264,13 @@ class OBetRun:
 
         What is outside the branch was ruled out at delta; the rest is bounded from below, part by part.
         """
-        n = self._evidence.n_measurements
-        if self._risk[0] != n:
-            account = self._account
+        account = self._account
+        now = (self._evidence.n_measurements, len(account.branch.free))
+        if self._risk[0] != now:
             least = self._target if account.branch.free.size < self._everything.free.size else math.inf
             for part in account.branch.without(self._lead, self._plans.step, one_size=self._one_size):
                 least = min(least, account.lower_bound(part))
-            self._risk = (n, min(1.0, math.exp(-least)))
+            self._risk = (now, min(1.0, math.exp(-least)))
         return self._risk[1]
 
     @property
@@ -299,12 +299,15 @@ class OBetRun:
         if not self._is_started:
             return
         account.update_rivals(self._lead)
+        calls = float(CALLS_A_BLOCK)
         for arm in account.branch.free:
             if (account.rivals.plans[:, arm] != self._lead[arm]).any():
                 continue
+            before = self._plans.n_calls
             parts = account.branch.apart(int(arm), float(self._lead[arm]), self._plans.step)
-            if all(account.check(part) for part in parts):
+            if all(account.check(part, CALLS_SHARE * calls) for part in parts):
                 account.branch = account.branch.pinned(int(arm), float(self._lead[arm]))
+            calls = max(0.0, calls - (self._plans.n_calls - before - 1))
 
     def _open_block(self) -> Block:
         """Counts and bets of the next block, from the past alone."""

@@ -21,7 +21,8 @@ from surepick.policies.plan_wealth import FLAT, Wealth, log_sum
 from surepick.problem import BoolArray, FloatArray
 
 MOST_STEPS = 15  # oracle calls on one branch
-MOST_SPLITS = 6  # branches split before a check gives up; the arm it was about stays free
+CALLS_A_BLOCK = 800  # oracle calls that the checks of a block may use, beyond one for each arm
+CALLS_SHARE = 0.34  # of those left that one check may use before it gives up: the arm it is about stays free
 
 
 @dataclass(eq=False)
@@ -135,9 +136,12 @@ class Account:
         rivals.stubborn = np.append(rivals.stubborn, stubborn)
         rivals.keys.add(plan.tobytes())
 
-    def check(self, branch: Branch) -> bool:
-        """Whether all plans of the branch are ruled out; if not, a plan in the way becomes a rival."""
-        branches, worst, n_split = [branch], None, 0
+    def check(self, branch: Branch, calls: float = CALLS_A_BLOCK) -> bool:
+        """Whether all plans of the branch are ruled out; if not, a plan in the way becomes a rival.
+
+        It gives up after so many oracle calls, and the worst plan it saw becomes a stubborn rival.
+        """
+        branches, worst, most = [branch], None, self.plans.n_calls + calls
         while branches:
             here = branches.pop()
             done, plan = self._bound(here)
@@ -146,8 +150,7 @@ class Account:
             if plan is None:
                 return False
             worst = plan if worst is None else worst
-            n_split += 1
-            if n_split > MOST_SPLITS:
+            if self.plans.n_calls > most:
                 self._append(worst, self.wealth.purses(worst), stubborn=True)
                 return False
             branches.extend(here.without(plan, self.plans.step, one_size=self.one_size))

@@ -19,10 +19,10 @@ from surepick.problems.choices import subsets, top_k, top_k_family
 from surepick.problems.cities import city_hours
 from surepick.problems.families import Family
 from surepick.problems.file_sections import Section, is_list_of_numbers
-from surepick.problems.knapsacks import knapsack
+from surepick.problems.knapsacks import knapsack, knapsack_family
 from surepick.problems.networks import Network, as_network
 from surepick.problems.portfolios import portfolio
-from surepick.problems.programs import as_program, production, read_program
+from surepick.problems.programs import as_program, production, program_family, read_program
 from surepick.problems.shortest_paths import path_family
 from surepick.problems.spanning_trees import tree_family
 from surepick.problems.transports import transport
@@ -73,8 +73,17 @@ def _table(document: Section, _: Progress | None) -> Built:
 def _knapsack(document: Section, progress: Progress | None) -> Built:
     guess = document.list_of_numbers("guess")
     spread = document.numbers("spread", 5.0)
+    weights: Any = document.list_of_numbers("weights")  # checked to be whole where they are used
+    if not lists_plans(document):
+        family = knapsack_family(
+            weights,
+            document.whole("capacity", 0),
+            copies=document.numbers("copies"),
+            item_names=document.names("item_names"),
+        )
+        return Built(_all_plans(document, family), guess, spread)
     problem = knapsack(
-        document.list_of_numbers("weights"),  # type: ignore[arg-type]  # checked there to be whole
+        weights,
         guess,
         document.whole("capacity", 0),
         spread=spread,
@@ -233,6 +242,13 @@ def _production(document: Section, progress: Progress | None) -> Built:
     guess = _optional_guess(document)
     centre = program.objective if guess is None else guess
     spread = document.numbers("spread", 1.0)
+    if not lists_plans(document):
+        if not program.whole.all():
+            raise FileError(
+                f"{str(document.path)!r}: list_plans = false is for programs whose variables are all whole "
+                f"numbers: this one has amounts, {_NOT_WHOLE}"
+            )
+        return Built(_all_plans(document, program_family(program)), centre, spread)
     problem = production(
         program,
         guess=centre,
@@ -352,7 +368,7 @@ def _optional_guess(document: Section) -> list[float] | None:
 COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list_plans")
 _DRAWS = ("spread", "n_draws", "seed")
 _LISTED = (*_DRAWS, "n_best", "every")
-_NOT_CHOICES = "and without a list only plans that use an arm or do not are decided with a guarantee"
+_NOT_WHOLE = "and without a list only plans of whole numbers are decided with a guarantee"
 _PROGRAM = ("use", "limits", "senses", "lower", "upper", "whole", "variable_names", "minimize")
 
 KINDS: dict[str, Kind] = {
@@ -366,13 +382,13 @@ KINDS: dict[str, Kind] = {
         _knapsack,
         ("weights", "guess", "capacity"),
         (*_DRAWS, "item_names", "copies"),
-        needs_list=f"a packing holds several copies of an item, {_NOT_CHOICES}",
+        needs_list="",
     ),
     "transport": Kind(
         _transport,
         ("supply", "demand"),
         (*_DRAWS, "guess", "distances", "supplier_names", "demander_names"),
-        needs_list=f"a transport sends amounts, {_NOT_CHOICES}",
+        needs_list=f"a transport sends amounts, {_NOT_WHOLE}",
     ),
     "paths": Kind(
         _paths,
@@ -391,13 +407,13 @@ KINDS: dict[str, Kind] = {
         _production,
         (),
         (*_DRAWS, *_PROGRAM, "program", "guess"),
-        needs_list=f"a program makes amounts, {_NOT_CHOICES}",
+        needs_list="",
     ),
     "portfolio": Kind(
         _portfolio,
         ("guess",),
         (*_DRAWS, "budget", "lower", "upper", "groups", "asset_names"),
-        needs_list=f"a portfolio holds amounts, {_NOT_CHOICES}",
+        needs_list=f"a portfolio holds amounts, {_NOT_WHOLE}",
     ),
 }
 

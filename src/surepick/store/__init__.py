@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from surepick.errors import StoreError
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View
+from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View
 from surepick.store.memory import MemoryStore
 from surepick.store.protocol import Store
 
 __all__ = [
     "START",
+    "Claim",
     "Draft",
     "Event",
     "Head",

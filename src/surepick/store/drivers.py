@@ -76,9 +76,10 @@ class Driver(Protocol):
     dialect: ClassVar[str]
     begin: ClassVar[str]  # opens a transaction that writes
     lock_schema: ClassVar[str | None]  # within a transaction: nobody else migrates
-    lock_session: ClassVar[str | None]  # within a transaction: nobody else writes to this session
+    lock_session: ClassVar[str | None]  # within a transaction: nobody else appends to this session
+    lock_leases: ClassVar[str | None]  # within a transaction: nobody else who holds them claims its leases
     list_tables: ClassVar[str]
-    append_is_one_statement: ClassVar[bool]  # so that it needs no transaction around it
+    remote: ClassVar[bool]  # a statement is a journey: few long ones, and an append is a single one
     sql: Dialect
     place: str  # for people; without password
     line: WaitingLine | None  # where writers wait for each other, if the database does not see to it
@@ -128,7 +129,8 @@ class _Sqlite:
     begin: ClassVar[str] = "BEGIN IMMEDIATE"  # take the writer's lock first, so that no statement later fails
     lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
     lock_session: ClassVar[str | None] = None
-    append_is_one_statement: ClassVar[bool] = False
+    lock_leases: ClassVar[str | None] = None
+    remote: ClassVar[bool] = False
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
     def __init__(self, url: URL, *, read_only: bool) -> None:
@@ -222,7 +224,9 @@ class _Postgres:
     begin: ClassVar[str] = "BEGIN"
     lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
     lock_session: ClassVar[str | None] = "SELECT 1 FROM surepick_sessions WHERE id = :session_id FOR UPDATE"
-    append_is_one_statement: ClassVar[bool] = True
+    # A lock of its own: those who claim need not wait until an append has reached the disk.
+    lock_leases: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305807000000 + :session_id)"
+    remote: ClassVar[bool] = True
     list_tables: ClassVar[str] = (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )
@@ -250,7 +254,8 @@ class _Postgres:
 
         _, arguments = self.sql.create_connect_args(self.url)
         connection = psycopg.connect(**arguments, autocommit=True)
-        connection.prepare_threshold = 2  # the same dozen statements for hours
+        connection.prepare_threshold = 2  # the same dozen statements for hours,
+        connection.execute("SET plan_cache_mode = force_generic_plan")  # with plans that never change
         if not durable:
             connection.execute("SET synchronous_commit = off")
         if self.read_only:

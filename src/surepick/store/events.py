@@ -53,11 +53,21 @@ class Lease(NamedTuple):
     expires: float  # seconds since 1970, UTC
 
 
+class Claim(NamedTuple):
+    """Tokens that a worker wants to hold; it gets those that are free, expired, or its own already."""
+
+    tokens: list[str]
+    worker: str
+    until: float
+    now: float
+
+
 class View(NamedTuple):
     """What a log holds after some head, and who is measuring what, seen at one moment."""
 
     events: list[Event]
     leases: list[Lease]
+    held: Sequence[str] = ()  # of a claim made with the look: the tokens that are its worker's now
 
 
 class Snapshot(NamedTuple):

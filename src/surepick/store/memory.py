@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from surepick.errors import ConflictError, StoreError, suggestion
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View, checked, seal
+from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
 
 
 class MemoryStore:
@@ -43,10 +43,15 @@ class MemoryStore:
             rows = self._log(name).events[after.position :][:limit]
         return checked(rows, after, name)
 
-    def look(self, name: str, *, after: Head) -> View:
+    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
         """What `read` gives after this head, and all leases."""
         with self._lock:
-            return View(list(self.read(name, after=after)), self.leases(name))
+            held = (
+                []
+                if claim is None
+                else self.claim(name, claim.tokens, worker=claim.worker, until=claim.until, now=claim.now)
+            )
+            return View(list(self.read(name, after=after)), self.leases(name), held)
 
     def find(self, name: str, key: str) -> Event | None:
         """The event with this key, at the same cost however long the log is."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View
+from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View
 
 
 class Store(Protocol):
@@ -36,8 +36,11 @@ class Store(Protocol):
         """The events after this head in their order, each checked against its checksum."""
         ...
 
-    def look(self, name: str, *, after: Head) -> View:
-        """What `read` gives after this head, and all leases as `leases` gives them, in one journey."""
+    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
+        """What `read` gives after this head, and all leases as `leases` gives them, in one journey.
+
+        With a claim its tokens are claimed first; its leases may or may not be among those of the view.
+        """
         ...
 
     def find(self, name: str, key: str) -> Event | None:
@@ -67,7 +70,8 @@ class Store(Protocol):
         It begins with a look at what came after the head that `after` gives, if it is given. Those who come
         first are served first; `meanwhile` is called now and then while waiting, where the store has to ask
         for its turn, and `after` when the turn has come.
-        Without `durable` the transaction need not survive a crash of the machine: for leases only.
+        Without `durable` it is for leases: nobody else who asks so claims any, others may append, and the
+        transaction need not survive a crash of the machine.
         """
         ...
 

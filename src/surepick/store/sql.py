@@ -8,6 +8,7 @@ much as the database does.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import random
 import sys
@@ -24,7 +25,7 @@ import sqlalchemy as sa
 from surepick.errors import ConflictError, StoreError, suggestion
 from surepick.store import migrations
 from surepick.store.drivers import Answer, Driver, Parameters, Statement, Step
-from surepick.store.events import START, Draft, Event, Head, Lease, Snapshot, View, checked, seal
+from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
 
 T = TypeVar("T")
 NO_PARAMETERS: Parameters = {}
@@ -52,6 +53,17 @@ _LOOK = (
     "FROM surepick_leases WHERE session_id = :session_id "
     f"UNION ALL SELECT * FROM ({_READ}) AS news ORDER BY position, key"
 )
+# A claim and a look in one journey: the tokens that the worker holds come as rows at position -1.
+_CLAIM_AND_LOOK = f"""WITH claimed AS (
+        INSERT INTO surepick_leases (session_id, token, worker, expires)
+        SELECT :session_id, token, :worker, :expires
+        FROM json_array_elements_text(CAST(:tokens AS JSON)) AS token
+        ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires
+        WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker
+        RETURNING token
+    )
+    SELECT -1 AS position, '' AS kind, token AS key, 0 AS time, '' AS body, '' AS checksum FROM claimed
+    UNION ALL {_LOOK}"""
 _FIND = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
     "WHERE session_id = :session_id AND key = :key"
@@ -89,6 +101,7 @@ class SqlStore:
         self._links: weakref.WeakSet[_Link] = weakref.WeakSet()
         self._ids: dict[str, int] = {}
         self._sql = cache(lambda text: str(sa.text(text).compile(dialect=driver.sql)))
+        _OPEN.add(self)
         self._prepare_schema(read_only=read_only)
 
     @property
@@ -131,19 +144,29 @@ class SqlStore:
                 after = event.head
             left = left - size if len(rows) == size else 0
 
-    def look(self, name: str, *, after: Head) -> View:
+    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
         """What `read` gives after this head, and all leases as `leases` gives them, in one journey."""
-        return self._view(name, after, self._query(_LOOK, self._look(name, after)))
+        if claim is None:
+            return self._view(name, after, self._query(_LOOK, self._look(name, after)))
+        tokens, worker, until, now = claim
+        if not self._driver.remote:
+            held = self.claim(name, tokens, worker=worker, until=until, now=now)
+            return self.look(name, after=after)._replace(held=held)
+        wish = {"tokens": json.dumps(tokens), "worker": worker, "expires": until, "now": now}
+        sql, row = self._sql(_CLAIM_AND_LOOK), {**self._look(name, after), **wish}
+        rows = self._retry(lambda link: link.execute(sql, row).fetchall(), durable=False)
+        return self._view(name, after, rows)
 
-    def _look(self, name: str, after: Head) -> Parameters:
+    def _look(self, name: str, after: Head) -> dict[str, object]:
         return {"session_id": self._id(name), "after": after.position, "limit": PAGE}
 
     def _view(self, name: str, after: Head, rows: Sequence[tuple[Any, ...]]) -> View:
+        held = [token for at, _, token, *_ in rows if at == -1]
         leases = [Lease(token, worker, expires) for at, _, token, expires, worker, _ in rows if at == 0]
-        events = list(checked(rows[len(leases) :], after, name))
+        events = list(checked(rows[len(held) + len(leases) :], after, name))
         if len(events) == PAGE:
             events += self.read(name, after=events[-1].head)
-        return View(events, leases)
+        return View(events, leases, held)
 
     def find(self, name: str, key: str) -> Event | None:
         """The event with this key, at the same cost however long the log is."""
@@ -171,10 +194,9 @@ class SqlStore:
         def append(link: _Link) -> bool:
             return self._driver.append(lambda text, row: link.execute(self._sql(text), row), step)
 
-        if self._driver.append_is_one_statement:
+        if self._driver.remote or inside is not None:
             return self._retry(append)
-        with self._transaction():
-            return self._retry(append)
+        return self._retry(lambda link: link.transact(self._driver, append))
 
     @contextmanager
     def exclusive(
@@ -189,7 +211,7 @@ class SqlStore:
         seen = [START]
 
         def first() -> list[Statement]:
-            lock = self._driver.lock_session
+            lock = self._driver.lock_session if durable else self._driver.lock_leases
             statements: list[Statement] = [] if lock is None else [(lock, {"session_id": self._id(name)})]
             if after is not None:
                 seen[0] = after()
@@ -243,6 +265,16 @@ class SqlStore:
             link.close()
         if self._driver.line is not None:
             self._driver.line.close()
+
+    def let_go_before_fork(self) -> None:
+        """Close this thread's connections, to be opened again when needed, unless one is in a transaction.
+
+        SQLite knows the locks of a process by what it remembers. A forked child would remember those of its
+        parent, which it does not have, and write to files that others take for abandoned.
+        """
+        if not self._driver.remote and self._inside() is None:
+            for durable in _ROLE:
+                self._drop_link(durable=durable)
 
     def _session(self, name: str) -> tuple[int, int, str]:
         rows = self._query(_SESSION, {"name": name})
@@ -440,7 +472,8 @@ class _Link:
     def __init__(self, connection: Any, *, durable: bool) -> None:
         self.connection = connection
         self.durable = durable
-        self.execute: Callable[[str, Parameters], Any] = connection.execute
+        # One cursor for all: what a statement gave is read before the next one is run.
+        self.execute: Callable[[str, Parameters], Any] = connection.cursor().execute
         self._process = os.getpid()
         self._closed = False
 
@@ -451,6 +484,17 @@ class _Link:
         except BaseException:
             self.roll_back(driver)
             raise
+
+    def transact(self, driver: Driver, work: Callable[[_Link], T]) -> T:
+        """Do this work in a transaction of its own."""
+        try:
+            self.execute(driver.begin, NO_PARAMETERS)
+            result = work(self)
+            self.execute("COMMIT", NO_PARAMETERS)
+        except BaseException:
+            self.roll_back(driver)
+            raise
+        return result
 
     def usable(self) -> bool:
         return not self._closed and not self.inherited()
@@ -472,6 +516,17 @@ class _Link:
             self._closed = True
             self.connection.close()
 
+
+_OPEN: weakref.WeakSet[SqlStore] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    for store in list(_OPEN):
+        store.let_go_before_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
 
 _INHERITED: list[_Link] = []
 _ROLE = {True: "durable", False: "relaxed"}

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from surepick.errors import ConflictError, StoreError
-from surepick.store import START, Draft, Head, Lease, Snapshot, Store
+from surepick.store import START, Claim, Draft, Head, Lease, Snapshot, Store
 
 
 def note(text: str = "hello", key: str | None = None) -> Draft:
@@ -152,6 +152,18 @@ class StoreContract:
         with store.exclusive("trips", after=lambda: head) as seen:
             assert seen == view
         assert len(list(store.read("trips", limit=2))) == 2
+
+    def test_a_look_can_claim_what_is_free(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        store.claim("trips", ["b"], worker="one", now=0.0, until=10.0)
+        new = store.append("trips", [note()], expected=head)
+        view = store.look("trips", after=head, claim=Claim(["c", "b", "a"], "two", 20.0, 5.0))
+        assert sorted(view.held) == ["a", "c"]
+        assert [event.head for event in view.events] == [new]
+        assert Lease("b", "one", 10.0) in view.leases
+        again = store.look("trips", after=new, claim=Claim(["b", "a"], "two", 30.0, 15.0))
+        assert sorted(again.held) == ["a", "b"]  # its own, and one whose lease has ended
+        assert [lease.worker for lease in store.leases("trips")] == ["two"] * 3
 
     def test_a_look_after_a_long_absence_gives_everything(self, store: Store) -> None:
         head = store.create("trips", [note()])
