@@ -53,7 +53,7 @@ test: lint browser
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
 
-BENCHMARKS := rounds design finish bet_gap_e obet problems store web
+BENCHMARKS := rounds design finish bet_gap_e bet_gap_e_soundness obet problems store web
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench
