@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from surepick import views
 
 WIDTH, HEIGHT = 640.0, 230.0  # of a chart, in its own units
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 18.0, 14.0, 36.0  # margins
+LEFT, RIGHT, TOP, BOTTOM = 24.0, 24.0, 22.0, 44.0  # margins
 CELL, CELL_HEIGHT = 180.0, 22.0  # a chart within a table
 WIDEST = 9.0  # the stroke of the largest amount
 LONGEST_NAME = 22  # letters that are written into a picture

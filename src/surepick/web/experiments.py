@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +21,11 @@ MOST_BYTES = 64 * 2**20  # of a row file that is shown
 
 @dataclass(frozen=True)
 class Method:
-    """A method on a family of problems; `least` marks the lowest median multiple of the limit."""
+    """A method on a family of problems; `least` marks the fewest measurements among those with a promise."""
 
     summary: MethodSummary
     promises: bool
-    bar: float  # its median multiple as a share of the largest in the table
+    bar: float  # between 0 and 1: the logarithm of its median multiple beside the largest in the table
     least: bool
 
 
@@ -70,16 +71,18 @@ def families(rows: Sequence[Row]) -> list[Family]:
 def _compare(name: str, methods: Mapping[str, Sequence[Row]]) -> Family:
     reference = next(iter(methods.values()))
     summaries = [summarize(label, rows, reference) for label, rows in methods.items()]
-    medians = [s.multiple.median.number if s.multiple else float("inf") for s in summaries]
-    most = max([median for median in medians if median < float("inf")], default=1.0) or 1.0
+    medians = [s.multiple.median.number if s.multiple else math.inf for s in summaries]
+    promises = [not any(row.guarantee.startswith("none") for row in rows) for rows in methods.values()]
+    least = min((m for m, promised in zip(medians, promises, strict=True) if promised), default=math.inf)
+    longest = max((math.log1p(median) for median in medians if median < math.inf), default=1.0) or 1.0
     shown = tuple(
         Method(
             summary,
-            not any(row.guarantee.startswith("none") for row in methods[summary.label]),
-            min(median / most, 1.0) if median < float("inf") else 0.0,
-            median == min(medians) and median < float("inf"),
+            promised,
+            math.log1p(median) / longest if median < math.inf else 0.0,
+            promised and median == least < math.inf,
         )
-        for summary, median in zip(summaries, medians, strict=True)
+        for summary, median, promised in zip(summaries, medians, promises, strict=True)
     )
     return Family(name, len({row.instance for rows in methods.values() for row in rows}), shown)
 

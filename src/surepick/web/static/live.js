@@ -5,7 +5,8 @@
   const board = document.querySelector("[data-live]");
   const light = document.querySelector("[data-light]");
   const voice = document.getElementById("voice");
-  let spoken = "", speakAgainAt = 0;
+  const first = document.querySelector("[data-answer]");
+  let spoken = first ? first.dataset.answer : "", speakAgainAt = 0, speaking = 0;
 
   function say(state, text) {
     if (light) {
@@ -33,18 +34,21 @@
     if ([...list.options].some((option) => option.value === chosen)) list.value = chosen;
   }
 
-  // Screen readers hear a new answer, but not every measurement.
+  // Screen readers hear a new answer, but not every measurement, and nothing twice within a few seconds.
   function announce() {
     const answer = document.querySelector("[data-answer]");
-    if (voice && answer && answer.dataset.answer !== spoken && Date.now() > speakAgainAt) {
-      if (spoken) voice.textContent = answer.textContent;
-      spoken = answer.dataset.answer;
-      speakAgainAt = Date.now() + 5000;
+    if (!voice || !answer || answer.dataset.answer === spoken) return;
+    clearTimeout(speaking);
+    if (Date.now() < speakAgainAt) {
+      speaking = setTimeout(announce, speakAgainAt - Date.now() + 1);
+      return;
     }
+    spoken = answer.dataset.answer;
+    voice.textContent = answer.textContent;
+    speakAgainAt = Date.now() + 3000;
   }
 
   if (board && window.EventSource) {
-    announce();
     const stream = new EventSource(board.dataset.live);
     stream.addEventListener("open", () => say("live", "live"));
     stream.addEventListener("error", () => say("lost", stream.readyState === 2 ? "not live: reload" : "reconnecting …"));

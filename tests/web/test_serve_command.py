@@ -1,0 +1,99 @@
+"""`surepick serve` from the command line."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from surepick.cli import app, main
+from web_tools import TOKEN
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["surepick", "serve", *words])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_it_serves_until_it_is_told_to_stop(store: str) -> None:
+    words = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        url = re.search(r"http://127\.0\.0\.1:\d+", said)
+        assert url, said
+        with urllib.request.urlopen(f"{url[0]}/api/", timeout=60) as answer:
+            assert b'"sure"' in answer.read()
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate(timeout=60)
+    assert "Traceback" not in complaints
+
+
+def test_without_its_packages_it_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("surepick.web", "fastapi"))]:
+        monkeypatch.delitem(sys.modules, name)
+    real = builtins.__import__
+
+    def without_fastapi(name: str, *rest: object, **options: object) -> object:
+        if name.split(".")[0] == "fastapi":
+            raise ModuleNotFoundError("No module named 'fastapi'", name="fastapi")
+        return real(name, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", without_fastapi)
+    assert "pip install 'surepick[web]'" in fail(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--host", "0.0.0.0"), "needs a token"),
+        (("--store", "sqlite:///nothing.db"), "no store"),
+        (("--token-file", "nothing"), "cannot read a token"),
+        (("--results", "nothing"), "no folder of results"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREPICK_TOKEN", raising=False)
+    assert says in fail(monkeypatch, capsys, *words)
+
+
+def test_a_port_that_is_taken_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], looking: object, store: str
+) -> None:
+    port = looking.url.rsplit(":", 1)[1]  # type: ignore[attr-defined]
+    assert "choose another --port" in fail(monkeypatch, capsys, "--store", store, "--port", port)
+
+
+def test_the_token_comes_from_a_file_or_the_environment_and_not_from_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from surepick.cli.serving import _token
+
+    (tmp_path / "token").write_text(TOKEN + "\n")
+    assert _token(tmp_path / "token") == TOKEN
+    monkeypatch.setenv("SUREPICK_TOKEN", "another long enough token")
+    assert _token(None) == "another long enough token"
+    help_text = CliRunner().invoke(app, ["serve", "--help"]).output
+    assert "--token-file" in help_text
+    assert not re.search(r"--token\s", help_text)
