@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import surepick.session as session_module
 from session_tools import Tapes
+from surepick import replica
 from surepick.session import Receipt, Session
 from surepick.store import sql
 
@@ -29,7 +29,7 @@ def work(i: int, url: str, seed: int, journal: Path | None = None) -> None:
 def work_until_statement(i: int, url: str, seed: int, journal: Path, last: int) -> None:
     """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
     session, tapes = Session.load(url, "mine"), Tapes(seed)
-    session_module.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
+    replica.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
     session.store.close()
     fate = Fate(last)
     fate.take_over(session.store)

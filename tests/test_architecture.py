@@ -29,7 +29,7 @@ LAYERS = [
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
     {"comparison", "advice", "codec", "store"},
-    {"session", "certificate", "ledger", "run_state", "trace"},
+    {"session", "replica", "certificate", "ledger", "run_state", "trace"},
     {"views"},
     {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},

@@ -56,7 +56,7 @@ def tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], str]:
 
 @pytest.mark.parametrize("leave", [60_000, 123_456, 300_000, 1_000_000])
 def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 20)  # a cache that cannot be kept is no error
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 20)  # a cache that cannot be kept is no error
     url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
     session = Session.create(url, problem(), POLICY, name="mine", seed=3)
     filler = fill_up(tiny_disk, leave)

@@ -78,7 +78,7 @@ def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: Oracl
 
 
 def test_restarts_and_snapshots_change_nothing(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 7)
     expected = sp.simulate(own_problem(), sp.GenTSExplore(delta=0.1), tapes(), seed=3)
     new(sqlite_url)
     values = tapes()

@@ -13,7 +13,8 @@ from surepick.ledger import Ledger, Setup
 from surepick.pilot import Pilot
 from surepick.policies import describe
 from surepick.policy import Policy
-from surepick.session import SNAPSHOT_EVERY, Session
+from surepick.replica import SNAPSHOT_EVERY
+from surepick.session import Session
 
 TWO = sp.Problem(np.eye(2))
 PHASED = ("RAGE", "Peace")
@@ -76,7 +77,7 @@ def test_picked_ones_are_kept_and_never_counted(policy: Policy) -> None:
 )
 def test_restarts_change_nothing(policy: Policy, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = live(new(policy))
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 5)
     assert SNAPSHOT_EVERY > 5
     session = new(policy, sqlite_url)
     assert same_run(live(session, restart=True), expected)
@@ -139,7 +140,7 @@ def test_a_decision_that_was_made_without_it_is_made_again() -> None:
     """Somebody records while another process decides: the log has both, in an order that replays."""
     session = new(sp.CombGapE(delta=0.1))
     other = Session.load(session.store, "mine")
-    made = other._decisions
+    made = other._replica._decisions
 
     def decide_and_be_late() -> list[object]:
         decisions = made()
@@ -149,7 +150,7 @@ def test_a_decision_that_was_made_without_it_is_made_again() -> None:
         return decisions
 
     late: list[bool] = []
-    other._decisions = decide_and_be_late  # type: ignore[method-assign,assignment]
+    other._replica._decisions = decide_and_be_late  # type: ignore[method-assign,assignment]
     run_to_end(other, Tapes())
     assert late
     assert other.ledger().n_counted == 1

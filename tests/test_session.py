@@ -101,7 +101,7 @@ def test_measuring_ahead_is_bounded_and_the_answer_the_same() -> None:
 
 
 def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 7)
     expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
     new(store)
     tapes = Tapes()
@@ -133,7 +133,7 @@ EVERY_POLICY = [
 def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
     policy: sp.Policy, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 5)
     options = {"seed": 3, "budget": 400}
     expected = sp.simulate(problem(), policy, Tapes(), **options)  # type: ignore[arg-type]
     session = Session.create(sqlite_url, problem(), policy, name="mine", **options)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
 def test_a_snapshot_that_does_not_fit_is_no_snapshot(
     body: bytes, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 5)
     session = new(sqlite_url)
     tapes = Tapes()
     for _ in range(12):
@@ -390,7 +390,7 @@ def test_a_session_extended_to_a_smaller_delta_is_the_one_that_had_it_from_the_s
 
 
 def test_another_process_follows_an_extension(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 5)
     session, tapes = new(sqlite_url), Tapes()
     run_to_end(session, tapes)
     other = Session.load(sqlite_url, "mine")

@@ -228,7 +228,7 @@ def test_a_past_look_shows_what_a_look_showed_then(policy: Policy) -> None:
 def test_a_reopened_session_remembers_its_past_without_the_log(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("surepick.session.SNAPSHOT_EVERY", 10)
+    monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 10)
     session, tapes = new(store=store), Tapes()
     for _ in range(60):
         tell_all(session, session.ask(), tapes)

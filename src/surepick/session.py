@@ -1,7 +1,8 @@
 """Sessions: real measurements by many workers, kept in a store, decided as a simulation would.
 
-A session is the only place where the kernel and the store meet. The log is the truth, the `Ledger` is its
-fold, and every method is: catch up with the log, change the ledger, append what changed in one transaction.
+A session is where the kernel and the store meet. The log is the truth, the `Ledger` is its fold, a `Replica`
+keeps them together, and every method is: catch up with the log, change the ledger, append what changed in one
+transaction.
 """
 
 from __future__ import annotations
@@ -13,30 +14,26 @@ import json
 import math
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
-from surepick.errors import ConflictError, DamageError, ParameterError, SessionError, StoreError
+from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.layout import Layout
-from surepick.ledger import Body, Decision, Ledger, LostTapesError, Setup, Slot, told_in
+from surepick.ledger import Body, Ledger, Setup, Slot, told_in
 from surepick.oracle import AnyProblem, Best, OracleProblem, absent
 from surepick.pilot import Pilot, pilot_for
 from surepick.policy import Policy, Standing, stated_guarantee
 from surepick.problem import Problem, outside
+from surepick.replica import Change, LostRaceError, Replica, drafts_of
 from surepick.simulation import Outcome, Status
-from surepick.store import START, Claim, Draft, Event, Head, Lease, Snapshot, Store, View, open_store
+from surepick.store import START, Claim, Draft, Event, Head, Lease, Store, View, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
 AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
-SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
-SNAPSHOT_FORMAT = 2
-QUICK = 0.02  # seconds; a slower decision is made without holding the log
-ALONE_AFTER = 20  # own events in a row after which a session takes it that it is alone
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 
 
@@ -117,14 +114,9 @@ class Session:
             oracle = absent
         self._setup = Setup.from_json(body, oracle)
         self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
-        self._kept = 0  # how far the last snapshot was
-        self._next_snapshot = 0.0  # when the next one is due, at the earliest
-        self._stale = self._slow = False
-        self._leases: dict[
-            str, Lease
-        ] = {}  # as they were at the last look; those of told tokens mean nothing
-        self._ledger, self._head = self._open()
-        self._company_at = self._head.position  # where the log was when somebody else had last appended
+        # As they were at the last look; those of told tokens mean nothing.
+        self._leases: dict[str, Lease] = {}
+        self._replica = Replica(store, name, self._setup, self._created, clock)
 
     @classmethod
     def create(
@@ -162,7 +154,7 @@ class Session:
             body["layout"] = problem.layout.to_json()
         created = Draft("created", codec.dumps(body), clock())
         place = _as_store(store, create=True)
-        place.create(name, [created, *_drafts(Ledger(setup).decide(), clock())])
+        place.create(name, [created, *drafts_of(Ledger(setup).decide(), clock())])
         return cls(place, name, oracle=_oracle_of(problem), clock=clock)
 
     @classmethod
@@ -229,7 +221,7 @@ class Session:
     @property
     def fingerprint(self) -> Head:
         """Number of events and fingerprint of the log, as far as it was read."""
-        return self._head
+        return self._replica.head
 
     @property
     def created_at(self) -> float:
@@ -266,7 +258,7 @@ class Session:
 
     def ledger(self) -> Ledger:
         """The state of the session now, others' measurements included; to look at, not to change."""
-        self._catch_up()
+        self._replica.catch_up()
         return self._ledger
 
     def standing(self) -> Standing:
@@ -314,7 +306,7 @@ class Session:
 
     def pending(self) -> list[Request]:
         """What the open round waits for, whoever holds it; nothing is leased by looking."""
-        self._catch_up()
+        self._replica.catch_up()
         held = {lease.token: lease for lease in self.store.leases(self.name)}
         requests = []
         for slot in self._ledger.wanted():
@@ -324,7 +316,7 @@ class Session:
 
     def leases(self) -> list[Lease]:
         """Who is measuring what, and until when; leases that ended without a value are among them."""
-        self._catch_up()
+        self._replica.catch_up()
         return [
             lease for lease in self.store.leases(self.name) if not self._ledger.is_told(_parse(lease.token))
         ]
@@ -344,7 +336,7 @@ class Session:
     def takes(self, token: str) -> bool:
         """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
         slot = self._slot(token)
-        self._catch_up()
+        self._replica.catch_up()
         return slot.place < self._ledger.end_of_round(slot.arm) + AHEAD
 
     def tell(
@@ -372,7 +364,7 @@ class Session:
             if not self._ledger.is_told(slot):
                 self._commit(lambda: self._measured(slot, body))
                 return Receipt.ACCEPTED
-        except _LostRaceError:
+        except LostRaceError:
             pass
         return self._told_before(slot, body)
 
@@ -386,7 +378,7 @@ class Session:
             )
         self._refuse_unasked(slot, token)
         body = {"arm": slot.arm, "index": slot.place, "reason": reason}
-        self._commit(lambda: _Change([self._draft("withdrawn", body)], [token]))
+        self._commit(lambda: Change([self._draft("withdrawn", body)], [token]))
         self._leases.pop(token, None)
 
     def record(self, arm: int | str, value: float, *, note: str = "", picked: bool = False) -> None:
@@ -400,7 +392,7 @@ class Session:
         body = {"arm": index, "value": self._number(value, index), "note": note}
         if picked:
             body["picked"] = True
-        self._commit(lambda: _Change([self._draft("recorded", body)]))
+        self._commit(lambda: Change([self._draft("recorded", body)]))
 
     @property
     def counts_unasked(self) -> bool:
@@ -409,7 +401,7 @@ class Session:
 
     def note(self, text: str) -> None:
         """Write a remark into the log."""
-        self._commit(lambda: _Change([self._draft("noted", {"text": text})]))
+        self._commit(lambda: Change([self._draft("noted", {"text": text})]))
 
     def extend(
         self, *, delta: float | None = None, epsilon: float | None = None, budget: int | None = None
@@ -424,19 +416,19 @@ class Session:
         }
         if not changes and budget is None:
             raise ParameterError("extend needs a smaller delta, a smaller epsilon or a larger budget")
-        self._catch_up()
+        self._replica.catch_up()
         policy = _tightened(self.policy, changes)
         if budget is not None and self.budget is not None and budget < self.budget:
             raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
         body = {"policy": codec.policy_to_json(policy), "budget": self.budget if budget is None else budget}
-        self._commit(lambda: _Change([self._draft("extended", body)]), quick=False)
+        self._commit(lambda: Change([self._draft("extended", body)]), quick=False)
 
     def close(self, reason: str = "") -> None:
         """End the session by hand; it stays readable, and `extend` lets it go on."""
-        self._catch_up()
+        self._replica.catch_up()
         if not self._ledger.is_over:
             key = self._ledger.closing_key()
-            self._commit(lambda: _Change([self._draft("closed", {"reason": reason}, key)]), quick=False)
+            self._commit(lambda: Change([self._draft("closed", {"reason": reason}, key)]), quick=False)
 
     def certificate(self) -> Certificate:
         """What the session found and what it rests on, for anybody to check with `verify`."""
@@ -457,6 +449,15 @@ class Session:
 
     # How it does it
 
+    @property
+    def _ledger(self) -> Ledger:
+        """The state of the session at the last look."""
+        return self._replica.ledger
+
+    def _commit(self, make: Callable[[], Change], *, quick: bool = True) -> None:
+        self._refuse_read_only()
+        self._replica.commit(make, quick=quick)
+
     def _first_event(self) -> Event:
         for event in self.store.read(self.name, limit=1):
             return event
@@ -473,195 +474,12 @@ class Session:
         event = self.decision(n_before - 1) if n_before else None
         return START if event is None else event.head
 
-    def _open(self) -> tuple[Ledger, Head]:
-        """The ledger from the last snapshot, or from the beginning of the log."""
-        kept = self._kept_ledger()
-        if kept is not None:
-            ledger, head = kept
-            try:
-                return ledger, self._fold(ledger, self.store.read(self.name, after=head), head)
-            except (LostTapesError, DamageError):
-                pass  # the log itself decides
-        return self._open_whole()
-
-    def _kept_ledger(self) -> tuple[Ledger, Head] | None:
-        """The ledger of the last snapshot and where the log was then, if there is one that can be read."""
-        snapshot = None if self._looks_only() else self.store.snapshot(self.name)
-        if snapshot is None:
-            return None
-        try:
-            kept = json.loads(snapshot.body)
-            if kept["format"] != _snapshot_format(self._setup.policy):
-                return None
-            ledger = Ledger.from_json(self._setup, kept["ledger"])
-        except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
-            return None  # a cache that does not fit is no cache: the log has everything
-        self._kept = snapshot.head.position + ledger.n_told
-        return ledger, snapshot.head
-
-    def _fold(self, ledger: Ledger, events: Iterable[Event], head: Head) -> Head:
-        for event in events:
-            ledger.apply(event.kind, json.loads(event.body))
-            head = event.head
-        return head
-
-    def _open_whole(self) -> tuple[Ledger, Head]:
-        ledger, begin = Ledger(self._setup), self._created.head
-        return ledger, self._fold(ledger, self.store.read(self.name, after=begin), begin)
-
-    def _catch_up(self) -> None:
-        """Take in what other processes have appended."""
-        self._take_in([] if self._stale else self.store.read(self.name, after=self._head))
-
-    def _take_in(self, news: Iterable[Event]) -> None:
-        """Take in these events, the next of the log; or all of it, when the ledger had to be given up."""
-        with self._reread_on_error():
-            try:
-                if self._stale:
-                    self._ledger, self._head = self._open()
-                    self._stale = False
-                    return
-                head = self._fold(self._ledger, news, self._head)
-            except LostTapesError:
-                self._ledger, head = self._open_whole()
-                self._stale = False
-        if head != self._head:
-            self._head, self._company_at = head, head.position
-            if self._progress() - self._kept >= SNAPSHOT_EVERY:
-                self._kept = self._progress()  # a snapshot is due, and up to who appended the last event
-
-    def _commit(self, make: Callable[[], _Change], *, quick: bool = True) -> None:
-        """Append what `make` gives, and the decisions that follow from it, in one transaction.
-
-        A session that has been alone for a while appends where it knows the log to end. One that has company
-        holds the log first, since it would be too late more often than not. A policy that takes its time
-        decides afterwards, without keeping the others waiting.
-        """
-        self._refuse_read_only()
-        if not (self._is_alone() and self._append_alone(make, quick)):
-            with self._reread_on_error(), self._my_turn():
-                head = self._append(make, quick)
-            self._head = head
-        self._decide()
-        self._keep_snapshot()
-
-    @contextmanager
-    def _my_turn(self, *, durable: bool = True) -> Iterator[View]:
-        """Hold the log, with the ledger at its end; most of the way is gone while waiting for others."""
-        with self.store.exclusive(
-            self.name, after=lambda: self._head, durable=durable, meanwhile=self._catch_up
-        ) as view:
-            self._take_in(view.events)
-            yield view
-
-    def _append_alone(self, make: Callable[[], _Change], quick: bool) -> bool:
-        """Whether the append came in time; if not, the ledger will be read again."""
-        try:
-            with self._reread_on_error():
-                self._head = self._append(make, quick)
-        except ConflictError:
-            self._company_at = self._head.position
-            return False
-        return True
-
-    def _append(self, make: Callable[[], _Change], quick: bool) -> Head:
-        drafts, release = make()
-        self._apply(drafts)
-        if quick and self._is_quick():
-            drafts += _drafts(self._decisions(), self._clock())
-        return self.store.append(self.name, drafts, expected=self._head, release=release)
-
-    def _is_alone(self) -> bool:
-        """Whether nobody else has appended for a while."""
-        return not self._stale and self._head.position - self._company_at > ALONE_AFTER
-
-    @contextmanager
-    def _reread_on_error(self) -> Iterator[None]:
-        """If the log does not take what the ledger has taken, the ledger is read again from the log."""
-        try:
-            yield
-        except _LostRaceError:
-            raise  # nothing was changed
-        except BaseException:
-            self._stale = True
-            raise
-
-    def _apply(self, drafts: Iterable[Draft]) -> None:
-        for draft in drafts:
-            body = json.loads(draft.body)
-            try:
-                self._ledger.apply(draft.kind, body)
-            except LostTapesError:
-                self._ledger, _ = self._open_whole()
-                self._ledger.apply(draft.kind, body)
-
-    def _decide(self) -> None:
-        """Record what the policy decides, for as long as its rounds are complete."""
-        while not self._ledger.is_over and self._ledger.n_missing == 0:
-            with self._reread_on_error():
-                drafts = _drafts(self._decisions(), self._clock())
-                try:
-                    self._head = self.store.append(self.name, drafts, expected=self._head)
-                except ConflictError:
-                    self._decide_behind(drafts)
-
-    def _decide_behind(self, drafts: list[Draft]) -> None:
-        """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
-        with self.store.exclusive(self.name, after=lambda: self._head) as view:
-            missed = view.events
-            if all(self._is_beside(event.kind) for event in missed):
-                for event in missed:
-                    self._ledger.apply(event.kind, json.loads(event.body))
-                self._head = self.store.append(self.name, drafts, expected=missed[-1].head)
-            else:
-                self._ledger, self._head = self._open()
-
-    def _is_beside(self, kind: str) -> bool:
-        """Whether such an event changes no decision that is being made."""
-        return kind in ("measured", "withdrawn", "noted") or (
-            kind == "recorded" and not self._ledger.counts_unasked
-        )
-
-    def _decisions(self) -> list[Decision]:
-        began = time.perf_counter()
-        made = self._ledger.decide()
-        self._slow = time.perf_counter() - began > QUICK * max(1, len(made))
-        return made
-
-    def _is_quick(self) -> bool:
-        """Whether the policy decides fast enough to do so while others wait; its first rounds may compile."""
-        if isinstance(self._setup.problem, OracleProblem):
-            return False  # a solver may take long, or fail: what was told is on disk before it is called
-        return not self._slow and self._ledger.n_rounds > 1
-
-    def _looks_only(self) -> bool:
-        """Whether the function that finds the best plan is missing."""
-        problem = self._setup.problem
-        return isinstance(problem, OracleProblem) and not problem.has_oracle
-
     def _refuse_read_only(self) -> None:
         if self.read_only:
             raise SessionError(
                 f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
                 "read_only to go on with it"
             )
-
-    def _progress(self) -> int:
-        """How much there is to read for who opens the session: events, and the measurements in them."""
-        return self._head.position + self._ledger.n_told
-
-    def _keep_snapshot(self) -> None:
-        """Now and then keep the ledger beside the log, never for more than a twentieth of the time."""
-        began = time.monotonic()
-        if self._progress() - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
-            return
-        ledger = self._ledger.to_json()
-        if ledger is not None:
-            kept = {"format": _snapshot_format(self.policy), "ledger": ledger}
-            with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
-                self.store.save_snapshot(self.name, Snapshot(self._head, json.dumps(kept).encode()))
-        self._kept = self._progress()
-        self._next_snapshot = began + 20 * (time.monotonic() - began)
 
     def _claim(self, n: int, worker: str) -> list[Request]:
         """Lease up to n tokens: first those the worker has, then wanted ones, then ones ahead.
@@ -671,9 +489,9 @@ class Session:
         would otherwise choose the same tokens, and all but one in vain.
         """
         view = self._look_and_claim(n, worker)
-        unchanged = not view.events and not self._stale and self._ledger.n_missing > 0
-        self._take_in(view.events)
-        self._decide()  # the process that completed the round may have died before it could
+        unchanged = not view.events and not self._replica.is_stale and self._ledger.n_missing > 0
+        self._replica.take_in(view.events)
+        self._replica.decide()  # the process that completed the round may have died before it could
         if self._ledger.is_over:
             return []
         if unchanged and view.held:
@@ -686,12 +504,12 @@ class Session:
     def _look_and_claim(self, n: int, worker: str) -> View:
         """What is new; when nobody else seems to be about, together with a claim chosen without looking."""
         claim = None
-        if self._is_alone() and not self._ledger.is_over:
+        if self._replica.is_alone() and not self._ledger.is_over:
             chosen = self._choose(self._leases.values(), n, worker)
             if not self._are_fresh(chosen, self._leases, worker):
                 now = self._clock()
                 claim = Claim(chosen, worker, now + self.lease, now)
-        view = self.store.look(self.name, after=self._head, claim=claim)
+        view = self.store.look(self.name, after=self._replica.head, claim=claim)
         self._leases = {lease.token: lease for lease in view.leases}
         if claim is None:
             return view
@@ -705,7 +523,7 @@ class Session:
         return all(lease is not None and lease.worker == worker and lease.expires >= enough for lease in held)
 
     def _claim_in_turn(self, n: int, worker: str) -> list[Request]:
-        with self._my_turn(durable=False) as view:
+        with self._replica.my_turn(durable=False) as view:
             if self._ledger.is_over:
                 return []
             chosen, now = self._choose(view.leases, n, worker), self._clock()
@@ -746,10 +564,10 @@ class Session:
         name = self._setup.problem.arm_names[slot.arm]
         return Request(_token(slot), slot.arm, name, self._ledger.n_wanted(slot), worker, until)
 
-    def _measured(self, slot: Slot, body: Body) -> _Change:
+    def _measured(self, slot: Slot, body: Body) -> Change:
         """The event of a told token; places for several values are chosen now that nobody else can."""
         if self._ledger.is_told(slot):
-            raise _LostRaceError
+            raise LostRaceError
         if self._ledger.is_over:
             body = {**body, "after_end": True}
         count, n_places = body.get("count", 1), len(body.get("values", ()))
@@ -763,7 +581,7 @@ class Session:
                 places = self._following(slot, n_places, body.get("worker", ""), leases)
                 body, filled = {**body, "places": places}, set(places)
             release = self._needless(leases, slot.arm, filled)
-        return _Change([self._draft("measured", body, f"told:{_token(slot)}")], release)
+        return Change([self._draft("measured", body, f"told:{_token(slot)}")], release)
 
     def _following(self, slot: Slot, count: int, worker: str, leases: Iterable[Lease]) -> list[int]:
         """This place and the next ones of the tape that are not told and not another worker's."""
@@ -801,7 +619,7 @@ class Session:
         if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
             return Receipt.REPEATED
         if kept.get("worker", "") != body.get("worker", ""):
-            self._commit(lambda: _Change([self._draft("noted", {"late": body})], [_token(slot)]))
+            self._commit(lambda: Change([self._draft("noted", {"late": body})], [_token(slot)]))
             return Receipt.LATE
         raise SessionError(
             f"token {_token(slot)!r} was told before with {kept.get('value', kept.get('values'))}, got "
@@ -864,7 +682,7 @@ class Session:
     def _refuse_unasked(self, slot: Slot, token: str) -> None:
         if slot.place < self._ledger.end_of_round(slot.arm) + AHEAD:
             return
-        self._catch_up()
+        self._replica.catch_up()
         if slot.place >= self._ledger.end_of_round(slot.arm) + AHEAD:
             raise SessionError(f"token {token!r} was never handed out; {_HOW_TOKENS_LOOK}")
 
@@ -881,26 +699,6 @@ class Session:
 
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
-
-
-class _Change(NamedTuple):
-    """What is to be written together: events, and the tokens whose leases end with them."""
-
-    drafts: list[Draft]
-    release: Sequence[str] = ()
-
-
-class _LostRaceError(Exception):
-    """The token was told by somebody else a moment ago."""
-
-
-def _drafts(decisions: Iterable[Decision], now: float) -> list[Draft]:
-    return [Draft(kind, codec.dumps(body), now, key) for kind, body, key in decisions]
-
-
-def _snapshot_format(policy: Policy) -> list[str | int]:
-    """What a snapshot must have been written by to be read."""
-    return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
 
 
 def _token(slot: Slot) -> str:
