@@ -183,6 +183,33 @@ def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
     assert time.process_time() - began < 1.0  # walking it would take a minute
 
 
+class CountingDict(dict[int, float]):
+    """Counts how often somebody looks whether a key is there."""
+
+    n_looks = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.n_looks += 1
+        return super().__contains__(key)
+
+
+def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
+    session = Session.create("memory://", problem(noise_scale=30.0), sp.RAGE(delta=0.1), name="mine")
+    (slow,) = session.ask(worker="slow")
+    ledger = session.ledger()
+    stock = ledger._stock[slow.arm] = CountingDict()
+    looks = []
+    for _ in range(100):
+        (request, *_) = session.ask(5, worker="quick")
+        before = stock.n_looks
+        session.ask(5, worker="quick")
+        looks.append(stock.n_looks - before)
+        session.tell(request, [0.5] * 20)
+    assert ledger.n_told == 2000
+    assert not session.is_told(slow.token)
+    assert max(looks[50:]) <= 2 * max(looks[:5])  # walking what is told would take 2000
+
+
 # Asking
 
 

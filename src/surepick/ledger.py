@@ -142,7 +142,8 @@ class Ledger:
         self.recent: deque[int] = deque(maxlen=RECENT)
         self._cursor = [0] * n_arms
         self._asked: dict[int, Places] | None = None  # the round that is open: places wanted on each tape
-        self._first_open: dict[int, int] = {}
+        # For each arm, where stretches of told places in the open round begin and end.
+        self._stretch_ends: dict[int, dict[int, int]] = {}
         self._missing = 0
         self._run: Run | None = None
         if setup.pilot is None:
@@ -205,12 +206,18 @@ class Ledger:
 
     def wanted(self) -> Iterator[Slot]:
         """The places that the open round waits for, by arm and index."""
+        stretch_ends = self._stretch_ends  # of this round, also for who reads on when it is over
         for arm, places in (self._asked or {}).items():
-            stock, first = self._stock[arm], self._first_open.get(arm, 0)
-            while first < len(places) and places[first] in stock:
-                first += 1
-            self._first_open[arm] = first  # what is told stays told: never looked at again
-            yield from (Slot(arm, place) for place in places[first:] if place not in stock)
+            stock, ends, at = self._stock[arm], stretch_ends.setdefault(arm, {}), 0
+            while at < len(places):
+                begin = at
+                while at < len(places) and places[at] in stock:
+                    at = ends.get(at, at + 1)  # what is told stays told: not walked again
+                if at > begin:
+                    ends[begin] = at
+                if at < len(places):
+                    yield Slot(arm, places[at])
+                    at += 1
 
     def n_wanted(self, slot: Slot) -> int:
         """How many measurements of its arm the open round still takes, from this place on, without a gap."""
@@ -342,7 +349,7 @@ class Ledger:
             self.end_key = self._round_key()
             return
         self._asked = {arm: self._places(arm, count) for arm, count in body["counts"]}
-        self._first_open = {}
+        self._stretch_ends = {}
         told = (place in places for arm, places in self._asked.items() for place in self._stock[arm])
         self._missing = sum(map(len, self._asked.values())) - sum(told)
         self.recent.extend(self._asked)
