@@ -13,6 +13,7 @@ import pytest
 import surepick as sp
 from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
+from surepick.replica import Replica
 from surepick.session import AHEAD, Receipt, Session
 from surepick.store import Store, open_store
 
@@ -137,7 +138,7 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
     options = {"seed": 3, "budget": 400}
     expected = sp.simulate(problem(), policy, Tapes(), **options)  # type: ignore[arg-type]
     session = Session.create(sqlite_url, problem(), policy, name="mine", **options)  # type: ignore[arg-type]
-    monkeypatch.setattr(Session, "_open_whole", lambda self: pytest.fail("the log was replayed"))
+    monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
     tapes, replays = Tapes(), random.Random(0)
     while requests := session.ask(3):
         tell_all(session, requests, tapes)
@@ -273,7 +274,7 @@ def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
 ) -> None:
     session, tapes = new(store), Tapes()
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_decide", lambda self: None)
+        patch.setattr(Replica, "decide", lambda self: None)
         tell_all(session, [r for r in session.ask(4) if r.wanted], tapes)
     assert session.ledger().n_missing == 0
     assert same_run(run_to_end(Session.load(store, "mine"), tapes), run_to_end(new(), Tapes()))
