@@ -299,6 +299,35 @@ def test_several_values_leave_other_workers_tokens_alone() -> None:
     assert session.tell(theirs[0], 0.7) is Receipt.ACCEPTED
 
 
+def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None:
+    policy = sp.RAGE(delta=0.1)
+    session = Session.create(store, problem(noise_scale=30.0), policy, name="mine")
+    theirs = session.ask(3, worker="slow")
+    for told_as in ("values", "mean", "values", "mean"):
+        requests = session.ask(40)
+        assert len(store.leases("mine")) == len(theirs) + len(requests)  # what the next who asks reads
+        (arm,) = {request.arm for request in requests}
+        assert arm == theirs[0].arm
+        if told_as == "values":
+            session.tell(requests[0], [0.5] * len(requests))
+        else:
+            session.tell(requests[0], mean=0.5, count=len(requests))
+        assert {lease.token for lease in store.leases("mine")} == {request.token for request in theirs}
+    assert session.ledger().n_told == 160
+
+
+def test_several_values_end_leases_that_were_left_on_told_places(store: Store) -> None:
+    session, now = new(store), time.time()
+    done, *_, last = session.ask(5)
+    session.tell(done, 0.5)
+    store.claim("mine", [done.token], worker="", until=now + 100, now=now)  # it was looking meanwhile
+    assert done.token in {lease.token for lease in store.leases("mine")}
+    session.tell(last, [0.5, 0.6])
+    left = {lease.token for lease in store.leases("mine")}
+    assert left
+    assert not left & {done.token, last.token}
+
+
 def test_a_mean_stands_for_several_measurements_of_one_round() -> None:
     pilot = sp.Problem(problem().plans, noise_scale=None)
     session = Session.create("memory://", pilot, sp.CombGapE(), name="mine")

@@ -12,10 +12,10 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from surepick import codec
 from surepick._version import __version__
@@ -370,7 +370,7 @@ class Session:
         self._refuse_unasked(slot, token)
         try:
             if not self._ledger.is_told(slot):
-                self._commit(lambda: self._measured(slot, body), release=[token])
+                self._commit(lambda: self._measured(slot, body))
                 return Receipt.ACCEPTED
         except _LostRaceError:
             pass
@@ -386,7 +386,7 @@ class Session:
             )
         self._refuse_unasked(slot, token)
         body = {"arm": slot.arm, "index": slot.place, "reason": reason}
-        self._commit(lambda: [self._draft("withdrawn", body)], release=[token])
+        self._commit(lambda: _Change([self._draft("withdrawn", body)], [token]))
         self._leases.pop(token, None)
 
     def record(self, arm: int | str, value: float, *, note: str = "", picked: bool = False) -> None:
@@ -400,7 +400,7 @@ class Session:
         body = {"arm": index, "value": self._number(value, index), "note": note}
         if picked:
             body["picked"] = True
-        self._commit(lambda: [self._draft("recorded", body)])
+        self._commit(lambda: _Change([self._draft("recorded", body)]))
 
     @property
     def counts_unasked(self) -> bool:
@@ -409,7 +409,7 @@ class Session:
 
     def note(self, text: str) -> None:
         """Write a remark into the log."""
-        self._commit(lambda: [self._draft("noted", {"text": text})])
+        self._commit(lambda: _Change([self._draft("noted", {"text": text})]))
 
     def extend(
         self, *, delta: float | None = None, epsilon: float | None = None, budget: int | None = None
@@ -429,14 +429,14 @@ class Session:
         if budget is not None and self.budget is not None and budget < self.budget:
             raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
         body = {"policy": codec.policy_to_json(policy), "budget": self.budget if budget is None else budget}
-        self._commit(lambda: [self._draft("extended", body)], quick=False)
+        self._commit(lambda: _Change([self._draft("extended", body)]), quick=False)
 
     def close(self, reason: str = "") -> None:
         """End the session by hand; it stays readable, and `extend` lets it go on."""
         self._catch_up()
         if not self._ledger.is_over:
             key = self._ledger.closing_key()
-            self._commit(lambda: [self._draft("closed", {"reason": reason}, key)], quick=False)
+            self._commit(lambda: _Change([self._draft("closed", {"reason": reason}, key)]), quick=False)
 
     def certificate(self) -> Certificate:
         """What the session found and what it rests on, for anybody to check with `verify`."""
@@ -530,9 +530,7 @@ class Session:
             if self._progress() - self._kept >= SNAPSHOT_EVERY:
                 self._kept = self._progress()  # a snapshot is due, and up to who appended the last event
 
-    def _commit(
-        self, make: Callable[[], list[Draft]], *, release: Sequence[str] = (), quick: bool = True
-    ) -> None:
+    def _commit(self, make: Callable[[], _Change], *, quick: bool = True) -> None:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
         A session that has been alone for a while appends where it knows the log to end. One that has company
@@ -540,9 +538,9 @@ class Session:
         decides afterwards, without keeping the others waiting.
         """
         self._refuse_read_only()
-        if not (self._is_alone() and self._append_alone(make, release, quick)):
+        if not (self._is_alone() and self._append_alone(make, quick)):
             with self._reread_on_error(), self._my_turn():
-                head = self._append(make, release, quick)
+                head = self._append(make, quick)
             self._head = head
         self._decide()
         self._keep_snapshot()
@@ -556,18 +554,18 @@ class Session:
             self._take_in(view.events)
             yield view
 
-    def _append_alone(self, make: Callable[[], list[Draft]], release: Sequence[str], quick: bool) -> bool:
+    def _append_alone(self, make: Callable[[], _Change], quick: bool) -> bool:
         """Whether the append came in time; if not, the ledger will be read again."""
         try:
             with self._reread_on_error():
-                self._head = self._append(make, release, quick)
+                self._head = self._append(make, quick)
         except ConflictError:
             self._company_at = self._head.position
             return False
         return True
 
-    def _append(self, make: Callable[[], list[Draft]], release: Sequence[str], quick: bool) -> Head:
-        drafts = make()
+    def _append(self, make: Callable[[], _Change], quick: bool) -> Head:
+        drafts, release = make()
         self._apply(drafts)
         if quick and self._is_quick():
             drafts += _drafts(self._decisions(), self._clock())
@@ -748,29 +746,41 @@ class Session:
         name = self._setup.problem.arm_names[slot.arm]
         return Request(_token(slot), slot.arm, name, self._ledger.n_wanted(slot), worker, until)
 
-    def _measured(self, slot: Slot, body: Body) -> list[Draft]:
+    def _measured(self, slot: Slot, body: Body) -> _Change:
         """The event of a told token; places for several values are chosen now that nobody else can."""
         if self._ledger.is_told(slot):
             raise _LostRaceError
         if self._ledger.is_over:
             body = {**body, "after_end": True}
-        if "values" in body:
-            body = {**body, "places": self._following(slot, len(body["values"]), body.get("worker", ""))}
-        if body.get("count", 1) > 1:
-            self._refuse_long_mean(slot, body["count"])
-        return [self._draft("measured", body, f"told:{_token(slot)}")]
+        count, n_places = body.get("count", 1), len(body.get("values", ()))
+        if count > 1:
+            self._refuse_long_mean(slot, count)
+        filled: Container[int] = range(slot.place, slot.place + count)
+        release = [_token(slot)]
+        if n_places or count > 1:
+            leases = self.store.leases(self.name)
+            if n_places:
+                places = self._following(slot, n_places, body.get("worker", ""), leases)
+                body, filled = {**body, "places": places}, set(places)
+            release = self._needless(leases, slot.arm, filled)
+        return _Change([self._draft("measured", body, f"told:{_token(slot)}")], release)
 
-    def _following(self, slot: Slot, count: int, worker: str) -> list[int]:
+    def _following(self, slot: Slot, count: int, worker: str, leases: Iterable[Lease]) -> list[int]:
         """This place and the next ones of the tape that are not told and not another worker's."""
         now = self._clock()
-        others = {
-            lease.token
-            for lease in self.store.leases(self.name)
-            if lease.expires > now and lease.worker != worker
-        }
+        others = {lease.token for lease in leases if lease.expires > now and lease.worker != worker}
         rest = (Slot(slot.arm, place) for place in itertools.count(slot.place + 1))
         free = (s.place for s in rest if not self._ledger.is_told(s) and _token(s) not in others)
         return [slot.place, *itertools.islice(free, count - 1)]
+
+    def _needless(self, leases: Iterable[Lease], arm: int, filled: Container[int]) -> list[str]:
+        """The tokens of leases on these places of an arm, and of any that were told before."""
+        slots = (_parse(lease.token) for lease in leases)
+        return [
+            _token(slot)
+            for slot in slots
+            if (slot.arm == arm and slot.place in filled) or self._ledger.is_told(slot)
+        ]
 
     def _refuse_long_mean(self, slot: Slot, count: int) -> None:
         if self._ledger.is_piloting:
@@ -791,7 +801,7 @@ class Session:
         if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
             return Receipt.REPEATED
         if kept.get("worker", "") != body.get("worker", ""):
-            self._commit(lambda: [self._draft("noted", {"late": body})], release=[_token(slot)])
+            self._commit(lambda: _Change([self._draft("noted", {"late": body})], [_token(slot)]))
             return Receipt.LATE
         raise SessionError(
             f"token {_token(slot)!r} was told before with {kept.get('value', kept.get('values'))}, got "
@@ -871,6 +881,13 @@ class Session:
 
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
+
+
+class _Change(NamedTuple):
+    """What is to be written together: events, and the tokens whose leases end with them."""
+
+    drafts: list[Draft]
+    release: Sequence[str] = ()
 
 
 class _LostRaceError(Exception):
