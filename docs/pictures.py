@@ -55,7 +55,7 @@ def dashboard(path: Path) -> None:
     """The page of the same session half-way, served from a file as people have it."""
     with tempfile.TemporaryDirectory() as folder:
         store = f"sqlite:///{Path(folder) / 'trips.db'}"
-        _measured(store, at_most=9000)
+        _measured(store, at_most=3700)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
