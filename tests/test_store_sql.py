@@ -18,7 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store_workers import all_succeed, append_until_killed, crowd, hold, starting_line, storm, take_turns, wait_for
+from store_workers import (
+    all_succeed,
+    append_until_killed,
+    crowd,
+    hold,
+    starting_line,
+    storm,
+    take_turns,
+    wait_for,
+)
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, Store, open_store
 from surepick.store.events import seal
