@@ -6,10 +6,15 @@ Needs matplotlib (the extra `plots`); pictures of pages need a Chromium on the p
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
 
 import numpy as np
 from PIL import Image
@@ -26,6 +31,7 @@ from surepick.session import Session
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+NAME = "transport, 18 cities"  # of the session that is shown
 COLOURS = 96  # of a picture of a page: a third of the size, and nobody can tell
 
 
@@ -41,17 +47,44 @@ def table_1(path: Path) -> None:
 def report(path: Path) -> None:
     """The top of the report of a transport between eighteen cities, measured until it was sure."""
     with tempfile.TemporaryDirectory() as folder:
-        page = write_report(_decided(), Path(folder) / "report.html")
+        page = write_report(_measured("memory://"), Path(folder) / "report.html")
         screenshot(page.as_uri(), path, width=860, height=1500)
 
 
-def _decided() -> Session:
-    """A session that has come to its answer, always the same one."""
+def dashboard(path: Path) -> None:
+    """The page of the same session half-way, served from a file as people have it."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = f"sqlite:///{Path(folder) / 'trips.db'}"
+        _measured(store, at_most=3700)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", str(port)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+            try:
+                address = f"http://127.0.0.1:{port}"
+                _wait_for(address)
+                screenshot(f"{address}/sessions/{quote(NAME)}", path, width=1180, height=1400)
+            finally:
+                server.terminate()
+
+
+def _wait_for(address: str) -> None:
+    """Until the server answers."""
+    for _ in range(120):
+        with suppress(OSError), urlopen(address, timeout=5):
+            return
+        time.sleep(0.5)
+    sys.exit(f"nothing answered at {address} within a minute")
+
+
+def _measured(store: str, at_most: int | None = None) -> Session:
+    """A session that has come to its answer, or to this many measurements; always the same one."""
     instance = sp.problems.transport_instance(2, n_draws=200)
     policy = sp.BetGapE(delta=0.05, epsilon=0.05)  # a plan within three minutes of the best will do
-    session = Session.create("memory://", instance.problem, policy, name="transport, 18 cities")
+    session = Session.create(store, instance.problem, policy, name=NAME)
     rng = np.random.default_rng(1)
-    while session.status is None:
+    while session.status is None and (at_most is None or session.ledger().n_told < at_most):
         ledger = session.ledger()
         wanted: dict[int, list[int]] = {}
         for slot in ledger.wanted():
@@ -67,14 +100,14 @@ def screenshot(address: str, path: Path, *, width: int, height: int) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         sys.exit(f"{path.name} is a picture of a page and needs a browser: one of {', '.join(BROWSERS)}")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--timeout=4000"]
     size, target = f"--window-size={width},{height}", f"--screenshot={path}"
     subprocess.run([browser, *options, size, target, address], check=True, capture_output=True, timeout=120)
     with Image.open(path) as taken:
         taken.convert("RGB").quantize(COLOURS).save(path, optimize=True)
 
 
-PICTURES = {"table-1": table_1, "report": report}
+PICTURES = {"table-1": table_1, "report": report, "dashboard": dashboard}
 
 
 def main() -> None:

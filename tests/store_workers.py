@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from surepick.errors import ConflictError, StoreError
@@ -44,9 +45,16 @@ def storm(i: int, url: str) -> None:
             store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
 
 
-def take_turns(i: int, url: str, count: int, name: int = 0) -> None:
+def starting_line(count: int) -> Barrier:
+    """Where so many processes wait until all of them have come."""
+    return _FORK.Barrier(count)
+
+
+def take_turns(i: int, url: str, count: int, name: int = 0, line: Barrier | None = None) -> None:
     """Append events one after the other, each while holding the log for a millisecond."""
     store = open_store(url)
+    if line is not None:
+        line.wait(60)
     for j in range(count):
         with store.exclusive("trips"):
             store.append("trips", [note(key=f"{i + name}-{j}")], expected=store.head("trips"))

@@ -18,7 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store_workers import all_succeed, append_until_killed, crowd, hold, storm, take_turns, wait_for
+from store_workers import (
+    all_succeed,
+    append_until_killed,
+    crowd,
+    hold,
+    starting_line,
+    storm,
+    take_turns,
+    wait_for,
+)
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, Store, open_store
 from surepick.store.events import seal
@@ -83,8 +92,10 @@ def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
 def test_of_a_crowd_everybody_gets_a_turn_at_the_same_rate(sqlite_url: str) -> None:
     store = open_store(sqlite_url)
     store.create("trips", [note()])
-    assert all_succeed(crowd(6, take_turns, sqlite_url, 40))
+    assert all_succeed(crowd(6, take_turns, sqlite_url, 40, 0, starting_line(6)))
     turns = [str(event.key).split("-")[0] for event in store.read("trips")][1:]
+    first_done = min(len(turns) - turns[::-1].index(str(i)) for i in range(6))
+    turns = turns[:first_done]  # from here on the line is shorter
     gaps = []
     for i in range(6):
         mine = [place for place, who in enumerate(turns) if who == str(i)]

@@ -207,10 +207,9 @@ def _refuse_another(problem: OracleProblem, kept: list[Probe]) -> None:
 def policy_to_json(policy: Policy) -> Json:
     """The policy as JSON values: its name, its version and its parameters.
 
-        >>> from surepick.layout import Layout
-    from surepick.policies import CombGapE
-        >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
-        True
+    >>> from surepick.policies import CombGapE
+    >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
+    True
     """
     parameters = {field.name: getattr(policy, field.name) for field in dataclasses.fields(cast(Any, policy))}
     try:

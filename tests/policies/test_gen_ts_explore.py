@@ -134,7 +134,7 @@ def test_finds_the_best_of_plans_that_cannot_be_listed():
     outcome = sp.simulate(problem, sp.GenTSExplore(), sp.Gaussian(means, scale=0.1), seed=0)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan == (1, 1, 1, 0, 0, 0, 0, 0)
-    assert outcome.plan_name is None
+    assert outcome.plan_name == "arm 0 + arm 1 + arm 2"
 
 
 def test_golden_first_decisions():

@@ -106,6 +106,30 @@ def test_a_hundred_viewers_share_one_look(store: str, monkeypatch: pytest.Monkey
     assert len(looks) < 100
 
 
+def test_a_new_page_is_never_set_back_to_what_was_seen_before_it_came(store: str) -> None:
+    number = [0]
+
+    async def first(channel: Channel) -> bytes:
+        async for message in channel.view(""):
+            if message.startswith(b"id:"):
+                return message
+        raise AssertionError("the stream ended")
+
+    async def watch() -> bytes:
+        shelf = Shelf(store, write=False)
+        channel = Hub(shelf).channel("one", lambda: {"answer": f"after {number[0]}"})
+        stays = channel.view("")
+        while not (await anext(stays)).startswith(b"id:"):
+            pass
+        number[0] = 1  # told, and the page that shows it asks for its stream before the next look
+        newcomer = await first(channel)
+        await stays.aclose()
+        shelf.close()
+        return newcomer
+
+    assert b"after 1" in asyncio.run(watch())
+
+
 def test_a_slow_viewer_skips_what_is_out_of_date() -> None:
     edition = Edition()
     for number in range(1, 1001):

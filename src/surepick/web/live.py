@@ -68,6 +68,8 @@ class Channel:
         self._run = secrets.token_hex(4)  # editions of another run are unknown to this one
         self._edition = Edition()
         self._news = asyncio.Event()
+        self._n_begun = self._n_looked = 0  # looks
+        self._looked = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
         self._stopped = False
 
@@ -79,6 +81,7 @@ class Channel:
             self._watcher = asyncio.create_task(self._watch())
         try:
             yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+            await self._look_again()
             while not self._stopped:
                 if self._edition.number > seen:
                     message, seen = self._edition.since(seen, self._run), self._edition.number
@@ -87,6 +90,12 @@ class Channel:
                     yield b": still here\n\n"
         finally:
             self.n_viewers -= 1
+
+    async def _look_again(self) -> None:
+        """Wait for a look that begins from now on: an older one may know less than the page that asks."""
+        enough = self._n_begun + 1
+        while self._n_looked < enough and not self._stopped:
+            await self._looked.wait()
 
     async def _has_news(self) -> bool:
         """Wait for the next edition, for as long as a stream may be quiet."""
@@ -100,17 +109,24 @@ class Channel:
         """Look, tell everybody, wait; for as long as there are viewers."""
         while self.n_viewers > 0 and not self._stopped:
             began = time.monotonic()
+            self._n_begun += 1
             try:
                 parts = await self._shelf.run(self._look)
             except SurepickError as error:
                 parts = {**self._edition.parts, "trouble": str(error)}
             self._publish(self._edition.next(parts))
+            self._end_look()
             await asyncio.sleep(max(LOOK_SECONDS, REST * (time.monotonic() - began)))
 
     def _publish(self, edition: Edition) -> None:
         if edition is not self._edition:
             self._edition = edition
             self._wake()
+
+    def _end_look(self) -> None:
+        self._n_looked = self._n_begun
+        looked, self._looked = self._looked, asyncio.Event()
+        looked.set()
 
     def _wake(self) -> None:
         news, self._news = self._news, asyncio.Event()
@@ -119,6 +135,7 @@ class Channel:
     def stop(self) -> None:
         """End every stream."""
         self._stopped = True
+        self._end_look()
         self._wake()
 
 
