@@ -116,7 +116,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
         decision = run.decide()
         if isinstance(decision, sp.Stop):
             break
-        bet, counts = run._bet, decision.counts
+        bet, counts = run._block.bets, decision.counts
         sums = counts * means + np.sqrt(counts) * rng.normal(size=problem.n_arms)
         run.absorb(counts, sums)
         if bet is not None:
@@ -350,18 +350,18 @@ class PeekingRun(OBetRun):
     """Chooses what rows bet after it has seen the block: what the proof forbids."""
 
     def _close_block(self, block):
-        if self._bet is not None:
+        if block.bets is not None:
             away = self._lead - self._account.rivals.plans
             mean = block.sums / np.maximum(block.counts, 1)
             variance = np.divide(1.0, block.counts, out=np.zeros(len(mean)), where=block.counts > 0)
             eta = max(0.0, float((away @ mean / (away**2 @ variance)).max()))
-            self._bet = type(self._bet)(
-                self._bet.lead,
-                np.full(len(self._bet.eta), eta),
-                self._bet.means,
-                self._bet.spread,
-                self._bet.fresh,
-                self._bet.is_fresh,
+            block.bets = type(block.bets)(
+                block.bets.lead,
+                np.full(len(block.bets.eta), eta),
+                block.bets.means,
+                block.bets.spread,
+                block.bets.fresh,
+                block.bets.is_fresh,
             )
         super()._close_block(block)
 

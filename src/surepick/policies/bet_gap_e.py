@@ -19,13 +19,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from surepick.errors import ParameterError
 from surepick.evidence import Evidence
+from surepick.policies.block_run import Block, BlockRun, check_max_batch, filled_means
 from surepick.policy import (
     SUB_GAUSSIAN,
     Measure,
@@ -101,10 +101,7 @@ class BetGapE:
     def __post_init__(self) -> None:
         check_delta(self.delta)
         check_epsilon(self.epsilon)
-        if self.max_batch is not None and not self.max_batch >= 1:
-            raise ParameterError(
-                f"max_batch is the most measurements to ask for at once, 1 or more, got {self.max_batch!r}"
-            )
+        check_max_batch(self.max_batch)
 
     @property
     def guarantee(self) -> str:
@@ -186,27 +183,6 @@ class Piece:
 
 
 @dataclass(eq=False)
-class Block:
-    """The measurements of one block, fixed before the first of them, and what is still missing."""
-
-    counts: IntArray
-    bets: Bets | None  # None in the first block, of which nothing is known
-    left: IntArray = field(init=False)
-    sums: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.left = self.counts.copy()
-        self.sums = np.zeros(len(self.counts))
-
-    def next_request(self, max_batch: int | None) -> IntArray:
-        """The missing measurements, lowest arms first, no more than max_batch of them."""
-        if max_batch is None:
-            return self.left.copy()
-        before = np.cumsum(self.left) - self.left
-        return np.asarray(np.minimum(self.left, np.maximum(max_batch - before, 0)))
-
-
-@dataclass(eq=False)
 class Leadership:
     """What is known of the current lead: its vector, and what comparing plans with it needs."""
 
@@ -216,12 +192,13 @@ class Leadership:
     unit: FloatArray  # (n_plans,) noise of the gap to each plan, with one measurement of each arm
 
 
-class BetRun:
+class BetRun(BlockRun[Bets]):
     """A run of BetGapE: wealth per plan, a block at a time; owned and changed by whoever started it."""
 
     def __init__(self, problem: Problem, policy: BetGapE) -> None:
         from surepick import bet_kernels as kernels
 
+        super().__init__(policy, problem.relevant)
         self._kernels = kernels
         self._problem, self._policy = problem, policy
         self._rows: Rows = kernels.make_rows(problem)
@@ -231,9 +208,6 @@ class BetRun:
         priced = np.ptp(problem.costs[problem.relevant]) > 0
         self._smoothing = TUNING.smoothing_with_costs if priced else TUNING.smoothing
         self._distrust = TUNING.selection * math.log(problem.n_plans)
-        self._evidence = Evidence.none(problem.n_arms)
-        self._waiting = Evidence.none(problem.n_arms)  # came unasked while a block was open
-        self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
         self._log_cash = 0.0
         self._general = Purse.empty(problem.n_plans)
         self._peak = np.zeros(problem.n_plans)  # largest log wealth so far: what Ville's inequality bounds
@@ -244,12 +218,6 @@ class BetRun:
         self._next_stake = 0.0
         self._share = np.full(problem.n_arms, 1.0 / problem.n_arms)  # the last allocation, of cost
         self._dual = np.zeros(problem.n_plans)
-        self._block: Block | None = None
-
-    @property
-    def evidence(self) -> Evidence:
-        """All blocks that are complete."""
-        return self._evidence
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no rival is left."""
@@ -259,33 +227,6 @@ class BetRun:
                 return Stop(self._lead.plan)
             self._block = self._open_block(rivals)
         return Measure(self._block.next_request(self._policy.max_batch))
-
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in the part of the block that was asked for; bets are settled when the block is complete."""
-        block = self._block
-        if block is None or not np.array_equal(counts, block.next_request(self._policy.max_batch)):
-            raise ParameterError(
-                "BetGapE takes the complete answer to its last request, no more and no less: "
-                "its bets hold for counts that were fixed before the first measurement"
-            )
-        block.left = block.left - counts
-        block.sums = block.sums + sums
-        if not block.left.any():
-            self._close_block(block)
-
-    @property
-    def recalls_unasked(self) -> bool:
-        """As past: bets may depend on anything that was known before them."""
-        return True
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in measurements that no block asked for: they inform lead, gaps and bets, and win none.
-
-        While a block is open they wait, since its bets were made without them.
-        """
-        self._waiting = self._waiting + Evidence(counts, sums)
-        if self._block is None:
-            self._remember(Evidence.none(self._problem.n_arms))
 
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
@@ -307,8 +248,7 @@ class BetRun:
         """All that a fresh run needs to become this one, as arrays and numbers."""
         block = self._block
         return {
-            "evidence": [self._evidence.counts, self._evidence.sums],
-            "waiting": [self._waiting.counts, self._waiting.sums],
+            **self._measured_state(),
             "log_cash": self._log_cash,
             "general": self._general.parts(),
             "peak": self._peak,
@@ -319,14 +259,12 @@ class BetRun:
             "next_stake": self._next_stake,
             "share": self._share,
             "dual": self._dual,
-            "block": [] if block is None else [block.counts, block.left, block.sums],
             "bets": [] if block is None or block.bets is None else block.bets.parts(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
-        self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
-        self._means = filled_means(self._evidence)
+        self._restore_measured(state, Bets(*state["bets"]) if state["bets"] else None)
         self._log_cash, self._next_stake = state["log_cash"], state["next_stake"]
         self._general = Purse(*state["general"])
         self._peak, self._wealth = state["peak"], state["wealth"]
@@ -338,13 +276,8 @@ class BetRun:
         self._lead = None
         if state["lead"] is not None:
             self._follow(state["lead"])
-        self._block = None
-        if state["block"]:
-            counts, left, sums = state["block"]
-            self._block = Block(counts, Bets(*state["bets"]) if state["bets"] else None)
-            self._block.left, self._block.sums = left, sums
 
-    def _open_block(self, rivals: IntArray) -> Block:
+    def _open_block(self, rivals: IntArray) -> Block[Bets]:
         """Counts and bets of the next block, from the past alone."""
         if self._lead is None:
             return Block(self._problem.relevant.astype(np.int64), None)
@@ -352,21 +285,6 @@ class BetRun:
         gap, spread = self._compare(rivals, self._pooled_weight(), self._means)
         bets = self._place_bets(rivals, gap, spread)
         return Block(self._allocate(rivals, gap + self._policy.epsilon, spread), bets)
-
-    def _close_block(self, block: Block) -> None:
-        """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
-        if block.bets is not None:
-            self._settle(block.bets, Evidence(block.counts, block.sums))
-        self._block = None
-        self._remember(Evidence(block.counts, block.sums))
-
-    def _remember(self, seen: Evidence) -> None:
-        """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
-        self._evidence = self._evidence + seen + self._waiting
-        self._waiting = Evidence.none(self._problem.n_arms)
-        self._means = filled_means(self._evidence)
-        if self._evidence.counts[self._problem.relevant].all():
-            self._choose_lead()
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
@@ -551,12 +469,6 @@ class BetRun:
 
     def _pooled_weight(self) -> FloatArray:
         return self._weight(self._evidence.counts)
-
-
-def filled_means(evidence: Evidence) -> FloatArray:
-    """The means, and 0 where nothing was measured: on such arms no plan is compared."""
-    zeros = np.zeros(len(evidence.sums))
-    return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
 
 
 @functools.cache

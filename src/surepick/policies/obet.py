@@ -29,11 +29,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.branches import plan_set, spanned
-from surepick.errors import ParameterError
 from surepick.evidence import Evidence
 from surepick.oracle import OracleProblem
 from surepick.policies.bet_gap_e import TUNING as SINGLE
-from surepick.policies.bet_gap_e import Block, filled_means
+from surepick.policies.block_run import Block, BlockRun, check_max_batch, filled_means
 from surepick.policies.plan_wealth import Bet, Wealth
 from surepick.policies.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 from surepick.policy import (
@@ -103,10 +102,7 @@ class OBet:
     def __post_init__(self) -> None:
         check_delta(self.delta)
         check_epsilon(self.epsilon)
-        if self.max_batch is not None and not self.max_batch >= 1:
-            raise ParameterError(
-                f"max_batch is the most measurements to ask for at once, 1 or more, got {self.max_batch!r}"
-            )
+        check_max_batch(self.max_batch)
 
     @property
     def guarantee(self) -> str:
@@ -133,7 +129,7 @@ class Field:
         return Field(self.away[mask], self.gap[mask], self.spread[mask], self.deficit[mask])
 
 
-class OBetRun:
+class OBetRun(BlockRun[Bet]):
     """A run of OBet: a block at a time; owned and changed by whoever started it."""
 
     def __init__(self, problem: Problem | OracleProblem, policy: OBet) -> None:
@@ -143,21 +139,16 @@ class OBetRun:
         self._target = -math.log(policy.delta)
         self._plans = plan_set(problem)
         self._everything, self._lead = spanned(self._plans)
-        self._relevant = self._everything.lower < self._everything.upper
+        super().__init__(policy, self._everything.lower < self._everything.upper)
         ones = np.ones(problem.n_arms)
         self._one_size = self._size(ones) == self._size(-ones)
         priced = len(set(problem.costs[self._relevant].tolist())) > 1
         self._smoothing = SINGLE.smoothing_with_costs if priced else SINGLE.smoothing
-        self._evidence = Evidence.none(problem.n_arms)
-        self._waiting = Evidence.none(problem.n_arms)  # came unasked while a block was open
-        self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
         self._cash = 0.0
         self._accounts: dict[bytes, Account] = {}
         self._nominated: dict[bytes, IntArray] = {}  # counts at each lead's first nomination
         self._next_stake = 0.0
         self._share = np.full(problem.n_arms, 1.0 / problem.n_arms)  # the last allocation, of cost
-        self._block: Block | None = None
-        self._bet: Bet | None = None
         self._stop: Stop | None = None
         self._risk: tuple[tuple[int, int], float] = ((-1, -1), 1.0)  # at so many measurements and free arms
 
@@ -166,11 +157,6 @@ class OBetRun:
         plan = self._plans.best(weights, self._everything)
         assert plan is not None
         return float(plan.sum())
-
-    @property
-    def evidence(self) -> Evidence:
-        """All blocks that are complete."""
-        return self._evidence
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no other plan is left."""
@@ -184,30 +170,6 @@ class OBetRun:
             assert self._stop is not None
             return self._stop
         return Measure(self._block.next_request(self._policy.max_batch))
-
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in the part of the block that was asked for; bets are settled when the block is complete."""
-        block = self._block
-        if block is None or not np.array_equal(counts, block.next_request(self._policy.max_batch)):
-            raise ParameterError(
-                "OBet takes the complete answer to its last request, no more and no less: "
-                "its bets hold for counts that were fixed before the first measurement"
-            )
-        block.left = block.left - counts
-        block.sums = block.sums + sums
-        if not block.left.any():
-            self._close_block(block)
-
-    @property
-    def recalls_unasked(self) -> bool:
-        """As past: bets may depend on anything that was known before them."""
-        return True
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in measurements that no block asked for: they inform lead, gaps and bets, and win none."""
-        self._waiting = self._waiting + Evidence(counts, sums)
-        if self._block is None:
-            self._remember(Evidence.none(len(counts)))
 
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
@@ -225,25 +187,22 @@ class OBetRun:
 
     def state(self) -> dict[str, Any]:
         """All that a fresh run needs to become this one; plans are vectors."""
-        block, bet = self._block, self._bet
+        bet = None if self._block is None else self._block.bets
         return {
-            "evidence": [self._evidence.counts, self._evidence.sums],
-            "waiting": [self._waiting.counts, self._waiting.sums],
+            **self._measured_state(),
             "lead": self._lead,
             "cash": self._cash,
             "accounts": [[np.frombuffer(key), account.state()] for key, account in self._accounts.items()],
             "nominated": [[np.frombuffer(key), counts] for key, counts in self._nominated.items()],
             "next_stake": self._next_stake,
             "share": self._share,
-            "block": [] if block is None else [block.counts, block.left, block.sums],
             "bet": [] if bet is None else [bet.lead, bet.eta, bet.means, bet.spread, bet.fresh, bet.is_fresh],
             "stopped": self._stop is not None,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
-        self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
-        self._means = filled_means(self._evidence)
+        self._restore_measured(state, Bet(*state["bet"]) if state["bet"] else None)
         self._lead, self._share = state["lead"], state["share"]
         self._cash, self._next_stake = state["cash"], state["next_stake"]
         self._accounts = {}
@@ -251,12 +210,6 @@ class OBetRun:
             account = self._accounts[key.tobytes()] = self._new_account()
             account.restore(kept)
         self._nominated = {key.tobytes(): counts for key, counts in state["nominated"]}
-        self._block = None
-        if state["block"]:
-            counts, left, sums = state["block"]
-            self._block = Block(counts, None)
-            self._block.left, self._block.sums = left, sums
-        self._bet = Bet(*state["bet"]) if state["bet"] else None
         self._stop = Stop(self._plans.answer(self._lead)) if state["stopped"] else None
 
     def _bound_risk(self) -> float:
@@ -309,7 +262,7 @@ class OBetRun:
                 account.branch = account.branch.pinned(int(arm), float(self._lead[arm]))
             calls = max(0.0, calls - (self._plans.n_calls - before - 1))
 
-    def _open_block(self) -> Block:
+    def _open_block(self) -> Block[Bet]:
         """Counts and bets of the next block, from the past alone."""
         if not self._is_started:
             return Block(self._relevant.astype(np.int64), None)
@@ -317,31 +270,13 @@ class OBetRun:
         self._find_rivals()
         field, dual = self._divide()
         counts = self._counts(field)
-        self._bet = self._place_bet(field, dual, counts)
-        return Block(counts, None)
+        return Block(counts, self._place_bet(field, dual, counts))
 
-    def _close_block(self, block: Block) -> None:
-        """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
-        seen = Evidence(block.counts, block.sums)
-        if self._bet is not None:
-            account = self._account
-            account.wealth.settle(self._bet, filled_means(seen), self._spread(block.counts))
-            account.rivals.purses = account.rivals.purses + account.wealth.last_factors(account.rivals.plans)
-        self._block = self._bet = None
-        self._remember(seen)
-
-    def _remember(self, seen: Evidence) -> None:
-        """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
-        self._evidence = self._evidence + seen + self._waiting
-        self._waiting = Evidence.none(len(self._means))
-        self._means = filled_means(self._evidence)
-        if self._is_started:
-            self._choose_lead()
-
-    @property
-    def _is_started(self) -> bool:
-        """Whether every arm that matters has a measurement."""
-        return bool(self._evidence.counts[self._relevant].all())
+    def _settle(self, bets: Bet, seen: Evidence) -> None:
+        """Multiply what is staked for the lead by its bets' factors, of this block's own means."""
+        account = self._account
+        account.wealth.settle(bets, filled_means(seen), self._spread(seen.counts))
+        account.rivals.purses = account.rivals.purses + account.wealth.last_factors(account.rivals.plans)
 
     def _choose_lead(self) -> None:
         """The plan that looks best of those that agree with the fixed arms, ruled out or not."""

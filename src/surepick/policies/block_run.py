@@ -1,0 +1,160 @@
+"""The run that betting policies share: fix a block, measure it whole, settle its bets, choose a lead."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from surepick.errors import ParameterError
+from surepick.evidence import Evidence
+from surepick.problem import BoolArray, FloatArray, IntArray
+
+B = TypeVar("B")  # the bets of a block
+
+
+class BlockPolicy(Protocol):
+    """What a run of blocks needs to know of its policy."""
+
+    @property
+    def name(self) -> str:
+        """As people know it."""
+        ...
+
+    @property
+    def max_batch(self) -> int | None:
+        """The most measurements to ask for at once."""
+        ...
+
+
+@dataclass(eq=False)
+class Block(Generic[B]):
+    """The measurements of one block, fixed before the first of them, and what is still missing."""
+
+    counts: IntArray
+    bets: B | None  # None in the first block, of which nothing is known
+    left: IntArray = field(init=False)
+    sums: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.counts.copy()
+        self.sums = np.zeros(len(self.counts))
+
+    def next_request(self, max_batch: int | None) -> IntArray:
+        """The missing measurements, lowest arms first, no more than max_batch of them."""
+        if max_batch is None:
+            return self.left.copy()
+        before = np.cumsum(self.left) - self.left
+        return np.asarray(np.minimum(self.left, np.maximum(max_batch - before, 0)))
+
+
+class BlockRun(ABC, Generic[B]):
+    """What was measured, block by block; subclasses open blocks, settle their bets and choose the lead."""
+
+    def __init__(self, policy: BlockPolicy, relevant: BoolArray) -> None:
+        self._asker = policy
+        self._relevant = relevant
+        self._evidence = Evidence.none(len(relevant))
+        self._waiting = Evidence.none(len(relevant))  # came unasked while a block was open
+        self._means = np.zeros(len(relevant))  # pooled; 0 for arms without a measurement
+        self._block: Block[B] | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """All blocks that are complete."""
+        return self._evidence
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in the part of the block that was asked for; bets are settled when the block is complete."""
+        block = self._block
+        if block is None or not np.array_equal(counts, block.next_request(self._asker.max_batch)):
+            raise ParameterError(
+                f"{self._asker.name} takes the complete answer to its last request, no more and no less: "
+                "its bets hold for counts that were fixed before the first measurement"
+            )
+        block.left = block.left - counts
+        block.sums = block.sums + sums
+        if not block.left.any():
+            self._close_block(block)
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """As past: bets may depend on anything that was known before them."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements that no block asked for: they inform lead, gaps and bets, and win none.
+
+        While a block is open they wait, since its bets were made without them.
+        """
+        self._waiting = self._waiting + Evidence(counts, sums)
+        if self._block is None:
+            self._remember(Evidence.none(len(counts)))
+
+    def _measured_state(self) -> dict[str, Any]:
+        """What was measured, as arrays; the bets of an open block are its run's to keep."""
+        block = self._block
+        return {
+            "evidence": [self._evidence.counts, self._evidence.sums],
+            "waiting": [self._waiting.counts, self._waiting.sums],
+            "block": [] if block is None else [block.counts, block.left, block.sums],
+        }
+
+    def _restore_measured(self, state: Mapping[str, Any], bets: B | None) -> None:
+        """Have measured what is in this state, with these bets on the block that is open."""
+        self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
+        self._means = filled_means(self._evidence)
+        self._block = None
+        if state["block"]:
+            counts, left, sums = state["block"]
+            self._block = Block(counts, bets)
+            self._block.left, self._block.sums = left, sums
+
+    @property
+    def _is_started(self) -> bool:
+        """Whether every arm that matters has a measurement."""
+        return bool(self._evidence.counts[self._relevant].all())
+
+    def _close_block(self, block: Block[B]) -> None:
+        """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
+        seen = Evidence(block.counts, block.sums)
+        if block.bets is not None:
+            self._settle(block.bets, seen)
+        self._block = None
+        self._remember(seen)
+
+    def _remember(self, seen: Evidence) -> None:
+        """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
+        self._evidence = self._evidence + seen + self._waiting
+        self._waiting = Evidence.none(len(self._means))
+        self._means = filled_means(self._evidence)
+        if self._is_started:
+            self._choose_lead()
+
+    @abstractmethod
+    def _settle(self, bets: B, seen: Evidence) -> None:
+        """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
+
+    @abstractmethod
+    def _choose_lead(self) -> None:
+        """The plan that looks best, now that the past has grown."""
+
+
+def check_max_batch(max_batch: int | None) -> None:
+    """Refuse a batch of no measurement.
+
+    >>> check_max_batch(None)
+    """
+    if max_batch is not None and not max_batch >= 1:
+        raise ParameterError(
+            f"max_batch is the most measurements to ask for at once, 1 or more, got {max_batch!r}"
+        )
+
+
+def filled_means(evidence: Evidence) -> FloatArray:
+    """The means, and 0 where nothing was measured: on such arms no plan is compared."""
+    zeros = np.zeros(len(evidence.sums))
+    return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
