@@ -32,12 +32,17 @@ class Rows(NamedTuple):
 
 
 def make_rows(problem: Problem) -> Rows:
-    """The oriented plans as compressed rows."""
-    from scipy import sparse
-
-    plans = sparse.csr_array(problem.oriented)
-    plans.sort_indices()
+    """The oriented plans as compressed rows; always fresh arrays, so that one compilation serves all."""
+    plans = problem.oriented
     seen = np.full(problem.n_arms, -1, dtype=np.int64)
+    if isinstance(plans, np.ndarray):
+        row, arm = np.nonzero(plans)
+        start = np.zeros(len(plans) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(row, minlength=len(plans)), out=start[1:])
+        return Rows(start, arm.astype(np.int64), plans[row, arm].astype(float), seen)
+    plans = plans.copy()
+    plans.sort_indices()
+    plans.eliminate_zeros()
     return Rows(plans.indptr.astype(np.int64), plans.indices.astype(np.int64), plans.data.astype(float), seen)
 
 
@@ -258,6 +263,13 @@ def log_normal_cdf(x: float) -> float:
         return math.log(0.5 * math.erfc(-x * _ROOT_HALF))
     inverse = 1.0 / (x * x)
     return -0.5 * x * x - math.log(-x) - _HALF_LOG_TWO_PI + math.log1p(-inverse + 3.0 * inverse * inverse)
+
+
+@compiled
+def log_add(first: float, second: float) -> float:
+    """log(exp(first) + exp(second))."""
+    top = max(first, second)
+    return top + math.log1p(math.exp(min(first, second) - top))
 
 
 @compiled
