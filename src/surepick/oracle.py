@@ -26,6 +26,7 @@ from surepick.problem import (
     replaced,
     scale_and_bounds,
 )
+from surepick.wording import plural
 
 Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
@@ -214,7 +215,7 @@ class OracleProblem:
 
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
-        return f"{type(self).__name__}({self.n_arms} arms, number of plans {count})"
+        return f"{type(self).__name__}({self.n_arms} {plural(self.n_arms, 'arm')}, number of plans {count})"
 
 
 def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:

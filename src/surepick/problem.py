@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
 from surepick.layout import Layout
+from surepick.wording import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +196,8 @@ class Problem:
     def __repr__(self) -> str:
         noise = "unknown" if self.noise_scale is None else _brief(self.noise_scale)
         goal = "minimize" if self.minimize else "maximize"
-        return f"Problem({self.n_plans} plans, {self.n_arms} arms, noise_scale={noise}, {goal})"
+        arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
+        return f"Problem({self.n_plans} plans, {arms}, noise_scale={noise}, {goal})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_riv
 from surepick.plots.style import BLUE, GREEN, GREY, ORANGE, PALETTE, SKY
 from surepick.views import Arms, Link, Picture, Progress, Rival, Rivals
 from surepick.views.words import plain, short_number, times
+from surepick.wording import how_many
 
 _ROW = 26  # pixels
 _INK = "rgba(128, 128, 128, 1)"  # read on white and on black
@@ -155,7 +156,7 @@ def arms(given: Given | Arms) -> Any:
     rows = [row for row in view.rows if row.matters or row.count] or list(view.rows)
     figure = _figure(100 + _ROW * max(len(rows), 1))
     places = list(range(len(rows)))
-    hover = [f"{_text(row.name, 80)}: {row.count:,} measurements" for row in rows]
+    hover = [f"{_text(row.name, 80)}: {how_many(row.count, 'measurement')}" for row in rows]
     figure.add_bar(
         x=[row.count for row in rows],
         y=places,
