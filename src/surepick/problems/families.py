@@ -19,7 +19,7 @@ import numpy.typing as npt
 from surepick.errors import ProblemError
 from surepick.layout import Layout
 from surepick.oracle import BestWithin, OracleProblem
-from surepick.problem import Bounds, FloatArray, Problem, names_for, read_only
+from surepick.problem import Bounds, FloatArray, Problem, drawn, names_for, read_only
 from surepick.problems.candidates import (
     Candidates,
     Progress,
@@ -253,7 +253,9 @@ class FoundProblem(Problem):
             )
         found = self.box.search(self.family, n_draws, self.candidates, progress)
         larger = FoundProblem(self.family, found, self.box, self._options)
-        return larger if self.bounds is None else larger.with_bounds(self.bounds)
+        if self.bounds is not None:
+            larger = larger.with_bounds(self.bounds)
+        return larger if self.layout is None else drawn(larger, self.layout)  # it may have been given places
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself
