@@ -150,10 +150,9 @@ def test_wrong_files_of_places_are_refused(tmp_path: Path, rows: str, reason: st
 def test_what_has_no_places_takes_none(load: Load) -> None:
     with pytest.raises(FileError, match="unknown key 'places'"):
         load('kind = "subsets"\narms = ["a", "b"]\nk = 1\n' + CORNERS)
+    legs = 'kind = "paths"\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
+    legs += 'arms = ["road", "toll"]\n'
     with pytest.raises(FileError, match="with 'arms'"):
-        load(
-            'kind = "paths"\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\narms = ["road", "toll"]\nevery = true\n'
-            + CORNERS
-        )
+        load(legs + CORNERS)
     with pytest.raises(ProblemError, match="nothing to put on a map"):
         sp.Problem([[1, 0], [0, 1]]).with_places({"A": (0, 0)})
