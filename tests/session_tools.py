@@ -21,6 +21,16 @@ def problem(**options: object) -> sp.Problem:
     return sp.Problem(PLANS, arm_names=names, **{"noise_scale": SCALE, **options})  # type: ignore[arg-type]
 
 
+def best_plan(weights: FloatArray) -> FloatArray:
+    """The same plans as a function of the user's own knows them."""
+    return PLANS[np.argmax(PLANS @ weights)]
+
+
+def oracle_problem() -> sp.OracleProblem:
+    """The same problem with nothing but that function."""
+    return sp.OracleProblem(best_plan, 4, SCALE, arm_names=problem().arm_names)
+
+
 class Tapes:
     """The measurements that each arm would give, in their order; an environment for `simulate` as well."""
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from session_tools import Tapes
 from surepick import replica
+from surepick.oracle import Best
 from surepick.session import Receipt, Session
 from surepick.store import sql
 
 
-def work(i: int, url: str, seed: int, journal: Path | None = None) -> None:
+def work(i: int, url: str, seed: int, journal: Path | None = None, best: Best | None = None) -> None:
     """Measure until the session has ended; write down each token once it is acknowledged."""
-    session, tapes = Session.load(url, "mine"), Tapes(seed)
+    session, tapes = Session.load(url, "mine", best=best), Tapes(seed)
     while requests := session.ask(2, worker=f"worker {i}"):
         for request in requests:
             receipt = session.tell(request, tapes.value(request.token))
@@ -26,9 +27,11 @@ def work(i: int, url: str, seed: int, journal: Path | None = None) -> None:
                 acknowledge(journal, request.token)
 
 
-def work_until_statement(i: int, url: str, seed: int, journal: Path, last: int) -> None:
+def work_until_statement(
+    i: int, url: str, seed: int, journal: Path, last: int, best: Best | None = None
+) -> None:
     """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
-    session, tapes = Session.load(url, "mine"), Tapes(seed)
+    session, tapes = Session.load(url, "mine", best=best), Tapes(seed)
     replica.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
     session.store.close()
     fate = Fate(last)
@@ -36,6 +39,18 @@ def work_until_statement(i: int, url: str, seed: int, journal: Path, last: int) 
     for request in session.ask(4, worker="mortal"):
         session.tell(request, tapes.value(request.token))
         acknowledge(journal, request.token)
+
+
+def record_until_statement(i: int, url: str, journal: Path, last: int) -> None:
+    """Record values under keys of their own, and die at the given statement."""
+    session = Session.load(url, "mine")
+    replica.ALONE_AFTER = 20 if last % 4 < 2 else -1
+    session.store.close()
+    fate = Fate(last)
+    fate.take_over(session.store)
+    for k in range(4):
+        session.record(k, float(last), key=f"{last}-{k}")
+        acknowledge(journal, f"{last}-{k}")
 
 
 class Fate:

@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
-    {"_version", "errors", "plugins"},
+    {"_version", "errors", "plugins", "wording"},
     {"layout", "problem", "oracle"},
     {"evidence"},
     {

@@ -57,7 +57,7 @@ def test_check_names_the_arms_on_which_all_plans_agree(tmp_path):
     )
     text = run("check", file)
     assert "2 of 3 matter; all plans agree on same" in text
-    assert "merged: 1 plans equal to others" in text
+    assert "merged: 1 plan equal to others" in text
     assert "forecast: none" in text
     assert "no [truth]" in text
 

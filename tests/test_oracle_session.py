@@ -14,6 +14,7 @@ from surepick.certificate import verify
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
 from surepick.oracle import OracleProblem
 from surepick.problem import FloatArray
+from surepick.replica import Replica
 from surepick.session import Session
 from surepick.store import Store, open_store
 
@@ -21,6 +22,7 @@ ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
 MEANS = np.array([1.0, 2.0, 0.3, 2.5, 1.7])
 SCALE = 0.11
 TREES = problems.trees(ROADS).plans
+GEN_TS = sp.GenTSExplore(delta=0.1)
 ORACLE_POLICIES = [
     policy for policy in sp.policies.POLICIES.values() if getattr(policy, "takes_oracle", False)
 ]
@@ -49,10 +51,20 @@ def tapes() -> Tapes:
     return Tapes(1, means=MEANS, scale=SCALE)
 
 
-def new(store: Store | str = "memory://", problem: OracleProblem | None = None, **options: object) -> Session:
+def new(
+    store: Store | str = "memory://",
+    problem: OracleProblem | None = None,
+    policy: sp.Policy = GEN_TS,
+    **options: object,
+) -> Session:
     options = {"name": "mine", "seed": 3, **options}
     problem = own_problem() if problem is None else problem
-    return Session.create(store, problem, sp.GenTSExplore(delta=0.1), **options)  # type: ignore[arg-type]
+    return Session.create(store, problem, policy, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @pytest.fixture
@@ -77,28 +89,62 @@ def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: Oracl
     assert outcome.plan_name == expected.plan_name
 
 
-def test_restarts_and_snapshots_change_nothing(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("policy", [sp.GenTSExplore(delta=0.1), sp.OBet(delta=0.1)], ids=lambda p: p.name)
+def test_restarts_and_snapshots_change_nothing(
+    policy: sp.Policy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("surepick.replica.SNAPSHOT_EVERY", 7)
-    expected = sp.simulate(own_problem(), sp.GenTSExplore(delta=0.1), tapes(), seed=3)
-    new(sqlite_url)
+    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    new(url, policy=policy).store.close()
     values = tapes()
     for turn in range(10_000):
         whole = own_problem() if turn % 2 else None
-        session = Session.load(sqlite_url, "mine", best=None if whole else least_tree, problem=whole)
+        session = Session.load(url, "mine", best=None if whole else least_tree, problem=whole)
         requests = session.ask(9)
         for request in requests:
             session.tell(request, values.value(request.token))
         if not requests:
             break
+        session.store.close()
+    assert session.store.snapshot("mine") is not None
     assert session.outcome is not None
     assert same_run(session.outcome, expected)
+    monkeypatch.setattr(Replica, "_kept_ledger", lambda self: None)  # the log alone
+    replayed = Session.load(url, "mine", best=least_tree)
+    assert replayed.outcome is not None
+    assert same_run(replayed.outcome, expected)
+    assert replayed.certificate().to_json() == session.certificate().to_json()
+    assert replayed.verify(session.certificate().to_json()).holds
 
 
-def test_a_family_needs_nothing_again(sqlite_url: str) -> None:
-    new(sqlite_url, family_problem())
-    outcome = run_to_end(Session.load(sqlite_url, "mine"), tapes(), n=9)
+def test_two_who_share_a_session_decide_as_one(url: str) -> None:
+    """Each has a part of every block and a handle of its own; both close theirs now and then."""
+    policy = sp.OBet(delta=0.1, max_batch=7)
+    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    new(url, policy=policy)
+    values, order = tapes(), np.random.default_rng(0)
+    handles = {name: Session.load(url, "mine", best=least_tree) for name in ("Ann", "Bob")}
+    while handles["Ann"].status is None:
+        for name, session in handles.items():
+            held = session.ask(4, worker=name, wait=False)
+            for k in order.permutation(len(held)):
+                session.tell(held[k], values.value(held[k].token))
+        if order.random() < 0.2:
+            handles["Bob"].store.close()
+            handles["Bob"] = Session.load(url, "mine", problem=own_problem())
+    for session in handles.values():
+        assert session.outcome is not None
+        assert same_run(session.outcome, expected)
+        assert session.verify(session.certificate().to_json()).holds
+    workers = {measurement.worker for measurement in handles["Ann"].measurements()}
+    assert workers == {"Ann", "Bob"}
+
+
+def test_a_family_needs_nothing_again(url: str) -> None:
+    new(url, family_problem(), sp.OBet(delta=0.1))
+    outcome = run_to_end(Session.load(url, "mine"), tapes(), n=9)
     assert outcome.plan_name == "A - B + A - C + A - D"
-    assert Session.load(sqlite_url, "mine").verify().holds
+    assert Session.load(url, "mine").verify().holds
 
 
 def test_a_budget_leaves_a_lead_without_a_promise() -> None:
@@ -180,11 +226,15 @@ def test_verify_decides_every_round_again(ended: Session) -> None:
 # What is needed again
 
 
-def test_without_its_function_a_session_is_not_opened(ended: Session) -> None:
+def test_without_its_function_a_session_is_not_opened(url: str) -> None:
+    new(url).store.close()
     with pytest.raises(MissingFunctionError, match=r"Python function.*best=function"):
-        Session.load(ended.store, "mine")
+        Session.load(url, "mine")
     with pytest.raises(ParameterError, match="best=function"):
-        verify(ended.store, "mine")
+        verify(open_store(url), "mine")
+    with pytest.raises(ParameterError, match="another function"):
+        Session.load(url, "mine", best=another_tree)
+    assert Session.load(url, "mine", best=least_tree).status is None
 
 
 @pytest.mark.parametrize(
@@ -252,7 +302,7 @@ def test_a_running_session_can_be_looked_at_and_not_changed() -> None:
 # An oracle that fails
 
 
-def test_what_was_told_survives_an_oracle_that_raises(sqlite_url: str) -> None:
+def test_what_was_told_survives_an_oracle_that_raises(url: str) -> None:
     healthy = True
 
     def frail(weights: FloatArray) -> FloatArray:
@@ -260,19 +310,19 @@ def test_what_was_told_survives_an_oracle_that_raises(sqlite_url: str) -> None:
             raise RuntimeError("no licence for the solver")
         return least_tree(weights)
 
-    session, values = new(sqlite_url, own_problem(frail)), tapes()
+    session, values = new(url, own_problem(frail)), tapes()
     for request in session.ask(30):
         session.tell(request, values.value(request.token))
     (request,) = session.ask(1)
     healthy = False
     with pytest.raises(ProblemError, match="the oracle raised RuntimeError: no licence"):
         session.tell(request, values.value(request.token))
-    looked = Session.load(sqlite_url, "mine", read_only=True)
+    looked = Session.load(url, "mine", read_only=True)
     assert request.token in [m.token for m in looked.measurements()]
     healthy = True
-    expected = sp.simulate(own_problem(), sp.GenTSExplore(delta=0.1), tapes(), seed=3)
+    expected = sp.simulate(own_problem(), GEN_TS, tapes(), seed=3)
     assert same_run(run_to_end(session, values, n=9), expected)
-    assert Session.load(sqlite_url, "mine", best=least_tree).verify().holds
+    assert Session.load(url, "mine", best=least_tree).verify().holds
 
 
 def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> None:

@@ -22,6 +22,7 @@ from surepick.policies import BetGapE, CombGapE, describe
 from surepick.policy import Policy, check_delta, check_epsilon
 from surepick.problem import FloatArray, Problem, replaced
 from surepick.simulation import Outcome, simulate
+from surepick.wording import how_many, plural
 
 DELTAS = (0.1, 0.05, 0.01, 0.001)
 USUAL_DELTA = 0.05
@@ -95,7 +96,8 @@ class Advice:
         """The advice in one sentence."""
         return (
             f"use {describe(self.policy)} with delta {self.delta:g} and epsilon {self.epsilon:g}, asking for "
-            f"{self.batch} at a time; expect about {count(self.expected, self.budget)} measurements"
+            f"{self.batch} at a time; expect about {count(self.expected, self.budget)} "
+            + plural(self.expected, "measurement")
         )
 
 
@@ -169,7 +171,7 @@ class _Stage:
         centre, width, about_means = _prior(problem, guess, spread, self.scale)
         rng = np.random.default_rng(seed)
         self.worlds = [centre + width * rng.uniform(-1.0, 1.0, len(centre)) for _ in range(n_worlds)]
-        cut = f"one is cut off at {budget:,} measurements"
+        cut = f"one is cut off at {how_many(budget, 'measurement')}"
         self.assumptions = (about_means, about_noise, f"{n_worlds} rehearsals of each choice; {cut}")
         self.done: dict[Policy, Rehearsal] = {}
 
@@ -273,14 +275,15 @@ def _prior(
 
 def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) -> str:
     priced = bool(np.ptp(stage.problem.costs) > 0)
-    unit = "in price" if priced else "measurements"
     told = " and ".join(
-        f"{describe(one.policy)} took {count(one.price, stage.budget)} {unit}" for one in tried
+        f"{describe(one.policy)} took {count(one.price, stage.budget)} "
+        + ("in price" if priced else plural(one.price, "measurement"))
+        for one in tried
     )
     if not math.isfinite(chosen.price):
         return (
-            f"no proved policy ended in half of the worlds within {stage.budget:,} measurements; as a rule "
-            "BetGapE needs the fewest"
+            f"no proved policy ended in half of the worlds within {how_many(stage.budget, 'measurement')}; "
+            "as a rule BetGapE needs the fewest"
         )
     return f"its promise is proved, and in rehearsals (median of the worlds) {told}"
 
@@ -288,7 +291,7 @@ def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) ->
 def _choose_epsilon(stage: _Stage, exact: Rehearsal, given: float | None) -> tuple[Rehearsal, str]:
     if given is not None:
         return exact, "as you asked"
-    within, share = f"ends within {stage.budget:,} measurements", _share(exact, stage.budget)
+    within, share = f"ends within {how_many(stage.budget, 'measurement')}", _share(exact, stage.budget)
     if share >= ENOUGH:
         return exact, f"the exact question {within} in {share:.0%} of the worlds"
     stake, one = stage.stake(), exact

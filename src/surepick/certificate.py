@@ -22,6 +22,7 @@ from surepick.policy import Answer, stated_guarantee
 from surepick.problem import FloatArray, Problem
 from surepick.simulation import Status
 from surepick.store import Event, Store
+from surepick.wording import how_many, plural
 
 MOST_RIVALS = 100  # the closest ones; the others are further away
 NOISE_LEVEL = 0.001  # how often the check of the noise may warn of nothing, over all arms together
@@ -282,7 +283,9 @@ def verify(
         f"in round {r} the log has another decision than the policy takes" for r in ledger.surprises
     ]
     if store.head(name).position != position:
-        objections.append(f"the log should have {store.head(name).position} events and has {position}")
+        objections.append(
+            f"the log should have {how_many(store.head(name).position, 'event')} and has {position:,}"
+        )
     if certificate is not None:
         objections += _compare(name, ledger, ends, certificate)
     plan = ledger.problem.name_of(ledger.plan)
@@ -332,16 +335,20 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
 
 
 def _recorded_assumption(ledger: Ledger) -> str:
+    n = ledger.n_counted
+    made, value = plural(n, "it was", "they were"), plural(n, "its value", "their values")
     return (
-        f"; {ledger.n_counted} measurements that nobody asked for are counted: whether they were made and "
-        "recorded did not depend on their values, nor on others that the policy had not read"
+        f"; {n} {plural(n, 'measurement')} that nobody asked for {plural(n, 'is', 'are')} counted: whether "
+        f"{made} made and recorded did not depend on {value}, nor on others that the policy had not read"
     )
 
 
 def _lines(certificate: Certificate) -> list[str]:
     sure = certificate.is_confident
     n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
-    unasked = f"; of {n_unasked} unasked ones {n_counted} are counted" if n_unasked else ""
+    are = plural(n_counted, "is", "are")
+    unasked = f"; of {how_many(n_unasked, 'unasked one')} {n_counted:,} {are} counted" if n_unasked else ""
+    measured = how_many(certificate.n_measurements, "measurement")
     lines = [
         f"session      {certificate.session}: {certificate.status}",
         f"answer       {certificate.plan_name if sure else 'none: nothing is promised'}",
@@ -349,8 +356,8 @@ def _lines(certificate: Certificate) -> list[str]:
         f"assumes      {certificate.noise}",
         f"policy       {certificate.policy['name']} version {certificate.policy['version']}",
         f"settings     delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}",
-        f"rests on     {certificate.n_measurements} measurements in {certificate.n_rounds} rounds{unasked}",
-        f"log          {certificate.log_position} events, fingerprint {certificate.log_checksum}",
+        f"rests on     {measured} in {how_many(certificate.n_rounds, 'round')}{unasked}",
+        f"log          {how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}",
     ]
     lines += [
         f"rival        {_against_answer(certificate, rival)}: behind by {rival.gap:.4g} +- {rival.error:.4g}"

@@ -19,6 +19,7 @@ from surepick.pilot import Pilot, pilot_for, with_scale
 from surepick.policy import check_delta
 from surepick.problem import FloatArray, per_arm
 from surepick.problems.candidates import Progress
+from surepick.wording import how_many
 
 TOLERANCE = 1e-2  # of each limit; the spread between worlds is far larger
 UNLISTED_TOLERANCE = 0.5  # where plans are not listed: of the upper end, which no forecast uses
@@ -47,9 +48,9 @@ class Forecast:
         low, middle, high = (self.quantile(q) for q in (0.1, 0.5, 0.9))
         pilot = f", {self.n_pilot:,} of them for the pilot" if self.n_pilot else ""
         return (
-            f"the best possible method needs about {middle:,.0f} measurements at delta {self.delta:g}{pilot}"
-            f", between {low:,.0f} and {high:,.0f} in eight of ten worlds like the guess; methods that exist "
-            "take a few times as many"
+            f"the best possible method needs about {how_many(middle, 'measurement')} at delta {self.delta:g}"
+            f"{pilot}, between {low:,.0f} and {high:,.0f} in eight of ten worlds like the guess; methods "
+            "that exist take a few times as many"
         )
 
 

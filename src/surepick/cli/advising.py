@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surepick.cli.decisions import File, Json, Seed
+from surepick.wording import plural
 
 if TYPE_CHECKING:
     from surepick.advice import Advice
@@ -125,8 +126,9 @@ def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
     low, middle, high, least = (
         count(n, found.budget) for n in (found.low, found.expected, found.high, found.limit)
     )
+    measurements = plural(found.expected, "measurement")
     say(
-        f"Expect about [bold]{middle}[/] measurements, between {low} and {high} in eight of ten worlds; "
+        f"Expect about [bold]{middle}[/] {measurements}, between {low} and {high} in eight of ten worlds; "
         f"the best possible method needs {least}."
     )
     busiest = ", ".join(f"{name} ({share:.0%})" for name, share in found.busiest)

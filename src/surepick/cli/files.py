@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surepick.cli.decisions import Delta, File, Json, PilotSize, Pooled, Seed, pilot_of
+from surepick.wording import how_many, plural
 
 if TYPE_CHECKING:
     from surepick.forecasts import Forecast
@@ -143,11 +144,11 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
         assert pilot is not None
         shared = f", or {pilot['cost_factor_with_one_scale']:.2g} if all arms have one scale (--one-scale)"
         return (
-            f"unknown. A pilot of {pilot['measurements']} measurements comes first, {pilot['size']} of each "
-            f"arm that matters; its bounds on the scale take {pilot['share_of_delta']:g} of delta and are "
-            f"{pilot['bound_factor']:.3g} times the spread that it sees, which makes the rest about "
-            f"{pilot['cost_factor']:.2g} times as long as with a known scale"
-            + ("" if pilot["one_scale"] else shared)
+            f"unknown. A pilot of {how_many(pilot['measurements'], 'measurement')} comes first, "
+            f"{pilot['size']} of each arm that matters; its bounds on the scale take "
+            f"{pilot['share_of_delta']:g} of delta and are {pilot['bound_factor']:.3g} times the spread "
+            f"that it sees, which makes the rest about {pilot['cost_factor']:.2g} times as long as with a "
+            "known scale" + ("" if pilot["one_scale"] else shared)
         )
     low, high = float(noise.min()), float(noise.max())
     scale = f"{low:g} for every arm" if low == high else f"from {low:g} to {high:g}, by arm"
@@ -194,13 +195,14 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     say(f"[bold]{loaded.title}[/] ({loaded.kind}; the {goal} is best)")
     say(f"plans: {_completeness(loaded)}.")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
-    matter = f"{problem.n_arms - len(idle)} of {problem.n_arms} matter"
+    n_matter = problem.n_arms - len(idle)
+    matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
     say(f"arms: {matter}{same}.")
     say(f"noise: {_noise(loaded, pilot)}.")
     if merged := _merged(problem):
         gone, kept = merged[0]
-        say(f"merged: {len(merged)} plans equal to others, such as {gone!r} with {kept!r}.")
+        say(f"merged: {how_many(len(merged), 'plan')} equal to others, such as {gone!r} with {kept!r}.")
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")

@@ -24,6 +24,7 @@ from surepick.cli.session_files import (
     write_json,
 )
 from surepick.errors import SessionError, SurepickError
+from surepick.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.session import Request, Session
@@ -110,6 +111,9 @@ def tell(
     picked: Annotated[
         bool, typer.Option("--picked", help="Chosen after looking at values: kept and never counted.")
     ] = False,
+    key: Annotated[
+        str, typer.Option(help="Of an unasked one: a name of its own, under which it is kept only once.")
+    ] = "",
     worker: Worker = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -117,9 +121,11 @@ def tell(
 ) -> None:
     """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5"""
     opened = _load(store, session)
+    if key and not (unasked or picked):
+        raise SessionError("--key is for unasked measurements; a token is a key already")
     if unasked or picked:
-        for value in values:
-            opened.record(token, value, picked=picked)
+        for place, value in enumerate(values):
+            opened.record(token, value, picked=picked, key=f"{key}, {place}" if key and place else key)
         counts = opened.counts_unasked and not picked
         text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
         _answer({"receipt": "unasked", "will_count": counts, **_state(opened)}, as_json, lambda: _say(text))
@@ -208,7 +214,8 @@ def import_(
 
     Rows with a token answer it. Rows with an arm alone are measurements that nobody asked for, unless
     --answers says that they were made because surepick asked for them. Unasked ones are counted if the
-    policy's proof allows it, and never with --picked.
+    policy's proof allows it, and never with --picked; with a column `key` each is kept once, however often
+    the file is imported.
     """
     opened = _load(store, session)
     counts = import_rows(opened, read_rows(file), answers=answers, picked=picked, worker=worker)
@@ -277,7 +284,7 @@ def doctor(
     if rescue is not None:
         n_rescued = rescue_measurements(diagnosis.logs, rescue)
         if not as_json:
-            _say(f"{n_rescued} measurements written to {rescue}")
+            _say(f"{how_many(n_rescued, 'measurement')} written to {rescue}")
     raise typer.Exit(0 if diagnosis.is_well else NOT_SURE)
 
 
@@ -471,7 +478,7 @@ class _Progress:
         self._next = now + 1.0
         state = _state(session)
         risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
-        print(f"{state['n_used']} measurements, lead {state['lead']}{risk}", file=sys.stderr)
+        print(f"{how_many(state['n_used'], 'measurement')}, lead {state['lead']}{risk}", file=sys.stderr)
 
 
 def _answer(data: Any, as_json: bool, text: Callable[[], None]) -> None:
@@ -497,7 +504,7 @@ def _print_requests(requests: list[Request], session: Session) -> None:
 def _print_told(receipt: object, session: Session) -> None:
     state = _state(session)
     end = f"; the session has ended: {state['status']}" if session.status else ""
-    _say(f"{receipt}; {state['n_told']} measurements told{end}")
+    _say(f"{receipt}; {how_many(state['n_told'], 'measurement')} told{end}")
 
 
 def _print_status(session: Session) -> None:
@@ -507,11 +514,12 @@ def _print_status(session: Session) -> None:
     state = _state(session)
     lines = {
         "session": f"{state['session']}: running",
-        "told": f"{state['n_told']} measurements, {state['n_used']} used in {state['n_rounds']} rounds",
-        "unasked": f"{state['n_unasked']} measurements, {state['n_unasked_counted']} counted"
+        "told": f"{how_many(state['n_told'], 'measurement')}, {state['n_used']:,} used in "
+        + how_many(state["n_rounds"], "round"),
+        "unasked": f"{how_many(state['n_unasked'], 'measurement')}, {state['n_unasked_counted']:,} counted"
         if state["n_unasked"]
         else None,
-        "waits for": f"{state['n_missing']} measurements",
+        "waits for": how_many(state["n_missing"], "measurement"),
         "phase": "learning the noise scale" if state["learning_noise"] else None,
         "lead": state["lead"],
         "rival": state["rival"],
@@ -549,7 +557,7 @@ def _cell(value: Any) -> str:
 def _print_verdict(verdict: Any) -> None:
     for objection in verdict.objections:
         _say(f"objection: {objection}")
-    found = f"{verdict.n_events} events, {verdict.n_rounds} rounds, {verdict.status}"
+    found = f"{how_many(verdict.n_events, 'event')}, {how_many(verdict.n_rounds, 'round')}, {verdict.status}"
     answer = f", answer {verdict.plan_name!r}" if verdict.plan_name else ""
     _say(f"{'holds' if verdict.holds else 'does not hold'}: {found}{answer}")
 
@@ -559,7 +567,7 @@ def _print_diagnosis(place: str, data: dict[str, Any]) -> None:
     for complaint in data["complaints"]:
         _say(f"  {complaint}")
     for log in data["sessions"]:
-        state = f"{log['proved']} of {log['events']} events proved intact"
+        state = f"{log['proved']:,} of {how_many(log['events'], 'event')} proved intact"
         _say(f"  session {log['session']!r}: {state}, {log['lost']} unreadable")
     if not data["well"]:
         _say("nothing was changed. Keep a copy of the file, and save what can be read with --rescue FILE")

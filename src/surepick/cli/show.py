@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from surepick.oracle import OracleProblem, in_short
+from surepick.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.comparison import Comparison
@@ -86,10 +87,9 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
         if isinstance(problem, OracleProblem) and problem.n_plans is not None
         else f"{problem.n_plans} candidate plans"
     )
-    matter = "" if problem.relevant.all() else f" ({int(problem.relevant.sum())} matter)"
-    console.print(
-        f"{plans}, {problem.n_arms} arms to measure{matter}. {policy.name} promises: {policy.guarantee}.\n"
-    )
+    arms, n_matter = how_many(problem.n_arms, "arm"), int(problem.relevant.sum())
+    matter = "" if problem.relevant.all() else f" ({how_many(n_matter, 'matters', 'matter')})"
+    console.print(f"{plans}, {arms} to measure{matter}. {policy.name} promises: {policy.guarantee}.\n")
 
 
 def outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
@@ -102,9 +102,8 @@ def outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
     if result.n_pilot and result.noise_scale is not None:
         low, high = float(result.noise_scale.min()), float(result.noise_scale.max())
         bound = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        console.print(
-            f"The noise scale was not known: a pilot of {result.n_pilot} measurements bounded it by {bound}."
-        )
+        pilot = how_many(result.n_pilot, "measurement")
+        console.print(f"The noise scale was not known: a pilot of {pilot} bounded it by {bound}.")
     console.print(_effort_table(loaded, [result], found))
 
 
@@ -225,7 +224,7 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
         )
         return
     with_costs = bool(np.ptp(loaded.problem.costs) > 0)
-    title = f"{loaded.title}: {rows[0].runs} runs each, delta = {delta:g}"
+    title = f"{loaded.title}: {how_many(rows[0].runs, 'run')} each, delta = {delta:g}"
     cost = ["cost"] if with_costs else []
     numbers = ("mean ± sd", "median", *cost, "wrong", "95% CI", "cut", "risk")
     table = _table(title, "policy", *numbers)
@@ -287,7 +286,7 @@ def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
         table.add_row(problem.arm_names[s], f"{found.allocation[s]:.1%}", *costs)
     if len(order) > MOST_ROWS:
         rest = float(found.allocation[order[MOST_ROWS:]].sum())
-        table.add_row(f"[dim]{len(order) - MOST_ROWS} other arms[/]", f"[dim]{rest:.1%}[/]")
+        table.add_row(f"[dim]{how_many(len(order) - MOST_ROWS, 'other arm')}[/]", f"[dim]{rest:.1%}[/]")
     return table
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surepick.cli.sessions import DEFAULT_STORE, NOT_SURE, Json, StoreUrl, answer, open_to_read
+from surepick.wording import how_many
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -190,7 +191,9 @@ def _facts(page: Page) -> Table:
         grid.add_row("forecast", _text(progress.forecast.explanation, 200))
     budget = "" if summary.budget is None else f" of at most {summary.budget:,}"
     waiting = f", {summary.n_missing:,} missing in this round" if summary.n_missing else ""
-    grid.add_row("measured", f"{summary.n_measurements:,}{budget} in {summary.n_rounds:,} rounds{waiting}")
+    grid.add_row(
+        "measured", f"{summary.n_measurements:,}{budget} in {how_many(summary.n_rounds, 'round')}{waiting}"
+    )
     grid.add_row("promise", _text(summary.guarantee, 200, style="dim"))
     return grid
 

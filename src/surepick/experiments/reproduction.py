@@ -22,6 +22,7 @@ from surepick.experiments.paper import (
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
 from surepick.experiments.summary import MethodSummary, brief, summarize
+from surepick.wording import how_many, plural
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,9 @@ _READING = (
 def _setting_notes(experiment: Experiment, settings: Settings) -> list[str]:
     seeds = seeds_of(experiment, settings)
     few = f" (the paper: {experiment.runs})" if len(seeds) != experiment.runs else ""
+    runs = how_many(len(seeds), "run")
     return [
-        f"{len(seeds)} runs{few}, instance seeds {seeds[0]} to {seeds[-1]}, the same for all methods.",
+        f"{runs}{few}, instance seeds {seeds[0]} to {seeds[-1]}, the same for all methods.",
         f"delta = {settings.delta:g}; the paper does not print its delta.",
         *experiment.footnotes,
         *_READING,
@@ -181,14 +183,18 @@ def _cut_off_notes(methods: Sequence[Method], columns: Sequence[ColumnResult]) -
             summary = result.summaries[method.name]
             if summary.n_cut_off:
                 budgets = " and ".join(brief(budget) for budget in summary.budgets)
+                runs, cut = how_many(summary.n_runs, "run"), summary.n_cut_off
+                ends = plural(cut, "was cut off at its budget", "were cut off at their budget")
+                counts = plural(cut, "counts as what it used", "count as what they used")
                 notes.append(
-                    f"{method.label}, {result.column.label}: {summary.n_cut_off} of {summary.n_runs} runs "
-                    f"were cut off at their budget of {budgets} measurements and count as what they used (≥)."
+                    f"{method.label}, {result.column.label}: {cut} of {runs} {ends} of {budgets} "
+                    f"measurements and {counts} (≥)."
                 )
         lost = result.summaries[REFERENCE.name].n_cut_off
         if lost:
             notes.append(
-                f"{result.column.label}: on {lost} instance(s) CombGapE itself was cut off; they have no "
+                f"{result.column.label}: on {how_many(lost, 'instance')} CombGapE itself was cut off; "
+                f"{plural(lost, 'it has', 'they have')} no "
                 "ratio and enter the other figures only."
             )
     return notes
@@ -204,8 +210,9 @@ def _instance_notes(columns: Sequence[ColumnResult]) -> list[str]:
     mixed = [problem for problem, found in builds.items() if len(found) > 1]
     if not mixed:
         return []
+    found = how_many(len(mixed), "instance was", "instances were")
     note = (
-        f"{len(mixed)} instance(s) were not built alike in all rows, the first being {mixed[0]}: the rows "
+        f"{found} not built alike in all rows, the first being {mixed[0]}: the rows "
         "come from different versions or machines; run again in an empty folder to compare like with like."
     )
     return [note]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from surepick.experiments.reproduction import ColumnResult, Reproduction, has_guarantee
 from surepick.experiments.summary import Errors, MethodSummary, Spread, brief
+from surepick.wording import how_many
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -238,7 +239,7 @@ def _detail_tables(result: Reproduction) -> list[RenderableType]:
     tables: list[RenderableType] = []
     for found in result.columns:
         n_runs = max(summary.n_runs for summary in found.summaries.values())
-        table = _table(f"{found.column.label}, {n_runs} runs", "\nmethod", *_NARROW.values())
+        table = _table(f"{found.column.label}, {how_many(n_runs, 'run')}", "\nmethod", *_NARROW.values())
         for name, summary in found.summaries.items():
             details = _details(summary)
             table.add_row(_label(result, name, summary.label), *(details[place] for place in _NARROW))

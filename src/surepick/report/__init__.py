@@ -12,6 +12,7 @@ from typing import Any
 
 from surepick import views
 from surepick._version import __version__
+from surepick.oracle import in_short
 from surepick.plots import paper
 from surepick.report.figures import inline_svg
 from surepick.report.html import Html, joined, table, tag
@@ -19,6 +20,7 @@ from surepick.session import Session
 from surepick.store import Event
 from surepick.views import Arms, Look, Picture, Progress, Rivals, Summary
 from surepick.views.words import times
+from surepick.wording import how_many, plural
 
 MOST_RIVALS, MOST_ARMS, MOST_ENTRIES = 15, 25, 40
 LAST_EVENTS = 40  # of the log; those that are no measurements are listed beyond them
@@ -77,7 +79,7 @@ def _answer(summary: Summary, look: Look) -> Html:
     facts = {
         "measurements used": f"{summary.n_measurements:,}",
         "rounds": f"{summary.n_rounds:,}",
-        "plans": "too many to list" if summary.n_plans is None else f"{summary.n_plans:,}",
+        "plans": "too many to list" if summary.n_plans is None else in_short(summary.n_plans),
         "arms": f"{summary.n_arms:,}",
         "policy": summary.policy,
         "delta": f"{summary.delta:g}",
@@ -132,7 +134,7 @@ def _plan(picture: Picture | None) -> Html:
         _said(value),
         drawn,
         table(header, rows),
-        _more(picture.n_entries - len(rows), "entries"),
+        _more(picture.n_entries - len(rows), "more entry", "more entries"),
     )
 
 
@@ -140,8 +142,8 @@ def _said(text: str) -> Html:
     return tag("p", text) if text else Html("")
 
 
-def _more(count: int, what: str) -> Html:
-    return tag("p", f"and {count:,} more {what}", class_="quiet") if count > 0 else Html("")
+def _more(count: int, one: str, many: str) -> Html:
+    return tag("p", f"and {how_many(count, one, many)}", class_="quiet") if count > 0 else Html("")
 
 
 def _progress(progress: Progress) -> Html:
@@ -162,8 +164,9 @@ def _progress(progress: Progress) -> Html:
 def _rivals(rivals: Rivals) -> Html:
     if not rivals.rows:
         return Html("")
+    out = f"{rivals.n_ruled_out:,} {plural(rivals.n_ruled_out, 'is', 'are')} ruled out"
     words = (
-        f"Of {rivals.n_rivals:,} rivals {rivals.n_ruled_out:,} are ruled out. Shown are those with the least "
+        f"Of {how_many(rivals.n_rivals, 'rival')} {out}. Shown are those with the least "
         f"evidence against them; a rival is ruled out at {times(rivals.needed)}."
     )
     rows = [
@@ -200,7 +203,8 @@ def _arms(arms: Arms) -> Html:
         )
         for row in arms.rows
     ]
-    words = f"{arms.n_measurements:,} measurements of {arms.n_matter:,} arms that matter, of {arms.n_arms:,}."
+    matter = how_many(arms.n_matter, "arm that matters", "arms that matter")
+    words = f"{how_many(arms.n_measurements, 'measurement')} of {matter}, of {arms.n_arms:,}."
     best = "The mark is where the best allocation for the estimates has them"
     cost = ", by cost" if arms.by_cost else ""
     return tag(
@@ -209,7 +213,7 @@ def _arms(arms: Arms) -> Html:
         tag("p", words),
         inline_svg(paper.arms(arms), "arms", f"Measurements of each arm. {best}{cost}."),
         table(("arm", "measured", "best", "estimate", "±"), rows),
-        _more(arms.n_arms - len(rows), "arms"),
+        _more(arms.n_arms - len(rows), "more arm", "more arms"),
     )
 
 
@@ -248,7 +252,10 @@ def _log(session: Session, summary: Summary) -> Html:
         "section",
         tag("h2", "The log"),
         tag(
-            "p", f"{summary.position:,} events ({counted}), fingerprint ", tag("code", summary.checksum), "."
+            "p",
+            f"{how_many(summary.position, 'event')} ({counted}), fingerprint ",
+            tag("code", summary.checksum),
+            ".",
         ),
         tag("p", "Remarks and decisions to end or go on, and the last events:", class_="quiet"),
         table(("event", "when", "what", ""), rows, numbers=0),

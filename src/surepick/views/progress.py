@@ -12,6 +12,7 @@ from surepick.policy import Standing
 from surepick.problem import FloatArray
 from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
 from surepick.views.words import rounded
+from surepick.wording import plural
 
 N_WORLDS = 48  # drawn from what the measurements leave open
 SPREAD = (0.1, 0.5, 0.9)  # quantiles of the forecast
@@ -188,4 +189,4 @@ def _explain(low: float | None, middle: float | None, high: float | None) -> str
         return "no end in sight: the best plans are too close to a tie"
     top = "an unknown number" if high is None else rounded(high)
     between = f"probably between {rounded(low or 0.0)} and {top}"
-    return f"about {rounded(middle)} more measurements, {between}"
+    return f"about {rounded(middle)} more {plural(middle, 'measurement')}, {between}"

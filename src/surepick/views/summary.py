@@ -9,6 +9,7 @@ from surepick.oracle import OracleProblem
 from surepick.simulation import Status
 from surepick.views.look import Look, pair, weigh
 from surepick.views.words import duration
+from surepick.wording import how_many, plural
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
 NEAR_TIE = 0.05  # of the difference between the best plan and the worst
@@ -126,16 +127,17 @@ def state_of(look: Look) -> State:
 
 def sentence(look: Look) -> str:
     """The answer so far, for people."""
-    after = f"{look.n_used:,} measurement{'' if look.n_used == 1 else 's'}"
+    after = how_many(look.n_used, "measurement")
     lead = look.name_of(look.lead)
     if look.status is Status.CONFIDENT:
-        return f"“{lead}” is {_claim(look)}; {after} {'was' if look.n_used == 1 else 'were'} enough."
+        return f"“{lead}” is {_claim(look)}; {after} {plural(look.n_used, 'was', 'were')} enough."
     if look.status is Status.BUDGET_SPENT:
         return f"Not sure: the budget was spent after {after}. {_promises_nothing(lead)}"
     if look.status is Status.CLOSED:
         return f"Closed by hand after {after}. {_promises_nothing(lead)}"
     if look.is_piloting:
-        return f"Learning how noisy the measurements are: {look.n_missing:,} of the first ones are missing."
+        missing = how_many(look.n_missing, "of the first ones is", "of the first ones are")
+        return f"Learning how noisy the measurements are: {missing} missing."
     if lead is None:
         return _nothing_yet(look)
     return f"“{lead}” leads after {after}; {_doubt(look)}."
@@ -155,14 +157,15 @@ def _promises_nothing(lead: str | None) -> str:
 
 def _nothing_yet(look: Look) -> str:
     if look.n_told:
-        return f"The first round is not complete: {look.n_missing:,} measurements are missing."
+        missing = how_many(look.n_missing, "measurement is", "measurements are")
+        return f"The first round is not complete: {missing} missing."
     n_plans = look.problem.n_plans
     plans = (
         "plans too many to list"
         if n_plans is None or isinstance(look.problem, OracleProblem)
-        else f"{n_plans:,} plans"
+        else how_many(n_plans, "plan")
     )
-    return f"Nothing is measured yet: {plans}, {look.problem.n_arms:,} arms."
+    return f"Nothing is measured yet: {plans}, {how_many(look.problem.n_arms, 'arm')}."
 
 
 def _doubt(look: Look) -> str:
@@ -220,8 +223,8 @@ def _of_tie(look: Look) -> list[Warning]:
 def _of_budget(look: Look) -> list[Warning]:
     if look.budget is None or look.status is not None or look.n_used < 0.9 * look.budget:
         return []
-    left = look.budget - look.n_used
-    return [Warning("budget", f"{left:,} of {look.budget:,} measurements are left in the budget.")]
+    left, all_of_them = look.budget - look.n_used, how_many(look.budget, "measurement")
+    return [Warning("budget", f"{left:,} of {all_of_them} {plural(left, 'is', 'are')} left in the budget.")]
 
 
 def _of_workers(look: Look) -> list[Warning]:
@@ -251,8 +254,9 @@ def _of_decisions(look: Look) -> list[Warning]:
         found.append(
             Warning(
                 "machine",
-                f"In {len(look.surprises)} rounds, first in {look.surprises[0]}, the log has another "
-                "decision than this machine would take; the log is right, and `surepick verify` says more.",
+                f"In {how_many(len(look.surprises), 'round')}, first in {look.surprises[0]}, the log has "
+                "another decision than this machine would take; the log is right, and "
+                "`surepick verify` says more.",
             )
         )
     if look.status is None and not look.is_past and not look.missing:

@@ -9,10 +9,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from surepick._version import __version__
+from surepick.oracle import in_short
 from surepick.web import charts
 from surepick.web.keys import Keys
 from surepick.web.settings import Settings
 from surepick.web.shelf import slug_of
+from surepick.wording import how_many, plural
 
 
 class Renderer:
@@ -29,6 +31,9 @@ class Renderer:
         self._templates.filters.update(
             number=number,
             whole=whole,
+            how_many=how_many,
+            in_short=in_short,
+            plural=plural,
             percent=percent,
             times=times,
             about=about,

@@ -10,9 +10,11 @@ from typing import Any
 
 from surepick import views
 from surepick.errors import SurepickError
+from surepick.oracle import in_short
 from surepick.session import Session
 from surepick.store import Event
 from surepick.web.shelf import Shelf, slug_of
+from surepick.wording import how_many
 
 SESSIONS, ROWS, LOG_ROWS, LAST_EVENTS = 24, 100, 100, 6  # on a page
 MOST_TEXT = 160  # letters of an event
@@ -159,7 +161,8 @@ def _words(opened: Session, kind: str, body: Model) -> Iterator[str]:
     """What happened, in words; names are given as they are, to be escaped where they are shown."""
     problem = opened.given_problem
     if kind == "created":
-        yield f"{problem.n_plans or 'many'} plans, {problem.n_arms} arms, {body['policy']['name']}"
+        plans = f"{in_short(problem.n_plans)} plans" if problem.n_plans else "many plans"
+        yield f"{plans}, {how_many(problem.n_arms, 'arm')}, {body['policy']['name']}"
     elif kind == "asked":
         counts = body["counts"]
         yield "pilot:" if body.get("pilot") else f"round {body['round']}:"

@@ -1,0 +1,21 @@
+"""Counts as people say them."""
+
+from __future__ import annotations
+
+
+def plural(number: float, one: str, many: str | None = None) -> str:
+    """The word for a number that is shown without decimals: `one`, or `many`, which is `one` with an s.
+
+    >>> plural(1, "plan"), plural(0, "plan"), plural(2, "entry", "entries")
+    ('plan', 'plans', 'entries')
+    """
+    return one if 0.5 < number < 1.5 else many or f"{one}s"
+
+
+def how_many(number: float, one: str, many: str | None = None) -> str:
+    """The number with its thousands apart, and the word for so many.
+
+    >>> how_many(1, "rival"), how_many(1234, "rival"), how_many(1, "plan is", "plans are")
+    ('1 rival', '1,234 rivals', '1 plan is')
+    """
+    return f"{number:,.0f} {plural(number, one, many)}"
