@@ -20,6 +20,8 @@ LAYERS = [
         "limits",
         "kernels",
         "bet_kernels",
+        "bet_tuning",
+        "block_kernels",
         "branches",
         "row_kernels",
         "draw_kernels",

@@ -10,8 +10,8 @@ import surepick as sp
 from hard_families import FAMILIES, count_errors, is_refuted
 from surepick.branches import Branch, plan_set, spanned
 from surepick.errors import ProblemError
-from surepick.policies.bet_gap_e import TUNING as SINGLE
 from surepick.policies.obet import OBet, OBetRun
+from surepick.policies.plan_wealth import SINGLE
 
 
 def all_plans(n_arms, most):

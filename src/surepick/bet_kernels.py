@@ -295,9 +295,9 @@ def settle_mixture(
     prior: FloatArray,
     purse: FloatArray,  # (n_plans,) log wealth, changed
 ) -> None:
-    """Multiply each plan's purse by its mixture bet on this block; none where the centre is not positive."""
+    """Multiply each plan's purse by its mixture bet on this block; none where the centre is negative."""
     for q in range(len(ids)):
-        if centre[q] > 0.0:
+        if centre[q] >= 0.0:
             purse[ids[q]] += log_mixture(gap[q], spread[q], centre[q], prior[q])
 
 

@@ -7,9 +7,8 @@ docs/bet-gap-e.md; the passes over the plans are those of `bet_kernels`.
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,11 +31,9 @@ from surepick.bet_kernels import (
     settle_mixture,
     weigh,
 )
+from surepick.bet_tuning import Tuning
 from surepick.compiled import compiled, compiled_inner
 from surepick.problem import BoolArray, FloatArray, IntArray, Problem
-
-if TYPE_CHECKING:
-    from surepick.policies.bet_gap_e import Tuning
 
 _LEAST_DEFICIT = 0.1  # nats: a rival about to be dropped still counts a little
 _WORKING_SET = 256  # rivals an allocation looks at
@@ -87,11 +84,15 @@ class Lead(NamedTuple):
 
 
 class Bets(NamedTuple):
-    """What is bet in the open block, fixed before it is measured; one entry per rival."""
+    """What is bet in the open block, fixed before it is measured.
 
-    size: IntArray  # (1,) number of rivals
-    rivals: IntArray  # (n_plans,)
-    centre: FloatArray  # (n_plans,) of the mixture over gaps; no bet where it is not positive
+    One entry per rival: that the lead is better. With a single rival left there is a second entry: that it
+    is better than the lead.
+    """
+
+    size: IntArray  # N_RIVALS, N_BETS
+    rivals: IntArray  # (n_plans,) and the lead, where it is bet against
+    centre: FloatArray  # (n_plans,) of the mixture over gaps; no bet where it is negative
     prior: FloatArray  # (n_plans,) variance of the mixture
     unit: FloatArray  # (n_plans,) of the ladder's rungs
 
@@ -171,6 +172,7 @@ class Working(NamedTuple):
 
 # where things are
 PLAN, N_SUPPORT = range(2)
+N_RIVALS, N_BETS = range(2)
 LOG_CASH, NEXT_STAKE = range(2)
 STOPPED, CLOCK = range(2)
 FACTOR, DUAL, VALUE = range(3)
@@ -196,45 +198,46 @@ def make_books(problem: Problem, epsilon: float, tuning: Tuning) -> Books:
     n_plans, n_arms = problem.n_plans, problem.n_arms
     n_rungs, n_pieces = (0, _OLD_LEADS) if epsilon else (tuning.rungs, 0)
     n_nominations = min(n_plans, _NOMINATIONS)
-    per_arm, per_plan = functools.partial(np.zeros, n_arms), functools.partial(np.zeros, n_plans)
     return Books(
-        status=np.zeros(2, dtype=np.int64),
-        past=Past(per_arm(np.int64), per_arm(), per_arm()),
-        lead=Lead(np.array([-1, 0]), per_arm(), per_arm(np.int64), per_plan()),
-        bets=Bets(np.zeros(1, dtype=np.int64), per_plan(np.int64), per_plan(), per_plan(), per_plan()),
+        status=_whole(2),
+        past=Past(_whole(n_arms), np.zeros(n_arms), np.zeros(n_arms)),
+        lead=Lead(np.array([-1, 0]), np.zeros(n_arms), _whole(n_arms), np.zeros(n_plans)),
+        bets=Bets(_whole(2), _whole(n_plans), *(np.zeros(n_plans) for _ in range(3))),
         wealth=Wealth(
             cash=np.zeros(2),
             rung=tuning.top_rung * 0.5 ** (np.arange(n_rungs) / 2),
             mixture=np.full(n_plans, NOTHING),
             ladder=np.full((n_plans, n_rungs), NOTHING),
-            now=per_plan(),
-            peak=per_plan(),
+            now=np.zeros(n_plans),
+            peak=np.zeros(n_plans),
         ),
         pieces=Pieces(
             owner=np.full(n_pieces, -1),
-            used=np.zeros(n_pieces, dtype=np.int64),
+            used=_whole(n_pieces),
             purse=np.full((n_pieces, n_plans), NOTHING),
             peak=np.zeros((n_pieces, n_plans)),
         ),
         nominations=Nominations(
             owner=np.full(n_nominations, -1),
-            used=np.zeros(n_nominations, dtype=np.int64),
+            used=_whole(n_nominations),
             counts=np.zeros((n_nominations, n_arms), dtype=np.int64),
         ),
-        division=Division(per_arm(np.int64), np.full(n_arms, 1.0 / n_arms), per_plan()),
+        division=Division(_whole(n_arms), np.full(n_arms, 1.0 / n_arms), np.zeros(n_plans)),
     )
+
+
+def _whole(size: int) -> IntArray:
+    return np.zeros(size, dtype=np.int64)
 
 
 def make_scratch(problem: Problem) -> tuple[Scratch, Working]:
     """Room for the blocks of this problem."""
     n_plans, n_arms = problem.n_plans, problem.n_arms
     n_working = min(n_plans, _WORKING_SET)
-    scratch = Scratch(
-        *(np.empty(n_plans) for _ in range(5)),
-        *(np.empty(n_arms) for _ in range(3)),
-        since=np.empty(n_arms, dtype=np.int64),
-        differing=np.empty(n_arms, dtype=np.bool_),
-    )
+    gap, spread, other, urgency, unused = np.empty((5, n_plans))
+    weight, mean, sums = np.empty((3, n_arms))
+    since, differing = np.empty(n_arms, dtype=np.int64), np.empty(n_arms, dtype=np.bool_)
+    scratch = Scratch(gap, spread, other, urgency, unused, weight, mean, sums, since, differing)
     ids, squares = np.empty(n_working, dtype=np.int64), np.empty((n_working, n_arms))
     return scratch, Working(ids, np.empty((3, n_working)), squares, np.empty(n_arms))
 
@@ -284,7 +287,7 @@ def advance(
 def open_block(table: Table, books: Books, scratch: Scratch, working: Working, tuning: Tuning) -> None:
     """Counts and bets of the next block, from the past alone; or the stop, when no rival is left."""
     question, past, lead, bets = table.question, books.past, books.lead, books.bets
-    bets.size[0] = 0
+    bets.size[:] = 0
     books.status[STOPPED] = 0
     if lead.whole[PLAN] < 0:
         for s in range(len(table.relevant)):
@@ -294,9 +297,9 @@ def open_block(table: Table, books: Books, scratch: Scratch, working: Working, t
     if n == 0:
         books.status[STOPPED] = 1
         return
-    bets.size[0] = n
+    bets.size[N_RIVALS] = n
     rivals, gap, spread = bets.rivals[:n], scratch.gap[:n], scratch.spread[:n]
-    _put_stakes(question.epsilon, past.counts, books.wealth, books.pieces, lead.whole[PLAN], books.status, tuning)
+    _put_stakes(past.counts, books.wealth, books.pieces, lead.whole[PLAN], books.status, tuning)
     weigh(table.variance, past.counts, scratch.weight)
     _compare(table.rows, lead, rivals, scratch.weight, past.means, spread, gap)
     slot = _slot_of(books.nominations.owner, books.nominations.used, lead.whole[PLAN], books.status)
@@ -305,6 +308,7 @@ def open_block(table: Table, books: Books, scratch: Scratch, working: Working, t
     weigh(table.variance, scratch.since, scratch.weight)
     _compare(table.rows, lead, rivals, scratch.weight, past.means, scratch.other, scratch.unused)
     _place_bets(question.distrust, tuning.caution, gap, spread, scratch.other, lead.unit, bets)
+    _bet_against_lead(lead.whole[PLAN], bets)
     if question.epsilon > 0.0:
         for q in range(n):
             gap[q] += question.epsilon
@@ -319,13 +323,15 @@ def open_block(table: Table, books: Books, scratch: Scratch, working: Working, t
 def settle_block(table: Table, books: Books, scratch: Scratch, sums: FloatArray) -> None:
     """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
     bets, wealth, block, epsilon = books.bets, books.wealth, books.division.block, table.question.epsilon
-    n = bets.size[0]
-    if n == 0:
+    n, n_bets = bets.size[N_RIVALS], bets.size[N_BETS]
+    if n_bets == 0:
         return
-    rivals, gap, spread = bets.rivals[:n], scratch.gap[:n], scratch.spread[:n]
+    rivals, gap, spread = bets.rivals[:n_bets], scratch.gap[:n_bets], scratch.spread[:n_bets]
     _average(block, sums, scratch.mean)
     weigh(table.variance, block, scratch.weight)
-    _compare(table.rows, books.lead, rivals, scratch.weight, scratch.mean, spread, gap)
+    _compare(table.rows, books.lead, rivals[:n], scratch.weight, scratch.mean, spread, gap)
+    if n_bets > n:
+        gap[n], spread[n] = -gap[0], spread[0]
     settle_mixture(rivals, gap, spread, bets.centre, bets.prior, wealth.mixture)
     settle_ladder(rivals, gap, spread, wealth.rung, bets.unit, wealth.ladder)
     slot = -1
@@ -334,7 +340,7 @@ def settle_block(table: Table, books: Books, scratch: Scratch, sums: FloatArray)
         for q in range(n):
             gap[q] += epsilon
             scratch.other[q] = bets.centre[q] + epsilon
-        settle_mixture(rivals, gap, spread, scratch.other, bets.prior, books.pieces.purse[slot])
+        settle_mixture(rivals[:n], gap, spread, scratch.other, bets.prior, books.pieces.purse[slot])
     _count_wealth(wealth, books.pieces, slot, rivals, scratch.urgency)
 
 
@@ -362,9 +368,7 @@ def choose_lead(table: Table, books: Books, scratch: Scratch) -> None:
     _nominate(books.nominations, best, past.counts, books.status)
     if epsilon > 0.0:
         books.wealth.cash[NEXT_STAKE] = 0.0  # the piece of a new lead is empty: put something on it at once
-        _count_wealth(
-            books.wealth, books.pieces, _piece_of(books.pieces, best), everyone, scratch.urgency
-        )
+        _count_wealth(books.wealth, books.pieces, _piece_of(books.pieces, best), everyone, scratch.urgency)
 
 
 @compiled
@@ -494,7 +498,6 @@ def _own_piece(pieces: Pieces, lead: int, status: IntArray) -> int:
 
 @compiled_inner
 def _put_stakes(
-    epsilon: float,
     counts: IntArray,
     wealth: Wealth,
     pieces: Pieces,
@@ -504,8 +507,8 @@ def _put_stakes(
 ) -> None:
     """At the start, and whenever the measurements have grown enough, put some of the cash on bets.
 
-    All plans alike, and cash is never used up: a bad start cannot ruin a wealth. With epsilon most of a
-    stake goes on the lead's piece.
+    All plans alike, and cash is never used up: a bad start cannot ruin a wealth. With epsilon, where there
+    are pieces, most of a stake goes on the lead's.
     """
     measured = 0
     for count in counts:
@@ -514,7 +517,7 @@ def _put_stakes(
         return
     first = wealth.cash[NEXT_STAKE] == 0.0
     wealth.cash[NEXT_STAKE] = tuning.restart * measured
-    if epsilon > 0.0:
+    if len(pieces.owner) > 0:
         stake = _take_cash(wealth.cash, tuning.stake_with_epsilon)
         _receive(pieces.purse[_own_piece(pieces, lead, status)], stake + math.log(tuning.piece_share))
         _receive(wealth.mixture, stake + math.log1p(-tuning.piece_share))
@@ -530,7 +533,7 @@ def _put_stakes(
 @compiled_inner
 def _take_cash(cash: FloatArray, share: float) -> float:
     """Take this share of the cash; the log of what was taken."""
-    stake = cash[LOG_CASH] + math.log(share)
+    stake = float(cash[LOG_CASH] + math.log(share))
     cash[LOG_CASH] += math.log1p(-share)
     return stake
 
@@ -561,6 +564,15 @@ def _place_bets(
     for q in range(len(gap)):
         bets.prior[q] = spread[q]
         bets.unit[q] = unit[bets.rivals[q]]
+
+
+@compiled_inner
+def _bet_against_lead(lead: int, bets: Bets) -> None:
+    """With one rival left, bet against the lead too: if it is not the best plan, this rival probably is."""
+    bets.size[N_BETS] = bets.size[N_RIVALS]
+    if bets.size[N_RIVALS] == 1:
+        bets.rivals[1], bets.centre[1], bets.prior[1], bets.unit[1] = lead, 0.0, bets.prior[0], bets.unit[0]
+        bets.size[N_BETS] = 2
 
 
 @compiled_inner
@@ -692,5 +704,5 @@ def _nth_largest(values: FloatArray, n: int) -> float:
         elif wanted >= i:
             low = i
         else:
-            return float(values[wanted])
+            break
     return float(values[wanted])
