@@ -41,6 +41,18 @@ def work_until_statement(
         acknowledge(journal, request.token)
 
 
+def record_until_statement(i: int, url: str, journal: Path, last: int) -> None:
+    """Record values under keys of their own, and die at the given statement."""
+    session = Session.load(url, "mine")
+    replica.ALONE_AFTER = 20 if last % 4 < 2 else -1
+    session.store.close()
+    fate = Fate(last)
+    fate.take_over(session.store)
+    for k in range(4):
+        session.record(k, float(last), key=f"{last}-{k}")
+        acknowledge(journal, f"{last}-{k}")
+
+
 class Fate:
     """Counts the statements of this process and ends it by kill -9 at the last one."""
 

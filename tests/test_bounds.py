@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +83,40 @@ def test_found_problems_take_bounds_and_stay_what_they_are() -> None:
 def session(**options: object) -> Session:
     problem = sp.Problem(TWO, arm_names=["old", "new"], **{"bounds": (0, 1), **options})  # type: ignore[arg-type]
     return Session.create("memory://", problem, sp.Uniform(delta=0.1), name="mine")
+
+
+BUILDERS: dict[str, Callable[..., sp.Problem]] = {
+    "knapsack": partial(problems.knapsack, [4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=100),
+    "transport": partial(problems.transport, [3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=100),
+    "paths": partial(problems.paths, [("A", "B"), ("B", "D"), ("A", "D")], "A", "D"),
+    "trees": partial(problems.trees, [("A", "B"), ("B", "C"), ("A", "C")]),
+    "matchings": partial(problems.matchings, [[2, 3], [2, 2]]),
+    "portfolio": partial(problems.portfolio, [5, 4, 3], upper=0.5, spread=2, n_draws=100),
+    "production": partial(problems.production, [[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100),
+    "subsets": partial(problems.subsets, ["tea", "coffee"], [["tea"], ["coffee"]]),
+    "best_arm": partial(problems.best_arm, ["tea", "coffee"]),
+    "top_k": partial(problems.top_k, ["tea", "coffee", "cocoa"], 2),
+    "top_k with a guess": partial(problems.top_k, ["tea", "coffee", "cocoa"], 2, guess=[3, 2, 2], n_draws=50),
+}
+
+
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
+def test_every_builder_takes_bounds_as_problem_does(build: Callable[..., sp.Problem]) -> None:
+    bounded = build(bounds=(0, 3))
+    assert bounded.noise_scale.tolist() == [1.5] * bounded.n_arms
+    assert codec.problem_to_json(bounded) == codec.problem_to_json(build().with_bounds((0, 3)))
+    with pytest.raises(ProblemError, match="leave noise_scale out"):
+        build(bounds=(0, 3), noise_scale=2.0)
+
+
+def test_a_search_that_goes_on_and_an_oracle_keep_the_bounds() -> None:
+    first = BUILDERS["knapsack"](bounds=(0, 3))
+    assert isinstance(first, problems.FoundProblem)
+    assert first.search_further(100).bounds.tolist() == [[0.0, 3.0]] * 2
+    assert first.with_bounds((0, 8)).search_further(100).noise_scale.tolist() == [4.0, 4.0]
+    unlisted = first.family.oracle_problem(bounds=(0, 3))
+    assert unlisted.noise_scale.tolist() == [1.5, 1.5]
+    assert codec.problem_from_json(codec.problem_to_json(unlisted)).bounds.tolist() == [[0.0, 3.0]] * 2
 
 
 def test_a_session_refuses_values_outside_and_records_nothing() -> None:

@@ -255,3 +255,18 @@ def test_the_store_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch
     assert ok("ask") == "0.0\tcopper\n"
     assert ok("doctor").count("proved intact") == 1
     assert not Path("surepick.db").exists()
+
+
+def test_a_file_of_unasked_measurements_with_keys_can_be_imported_again() -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_text("arm,value,key\ntin,0.5,sheet 1\nzinc,0.25,sheet 2\n")
+    assert answer("import", "lab.csv")["imported"]["unasked"] == 2
+    Path("lab.csv").write_text("arm,value,key\ntin,0.5,sheet 1\nzinc,0.25,sheet 2\ntin,0.75,sheet 3\n")
+    again = answer("import", "lab.csv")
+    assert (again["imported"]["unasked"], again["imported"]["repeated"], again["n_unasked"]) == (1, 2, 3)
+    assert "kept" in ok("tell", "tin", "0.5", "0.6", "--unasked", "--key", "sheet 4")
+    assert answer("tell", "tin", "0.5", "0.6", "--unasked", "--key", "sheet 4")["n_unasked"] == 5
+    assert "another measurement, 'tin' = 0.5, got 'tin' = 9" in refused(
+        "tell", "tin", "9", "--unasked", "--key", "sheet 1"
+    )
+    assert "a token is a key already" in refused("tell", "0.0", "9", "--key", "sheet 1")

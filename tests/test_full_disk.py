@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run
 from surepick.errors import StoreError
-from surepick.session import Session
+from surepick.session import Receipt, Session
 from surepick.store.doctor import examine
 
 SIZE = 12_000_000  # bytes: the write-ahead log alone may take four million
@@ -76,6 +77,24 @@ def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch
     assert session.verify(session.certificate().to_json()).holds
     session.store.close()
     assert examine(str(tiny_disk / "store.db")).is_well
+
+
+def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk: Path) -> None:
+    session, tapes = (
+        Session.create(f"sqlite:///{tiny_disk}/s.db", problem(), POLICY, name="mine", seed=3),
+        Tapes(),
+    )
+    filler, told = fill_up(tiny_disk, 60_000), 0
+    with suppress(StoreError):
+        while requests := session.ask():
+            session.tell(requests[0], tapes.value(requests[0].token))
+            told += 1
+    for _ in range(2):
+        with pytest.raises(StoreError, match="the disk is full"):
+            session.tell(requests[0], tapes.value(requests[0].token))
+    filler.unlink()
+    assert session.tell(requests[0], tapes.value(requests[0].token)) == Receipt.ACCEPTED
+    assert len(list(session.measurements())) == told + 1
 
 
 def test_another_process_opens_the_session_after_the_disk_was_full(tiny_disk: Path) -> None:

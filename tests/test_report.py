@@ -142,6 +142,7 @@ def test_figures_for_screens_show_the_same() -> None:
     assert list(plots.screen.arms(seen).data[0].x) == [row.count for row in views.arms(seen).rows]
     assert plots.screen.progress(seen).data[0].y[-1] == page.progress.now.toward
     figure = plots.screen.picture(seen)
+    assert all(row.yaxis.zeroline is False for row in (rivals.layout, plots.screen.arms(seen).layout))
     assert "<script>" not in figure.to_json().replace("\\u003c", "<")
 
 

@@ -7,8 +7,8 @@ is shown as a table.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from surepick.errors import ProblemError, suggestion
@@ -78,6 +78,41 @@ class Layout:
         if data is None or data.get("format") != FORMAT:
             return None
         return cls(**{field.name: _frozen(data[field.name]) for field in fields(cls)})
+
+
+def located(layout: Layout | None, points: Mapping[str, Sequence[float]], *, geographic: bool) -> Layout:
+    """The layout with every place at the point of its name; points of other names are left aside.
+
+    >>> road = Layout("path", places=("A", "B"), links=((0, 1),))
+    >>> located(road, {"B": (4, 1), "A": (0, 0)}, geographic=False).points
+    ((0.0, 0.0), (4.0, 1.0))
+    """
+    if layout is None or not layout.places:
+        raise ProblemError(
+            "there is nothing to put on a map: arms are links between places in transports, paths, trees and "
+            "matchings alone"
+        )
+    found = tuple(_point(name, points, geographic) for name in layout.places)
+    return replace(layout, points=found, geographic=geographic)
+
+
+def _point(name: str, points: Mapping[str, Sequence[float]], geographic: bool) -> tuple[float, float]:
+    """Where the place of this name is."""
+    if name not in points:
+        raise ProblemError(f"there is no point for the place {name!r}; {suggestion(name, points)}")
+    order = "(longitude, latitude)" if geographic else "(x, y)"
+    try:
+        x, y = (float(number) for number in points[name])
+    except (TypeError, ValueError):
+        x = y = math.nan
+    if not (math.isfinite(x) and math.isfinite(y)):
+        raise ProblemError(f"the place {name!r} needs two finite numbers, {order}, got {points[name]!r}")
+    if geographic and not (abs(x) <= 360 and abs(y) <= 90):
+        raise ProblemError(
+            f"the place {name!r} needs a longitude from -360 to 360 and a latitude from -90 to 90, in "
+            f"degrees, got longitude {x:g} and latitude {y:g}"
+        )
+    return x, y
 
 
 def _frozen(value: Any) -> Any:

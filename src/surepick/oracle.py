@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, SurepickError
-from surepick.layout import Layout
+from surepick.layout import Layout, located
 from surepick.problem import (
     BoolArray,
     Bounds,
     FloatArray,
     Problem,
     checked_means,
+    drawn,
     index_of,
     names_for,
     per_arm,
@@ -212,6 +213,10 @@ class OracleProblem:
         [2.5, 2.5]
         """
         return replaced(self, *scale_and_bounds(None, bounds, self.arm_names))
+
+    def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
+        """The same problem, drawn with its places at these points, as `Problem.with_places` does it."""
+        return drawn(self, located(self.layout, points, geographic=geographic))
 
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"

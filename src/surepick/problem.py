@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
-from surepick.layout import Layout
+from surepick.layout import Layout, located
 from surepick.wording import plural
 
 if TYPE_CHECKING:
@@ -188,6 +188,18 @@ class Problem:
         [2.5, 2.5]
         """
         return replaced(self, *scale_and_bounds(None, bounds, self.arm_names))
+
+    def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
+        """The same problem, drawn with its places at these points, by name; it decides nothing.
+
+        A point is (x, y), x to the right and y up; with `geographic`, (longitude, latitude) in degrees.
+
+        >>> import surepick as sp
+        >>> problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
+        >>> problem.with_places({"A": (0, 0), "B": (3, 2), "C": (6, 0)}).layout.points[1]
+        (3.0, 2.0)
+        """
+        return drawn(self, located(self.layout, points, geographic=geographic))
 
     def __setstate__(self, state: dict[str, object]) -> None:
         # pickle and copy rebuild arrays as writeable ones; what was immutable stays so
@@ -463,6 +475,13 @@ def replaced(problem: P, noise_scale: FloatArray | None, bounds: FloatArray | No
     other.__dict__.update(problem.__dict__)
     for name, value in (("noise_scale", noise_scale), ("bounds", bounds)):
         object.__setattr__(other, name, read_only(value))
+    return other
+
+
+def drawn(problem: P, layout: Layout) -> P:
+    """The same problem with another layout."""
+    other = object.__new__(type(problem))
+    other.__dict__.update({**problem.__dict__, "layout": layout})
     return other
 
 

@@ -61,6 +61,11 @@ class Replica:
         """Take in what other processes have appended."""
         self.take_in([] if self.is_stale else self._store.read(self._name, after=self.head))
 
+    def settle(self) -> None:
+        """Read the ledger again if an append has failed: it may hold what the log does not."""
+        if self.is_stale:
+            self.catch_up()
+
     def take_in(self, news: Iterable[Event]) -> None:
         """Take in these events, the next of the log; or all of it, when the ledger had to be given up."""
         with self._reread_on_error():

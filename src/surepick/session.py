@@ -357,6 +357,7 @@ class Session:
         if isinstance(token, Request):
             worker = token.worker if worker is None else worker
             token = token.token
+        self._replica.settle()
         slot = self._slot(token)
         body = self._body(slot, value, mean, count, worker or "")
         self._refuse_unasked(slot, token)
@@ -371,6 +372,7 @@ class Session:
     def withdraw(self, token: str | Request, reason: str = "") -> None:
         """Give a token back unmeasured; it will be handed out again, and counts as nothing."""
         token = token.token if isinstance(token, Request) else token
+        self._replica.settle()
         slot = self._slot(token)
         if self._ledger.is_told(slot):
             raise SessionError(
@@ -381,18 +383,28 @@ class Session:
         self._commit(lambda: Change([self._draft("withdrawn", body)], [token]))
         self._leases.pop(token, None)
 
-    def record(self, arm: int | str, value: float, *, note: str = "", picked: bool = False) -> None:
+    def record(
+        self, arm: int | str, value: float, *, note: str = "", picked: bool = False, key: str = ""
+    ) -> Receipt:
         """Keep a measurement that nobody asked for; it is counted if the policy's proof allows it.
 
         This assumes that it was made and recorded whatever it showed, and not because of measurements that
         the policy has not read yet. Say `picked=True` of one that was chosen after looking: it is shown and
         exported, and never counted. It is counted when the open round is complete.
+
+        With a `key` of your own (the number of a protocol, a row of a sheet) it is kept once however often it
+        is recorded, so that repeating after an error is harmless.
         """
         index = self._arm(arm)
         body = {"arm": index, "value": self._number(value, index), "note": note}
         if picked:
             body["picked"] = True
-        self._commit(lambda: Change([self._draft("recorded", body)]))
+        name = f"recorded:{key}" if key else None
+        try:
+            self._commit(lambda: self._recorded(name, body))
+        except LostRaceError:
+            return Receipt.REPEATED
+        return Receipt.ACCEPTED
 
     @property
     def counts_unasked(self) -> bool:
@@ -611,6 +623,20 @@ class Session:
                 f"token {_token(slot)!r} takes the mean of at most {wanted} measurements (`wanted`), "
                 f"got count={count}; tell the single values instead, of which any number may come at once"
             )
+
+    def _recorded(self, key: str | None, body: Body) -> Change:
+        """The measurement as an event, if there is none with its key; refused if that is of another one."""
+        event = None if key is None else self.store.find(self.name, key)
+        if event is None:
+            return Change([self._draft("recorded", body, key)])
+        kept: Body = json.loads(event.body)
+        if (kept["arm"], kept["value"]) != (body["arm"], body["value"]):
+            names = self.given_problem.arm_names
+            raise SessionError(
+                f"{event.key!r} is another measurement, {names[kept['arm']]!r} = {kept['value']:g}, got "
+                f"{names[body['arm']]!r} = {body['value']:g}; the first one stays: give this one its own key"
+            )
+        raise LostRaceError
 
     def _told_before(self, slot: Slot, body: Body) -> Receipt:
         """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""

@@ -247,6 +247,10 @@ def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(
     for name, path in {"home": "/", "middle": "/sessions/middle", "new": "/new"}.items():
         page.goto(writing.url + path)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        sideways = (
+            "[...document.querySelectorAll('.scroll')].map(part => part.scrollWidth - part.clientWidth)"
+        )
+        assert max(page.evaluate(sideways), default=0) <= 2, path
         small = """() => [...document.querySelectorAll("button, input:not([type=hidden]), select")].filter(
             (e) => e.getBoundingClientRect().height < 32).length"""
         assert page.evaluate(small) == 0, "too small for a thumb"

@@ -10,6 +10,7 @@ from surepick.cli import sessions, watching
 from surepick.cli.advising import advise
 from surepick.cli.decisions import compare, demo, limit, simulate
 from surepick.cli.files import check, init
+from surepick.cli.output import answers_only
 from surepick.cli.reproduce import reproduce
 from surepick.cli.serving import serve
 from surepick.errors import SurepickError
@@ -52,9 +53,14 @@ def surepick(
 def main() -> None:
     """Run the command line; a known error is one clear line, never a traceback."""
     try:
-        app()
+        with answers_only():
+            app()
     except SurepickError as error:
         print(f"surepick: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        where = "" if error.filename is None else f" {str(error.filename)!r}"
+        print(f"surepick: cannot read or write{where}: {error.strerror or error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("surepick: interrupted", file=sys.stderr)

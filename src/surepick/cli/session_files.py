@@ -76,12 +76,15 @@ def import_rows(
     session: Session, rows: list[Row], *, answers: bool, worker: str, picked: bool = False
 ) -> dict[str, int]:
     """Tell the rows in their order; those far ahead of what is asked wait for the session to move on."""
+    from surepick.session import Receipt
+
     counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
     waiting = []
     for row in rows:
         if not row.get("token") and not answers:
-            session.record(row["arm"], _value(row), picked=picked or bool(row.get("picked")))
-            counts["unasked"] += 1
+            was_picked = picked or bool(row.get("picked"))
+            receipt = session.record(row["arm"], _value(row), picked=was_picked, key=row.get("key", ""))
+            counts["unasked" if receipt == Receipt.ACCEPTED else str(receipt)] += 1
         elif not _tell_row(session, row, worker, counts):
             waiting.append(row)
     while waiting:

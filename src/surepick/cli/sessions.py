@@ -111,6 +111,9 @@ def tell(
     picked: Annotated[
         bool, typer.Option("--picked", help="Chosen after looking at values: kept and never counted.")
     ] = False,
+    key: Annotated[
+        str, typer.Option(help="Of an unasked one: a name of its own, under which it is kept only once.")
+    ] = "",
     worker: Worker = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -118,9 +121,11 @@ def tell(
 ) -> None:
     """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5"""
     opened = _load(store, session)
+    if key and not (unasked or picked):
+        raise SessionError("--key is for unasked measurements; a token is a key already")
     if unasked or picked:
-        for value in values:
-            opened.record(token, value, picked=picked)
+        for place, value in enumerate(values):
+            opened.record(token, value, picked=picked, key=f"{key}, {place}" if key and place else key)
         counts = opened.counts_unasked and not picked
         text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
         _answer({"receipt": "unasked", "will_count": counts, **_state(opened)}, as_json, lambda: _say(text))
@@ -209,7 +214,8 @@ def import_(
 
     Rows with a token answer it. Rows with an arm alone are measurements that nobody asked for, unless
     --answers says that they were made because surepick asked for them. Unasked ones are counted if the
-    policy's proof allows it, and never with --picked.
+    policy's proof allows it, and never with --picked; with a column `key` each is kept once, however often
+    the file is imported.
     """
     opened = _load(store, session)
     counts = import_rows(opened, read_rows(file), answers=answers, picked=picked, worker=worker)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from surepick.plots.style import GREY, PALETTE
 from surepick.views import Progress
-from surepick.views.words import short_number
+from surepick.views.words import rounded
 
 FARTHEST = 4.0  # times the measurements so far that the forecast may stretch the axis to
 EARLIER = "earlier leads"
@@ -71,5 +71,5 @@ def forecast_reach(view: Progress) -> Reach | None:
     if coming is None:
         return None
     low, middle, high = (math.inf if n is None else now + n for n in (coming.low, coming.middle, coming.high))
-    text = "no end in sight" if middle == math.inf else f"forecast: {short_number(middle)}"
+    text = "no end in sight" if middle == math.inf else f"forecast: {rounded(middle)}"
     return Reach(low, middle, high, FARTHEST * max(now, 1), text)

@@ -157,10 +157,11 @@ def picture(given: Given | Picture) -> Figure:
 
 def _network(view: Picture) -> Figure:
     """Places and links; what the other plan uses instead is dashed."""
-    in_columns = view.kind == "matching" or (view.kind == "shipments" and not view.geographic)
-    width = 4.6 if view.kind == "matching" else WIDTH
+    width = 4.6 if view.kind == "matching" and view.in_columns else WIDTH
     height = (
-        max(2.2, 0.5 + 0.15 * len(view.places)) if in_columns else min(max(width / view.aspect, 2.6), 5.2)
+        max(2.2, 0.5 + 0.15 * len(view.places))
+        if view.in_columns
+        else min(max(width / view.aspect, 2.6), 5.2)
     )
     figure, (axes,) = _subplots(height, width=width)
     largest = max((abs(link.amount) for link in view.links), default=1.0) or 1.0
@@ -169,7 +170,7 @@ def _network(view: Picture) -> Figure:
     for place in view.places:
         _draw_place(axes, place, named=len(view.places) <= MOST_NAMED)
     axes.set_axis_off()
-    axes.margins(0.3 if in_columns else 0.16, 0.08)
+    axes.margins(0.3 if view.in_columns else 0.16, 0.08)
     return figure
 
 

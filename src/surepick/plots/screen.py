@@ -13,8 +13,9 @@ from surepick.views import Arms, Link, Picture, Progress, Rival, Rivals
 from surepick.views.words import plain, short_number, times
 from surepick.wording import how_many
 
-_ROW = 26  # pixels
-_INK = "rgba(128, 128, 128, 1)"  # read on white and on black
+_ROW, _TALL_ROW = 26, 38  # pixels, the second with a line of text above the mark
+_LONGEST_NAME, _LONGEST_IN_COLUMN = 36, 16  # letters, of a row and beside two columns: telephones are narrow
+_INK = "rgba(123, 123, 123, 1)"  # read on white and on dark grounds
 _GRID = "rgba(128, 128, 128, 0.25)"
 _NOTHING = "rgba(0, 0, 0, 0)"
 _MARKS = {
@@ -35,7 +36,7 @@ def _figure(height: int, **layout: Any) -> Any:
     axis = {"gridcolor": _GRID, "zerolinecolor": _GRID, "automargin": True}
     ground = {"paper_bgcolor": _NOTHING, "plot_bgcolor": _NOTHING, "font": {"color": _INK, "size": 13}}
     margin = {"l": 10, "r": 10, "t": 30, "b": 10}
-    legend = {"orientation": "h", "y": 1.12, "yanchor": "bottom"}
+    legend = {"orientation": "h", "y": 1.01, "yanchor": "bottom"}
     figure = go.Figure(layout={"height": height, "margin": margin, "legend": legend, **ground, **layout})
     return figure.update_xaxes(**axis).update_yaxes(**axis)
 
@@ -102,7 +103,7 @@ def progress(given: Given | Progress) -> Any:
 def rivals(given: Given | Rivals) -> Any:
     """The lead against its rivals: gap and interval of each, and the evidence in its mark."""
     view = as_rivals(given)
-    figure = _figure(90 + _ROW * max(len(view.rows), 1))
+    figure = _figure(90 + _TALL_ROW * max(len(view.rows), 1))
     for ruled_out, colour, symbol, name in (
         (False, ORANGE, "diamond-open", "not ruled out"),
         (True, BLUE, "circle", "ruled out"),
@@ -121,6 +122,7 @@ def rivals(given: Given | Rivals) -> Any:
             marker={"color": colour, "symbol": symbol, "size": 10},
             text=[times(row.times) for _, row in rows],
             textposition="top center",
+            textfont={"size": 11},
             hovertext=[_about(row, view.needed) for _, row in rows],
             hoverinfo="text",
             name=name,
@@ -144,9 +146,10 @@ def _name_rows(figure: Any, names: list[str]) -> None:
     places = list(range(len(names)))
     figure.update_yaxes(
         tickvals=places,
-        ticktext=[_text(name, 36) for name in names],
-        range=[max(len(names), 1) - 0.3, -0.7],
+        ticktext=[_text(name, _LONGEST_NAME) + "  " for name in names],
+        range=[max(len(names), 1) - 0.3, -0.75],
         showgrid=False,
+        zeroline=False,
     )
 
 
@@ -190,6 +193,7 @@ def picture(given: Given | Picture) -> Any:
 
 def _network(view: Picture) -> Any:
     figure = _figure(460, showlegend=False)
+    length = _LONGEST_IN_COLUMN if view.in_columns else 24
     largest = max((abs(link.amount) for link in view.links), default=1.0) or 1.0
     for link in view.links:
         _draw_link(figure, view, link, largest)
@@ -201,12 +205,19 @@ def _network(view: Picture) -> Any:
             y=[place.y for place in places],
             mode="markers+text",
             marker={"symbol": symbol, "color": colour, "size": 10},
-            text=[_text(place.name, 24) for place in places],
+            text=[_text(place.name, length) for place in places],
             textposition=[_AT[place.side] for place in places],
+            hovertext=[_text(place.name, 80) for place in places],
             hoverinfo="text",
+            cliponaxis=False,
         )
-    figure.update_xaxes(visible=False, range=[-0.25, 1.25])
-    return figure.update_yaxes(visible=False, range=[-0.12, 1.12])
+    if view.in_columns:
+        figure.update_xaxes(visible=False, range=[-0.45, 1.45])
+        return figure.update_yaxes(visible=False, range=[-0.12, 1.12])
+    figure.update_xaxes(visible=False, range=[-0.2, 1.2])
+    return figure.update_yaxes(
+        visible=False, range=[-0.12, 1.12], scaleanchor="x", scaleratio=1 / view.aspect
+    )
 
 
 def _draw_link(figure: Any, view: Picture, link: Link, largest: float) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.layout import Layout
-from surepick.problem import BoolArray, FloatArray, names_for
+from surepick.problem import BoolArray, Bounds, FloatArray, names_for
 from surepick.problems.candidates import Progress
 from surepick.problems.families import Family, FoundProblem, PerArm
 
@@ -27,6 +27,7 @@ def matchings(
     seed: int = 0,
     noise_scale: PerArm = 1.0,
     costs: PerArm = None,
+    bounds: Bounds | None = None,
     row_names: Sequence[str] | None = None,
     column_names: Sequence[str] | None = None,
     progress: Progress | None = None,
@@ -36,7 +37,8 @@ def matchings(
     `guess` has one row per worker and one column per job; `nan` marks a pair that cannot be. With fewer
     columns than rows some rows stay without. Arms are the possible pairs, row by row, named like "Ann:
     paint". The candidates are the best assignments of `n_draws` draws within `spread` of the guess, or the
-    `n_best` best under it, or with `every=True` all of them.
+    `n_best` best under it, or with `every=True` all of them. `noise_scale`, `costs` and `bounds`
+    are those of `Problem`.
 
     >>> problem = matchings([[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"])
     >>> sorted(problem.plan_names)
@@ -53,6 +55,7 @@ def matchings(
         seed=seed,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         progress=progress,
     )
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
 from surepick.oracle import counted
-from surepick.problem import FloatArray, Problem, names_for
+from surepick.problem import Bounds, FloatArray, Problem, names_for
 from surepick.problems.candidates import Progress, as_count
 from surepick.problems.families import MOST_LISTED, Family, FoundProblem, PerArm
 
@@ -23,9 +23,13 @@ def subsets(
     minimize: bool = False,
     noise_scale: PerArm = 1.0,
     costs: PerArm = None,
+    bounds: Bounds | None = None,
     plan_names: Sequence[str] | None = None,
 ) -> Problem:
     """The problem of choosing the set of arms, out of those given, with the largest sum of means.
+
+    `noise_scale`, `costs` and `bounds` are those of `Problem`, here and in the
+    other builders.
 
     >>> problem = subsets(["tea", "coffee", "cocoa"], [["tea", "cocoa"], ["coffee"]])
     >>> problem.plan_names, problem.plans.tolist()
@@ -41,6 +45,7 @@ def subsets(
         plans,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         arm_names=names,
         plan_names=plan_names,
         minimize=minimize,
@@ -48,7 +53,12 @@ def subsets(
 
 
 def best_arm(
-    arm_names: Sequence[str], *, minimize: bool = False, noise_scale: PerArm = 1.0, costs: PerArm = None
+    arm_names: Sequence[str],
+    *,
+    minimize: bool = False,
+    noise_scale: PerArm = 1.0,
+    costs: PerArm = None,
+    bounds: Bounds | None = None,
 ) -> Problem:
     """The problem of finding the arm with the largest mean.
 
@@ -57,7 +67,7 @@ def best_arm(
     """
     names = names_for("arm", arm_names, len(arm_names))
     sets = [[name] for name in names]
-    return subsets(names, sets, minimize=minimize, noise_scale=noise_scale, costs=costs)
+    return subsets(names, sets, minimize=minimize, noise_scale=noise_scale, costs=costs, bounds=bounds)
 
 
 def top_k(
@@ -71,6 +81,7 @@ def top_k(
     seed: int = 0,
     noise_scale: PerArm = 1.0,
     costs: PerArm = None,
+    bounds: Bounds | None = None,
     progress: Progress | None = None,
 ) -> Problem | FoundProblem:
     """The problem of finding the k arms with the largest means: all choices, or the likely ones.
@@ -87,6 +98,7 @@ def top_k(
             seed=seed,
             noise_scale=noise_scale,
             costs=costs,
+            bounds=bounds,
             progress=progress,
         )
     names = family.arm_names
@@ -96,7 +108,9 @@ def top_k(
             "guess, or "
             "use top_k_family(...).oracle_problem()"
         )
-    return subsets(names, combinations(names, k), minimize=minimize, noise_scale=noise_scale, costs=costs)
+    return subsets(
+        names, combinations(names, k), minimize=minimize, noise_scale=noise_scale, costs=costs, bounds=bounds
+    )
 
 
 def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) -> Family:

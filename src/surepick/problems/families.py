@@ -19,7 +19,7 @@ import numpy.typing as npt
 from surepick.errors import ProblemError
 from surepick.layout import Layout
 from surepick.oracle import BestWithin, OracleProblem
-from surepick.problem import FloatArray, Problem, names_for, read_only
+from surepick.problem import Bounds, FloatArray, Problem, drawn, names_for, read_only
 from surepick.problems.candidates import (
     Candidates,
     Progress,
@@ -124,6 +124,7 @@ class Family:
         seed: int = 0,
         noise_scale: PerArm = 1.0,
         costs: PerArm = None,
+        bounds: Bounds | None = None,
         progress: Progress | None = None,
     ) -> FoundProblem:
         """The problem of choosing between candidates of this family.
@@ -131,7 +132,7 @@ class Family:
         With a guess of the means, the candidates are the best plans of `n_draws` draws within `spread` of it,
         or the `n_best` best under the guess itself; without one, or with `every=True`, they are all plans.
         """
-        options = _Options(noise_scale, costs)
+        options = _Options(noise_scale, costs, bounds)
         if every or guess is None:
             return FoundProblem(self, _all_plans(self, progress), None, options)
         centre = _guess(self, guess)
@@ -141,9 +142,11 @@ class Family:
         box = Box(read_only(centre - width), read_only(centre + width), seed)
         return FoundProblem(self, box.search(self, n_draws, None, progress), box, options)
 
-    def oracle_problem(self, *, noise_scale: PerArm = 1.0, costs: PerArm = None) -> FamilyProblem:
+    def oracle_problem(
+        self, *, noise_scale: PerArm = 1.0, costs: PerArm = None, bounds: Bounds | None = None
+    ) -> FamilyProblem:
         """The problem of choosing between all plans of this family, none of which is ever listed."""
-        return FamilyProblem(self, noise_scale=noise_scale, costs=costs)
+        return FamilyProblem(self, noise_scale=noise_scale, costs=costs, bounds=bounds)
 
 
 class FamilyProblem(OracleProblem):
@@ -151,7 +154,9 @@ class FamilyProblem(OracleProblem):
 
     family: Family
 
-    def __init__(self, family: Family, *, noise_scale: PerArm = 1.0, costs: PerArm = None) -> None:
+    def __init__(
+        self, family: Family, *, noise_scale: PerArm = 1.0, costs: PerArm = None, bounds: Bounds | None = None
+    ) -> None:
         if family.n_plans == 1:
             raise ProblemError(f"there is one {family.noun} only; there is nothing to choose")
         super().__init__(
@@ -159,6 +164,7 @@ class FamilyProblem(OracleProblem):
             family.n_arms,
             noise_scale,
             costs=costs,
+            bounds=bounds,
             arm_names=family.arm_names,
             n_plans=family.n_plans,
             minimize=family.minimize,
@@ -197,6 +203,7 @@ class Box:
 class _Options:
     noise_scale: PerArm
     costs: PerArm
+    bounds: Bounds | None
 
 
 class OneCandidateError(ProblemError):
@@ -227,6 +234,7 @@ class FoundProblem(Problem):
             family.in_arms(candidates.plans),
             noise_scale=options.noise_scale,
             costs=options.costs,
+            bounds=options.bounds,
             arm_names=family.arm_names,
             plan_names=_plan_names(family, candidates.plans),
             minimize=family.minimize,
@@ -245,7 +253,9 @@ class FoundProblem(Problem):
             )
         found = self.box.search(self.family, n_draws, self.candidates, progress)
         larger = FoundProblem(self.family, found, self.box, self._options)
-        return larger if self.bounds is None else larger.with_bounds(self.bounds)
+        if self.bounds is not None:
+            larger = larger.with_bounds(self.bounds)
+        return larger if self.layout is None else drawn(larger, self.layout)  # it may have been given places
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself

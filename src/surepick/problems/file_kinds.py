@@ -387,18 +387,18 @@ KINDS: dict[str, Kind] = {
     "transport": Kind(
         _transport,
         ("supply", "demand"),
-        (*_DRAWS, "guess", "distances", "supplier_names", "demander_names"),
+        (*_DRAWS, "guess", "distances", "supplier_names", "demander_names", "places"),
         needs_list=f"a transport sends amounts, {_NOT_WHOLE}",
     ),
     "paths": Kind(
         _paths,
         ("edges", "source", "target"),
-        (*_LISTED, "guess", "arms", "directed", "minimize"),
+        (*_LISTED, "guess", "arms", "directed", "minimize", "places"),
         needs_list="",
     ),
-    "trees": Kind(_trees, ("edges",), (*_LISTED, "guess", "arms", "minimize"), needs_list=""),
+    "trees": Kind(_trees, ("edges",), (*_LISTED, "guess", "arms", "minimize", "places"), needs_list=""),
     "matchings": Kind(
-        _matchings, ("guess",), (*_LISTED, "row_names", "column_names", "minimize"), needs_list=""
+        _matchings, ("guess",), (*_LISTED, "row_names", "column_names", "minimize", "places"), needs_list=""
     ),
     "subsets": Kind(
         _subsets, ("arms",), ("k", "sets", "plan_names", "minimize", "guess", "spread"), needs_list=""

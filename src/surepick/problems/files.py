@@ -19,6 +19,7 @@ from surepick.oracle import AnyProblem
 from surepick.problem import FloatArray, Table, per_arm, read_only, replaced, scale_and_bounds
 from surepick.problems.candidates import Progress, half_widths
 from surepick.problems.file_kinds import COMMON_KEYS, Built, kind_named, kind_names, lists_plans
+from surepick.problems.file_places import on_map
 from surepick.problems.file_sections import Section, is_list_of_numbers, is_number, read_text
 
 
@@ -68,6 +69,7 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
         built = _within_bounds(document, kind.build(document, progress))
+        built = replace(built, problem=on_map(document, built.problem))
         means = None if truth is None else read_only(built.problem.as_means(_means(truth, built)))
         guess = None if built.guess is None else read_only(built.problem.as_means(built.guess))
         spread = None if guess is None else read_only(half_widths(built.spread, guess.shape).copy())

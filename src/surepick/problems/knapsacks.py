@@ -16,7 +16,7 @@ import numpy.typing as npt
 from surepick.errors import ProblemError
 from surepick.layout import Layout
 from surepick.oracle import counted
-from surepick.problem import FloatArray, IntArray, names_for, read_only
+from surepick.problem import Bounds, FloatArray, IntArray, names_for, read_only
 from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
 from surepick.problems.families import Family, FoundProblem, OneCandidateError
 
@@ -42,6 +42,7 @@ def knapsack(
     seed: int = 0,
     noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
     costs: float | Sequence[float] | FloatArray | None = None,
+    bounds: Bounds | None = None,
     item_names: Sequence[str] | None = None,
     copies: int | Sequence[int] | None = None,
     progress: Progress | None = None,
@@ -51,8 +52,8 @@ def knapsack(
     Each value is thought to lie within `spread` of `guess`. The candidate plans are the best packings of
     `n_draws` draws from that box, each solved exactly; equal packings are kept once, and ties between
     packings go to room left unused, then to the item with the lowest index. `copies` limits how often an item
-    may be packed: one number (1: the 0/1 knapsack) or one per item. `noise_scale` and `costs` are those of
-    `Problem`; `progress(done, total)` is called after each draw.
+    may be packed: one number (1: the 0/1 knapsack) or one per item. `noise_scale`, `costs` and
+    `bounds` (of one measurement) are those of `Problem`; `progress(done, total)` is called after each draw.
 
     >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, item_names=["tea", "coffee"])
     >>> problem.arm_names, sorted(problem.plans.tolist())
@@ -69,6 +70,7 @@ def knapsack(
         seed=seed,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         progress=progress,
     )
 

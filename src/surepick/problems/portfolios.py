@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError, suggestion
-from surepick.problem import FloatArray, names_for
+from surepick.problem import Bounds, FloatArray, names_for
 from surepick.problems.candidates import Progress, as_numbers
 from surepick.problems.families import Family, FoundProblem, PerArm
 from surepick.problems.programs import Program, as_program, program_family
@@ -31,6 +31,7 @@ def portfolio(
     seed: int = 0,
     noise_scale: PerArm = 1.0,
     costs: PerArm = None,
+    bounds: Bounds | None = None,
     asset_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> FoundProblem:
@@ -38,7 +39,8 @@ def portfolio(
 
     Each amount lies between `lower` and `upper` (one number or one per asset), and they add up to `budget`.
     `groups` limits sums: a name with the assets in it and the most that they may hold together. The
-    candidates are the best portfolios of `n_draws` draws within `spread` of the guess.
+    candidates are the best portfolios of `n_draws` draws within `spread` of the guess. `noise_scale`,
+    `costs` and `bounds` (of one measurement, not of the amounts) are those of `Problem`.
 
     >>> problem = portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100)
     >>> sorted(problem.plans.tolist())
@@ -54,6 +56,7 @@ def portfolio(
         seed=seed,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         progress=progress,
     )
 

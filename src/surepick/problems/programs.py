@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.oracle import counted
-from surepick.problem import BoolArray, FloatArray, names_for, read_only
+from surepick.problem import BoolArray, Bounds, FloatArray, names_for, read_only
 from surepick.problems.candidates import Progress, as_numbers
 from surepick.problems.families import Family, FoundProblem, PerArm
 
@@ -86,6 +86,7 @@ def production(
     seed: int = 0,
     noise_scale: PerArm = 1.0,
     costs: PerArm = None,
+    bounds: Bounds | None = None,
     variable_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> FoundProblem:
@@ -94,7 +95,8 @@ def production(
     `use` has one row per resource and one column per product, `limits` one number per resource; `senses` says
     how they compare. Products lie between `lower` and `upper`, in whole numbers where `whole` says so. `use`
     may also be a `Program` or the path of an MPS or LP file; `guess` is then its objective unless given. The
-    candidates are the best programs of `n_draws` draws within `spread` of the guess.
+    candidates are the best programs of `n_draws` draws within `spread` of the guess. `noise_scale`, `costs`
+    and `bounds` (of one measurement, not of the variables) are those of `Problem`.
 
     >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100)
     >>> sorted(problem.plans.tolist())
@@ -121,6 +123,7 @@ def production(
         seed=seed,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         progress=progress,
     )
 

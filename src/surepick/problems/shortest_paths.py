@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.errors import ProblemError
-from surepick.problem import BoolArray, FloatArray, IntArray
+from surepick.problem import BoolArray, Bounds, FloatArray, IntArray
 from surepick.problems.candidates import Progress
 from surepick.problems.families import Family, FoundProblem, PerArm
 from surepick.problems.networks import Graph, Network, as_network
@@ -38,6 +38,7 @@ def paths(
     seed: int = 0,
     noise_scale: PerArm = 1.0,
     costs: PerArm = None,
+    bounds: Bounds | None = None,
     progress: Progress | None = None,
 ) -> FoundProblem:
     """The problem of going from `source` to `target` in the least total weight of the edges.
@@ -46,6 +47,7 @@ def paths(
     list of pairs. `guess` is one number per edge, or the name of the column (edge attribute) that holds it;
     without one, the column "guess". The candidates are the shortest paths of `n_draws` draws within `spread`
     of the guess, or the `n_best` shortest under it; with `every=True`, or no guess, all simple paths.
+    `noise_scale`, `costs` and `bounds` are those of `Problem`.
 
     >>> problem = paths([("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)], "A", "D")
     >>> problem.arm_names, problem.plan_names
@@ -62,6 +64,7 @@ def paths(
         seed=seed,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         progress=progress,
     )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.oracle import counted
-from surepick.problem import FloatArray, IntArray, read_only
+from surepick.problem import Bounds, FloatArray, IntArray, read_only
 from surepick.problems.candidates import Progress, seeded
 from surepick.problems.families import Family, FamilyProblem, FoundProblem, PerArm
 from surepick.problems.networks import Graph, Network, as_network
@@ -35,13 +35,14 @@ def trees(
     seed: int = 0,
     noise_scale: PerArm = 1.0,
     costs: PerArm = None,
+    bounds: Bounds | None = None,
     progress: Progress | None = None,
 ) -> FoundProblem:
     """The problem of connecting all nodes by edges of the least total weight.
 
     `graph` and `guess` are as in `paths`; edges are used both ways. The candidates are the least spanning
     trees of `n_draws` draws within `spread` of the guess, or the `n_best` least under it; with `every=True`,
-    or no guess, all spanning trees.
+    or no guess, all spanning trees. `noise_scale`, `costs` and `bounds` are those of `Problem`.
 
     >>> problem = trees([("A", "B"), ("B", "C"), ("A", "C")])
     >>> sorted(problem.plan_names)
@@ -57,6 +58,7 @@ def trees(
         seed=seed,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         progress=progress,
     )
 

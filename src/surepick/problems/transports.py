@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError, missing_extra
 from surepick.layout import Layout
-from surepick.problem import FloatArray, Table, read_only
+from surepick.problem import Bounds, FloatArray, Table, read_only
 from surepick.problems.candidates import Instance, Progress, as_numbers, half_widths, seeded
 from surepick.problems.cities import city_hours, city_points
 from surepick.problems.families import Family, FoundProblem
@@ -48,6 +48,7 @@ def transport(
     seed: int = 0,
     noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
     costs: float | Sequence[float] | FloatArray | None = None,
+    bounds: Bounds | None = None,
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
     progress: Progress | None = None,
@@ -56,9 +57,9 @@ def transport(
 
     `guess` has one row per supplier and one column per demander; each cost is thought to lie within `spread`
     of it. The candidate plans are the cheapest transports of `n_draws` draws from that box; equal ones are
-    kept once. Arms are pairs in row-major order, named like "New York -> Charlotte". `noise_scale` and
-    `costs` (the price of a measurement, no part of the transport) are those of `Problem`;
-    `progress(done, total)` is called after each draw.
+    kept once. Arms are pairs in row-major order, named like "New York -> Charlotte". `noise_scale`,
+    `costs` (the price of a measurement, no part of the transport) and `bounds` (of one measurement) are those
+    of `Problem`; `progress(done, total)` is called after each draw.
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem.arm_names, sorted(problem.plans.tolist())
@@ -74,6 +75,7 @@ def transport(
         seed=seed,
         noise_scale=noise_scale,
         costs=costs,
+        bounds=bounds,
         progress=progress,
     )
 

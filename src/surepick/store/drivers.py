@@ -301,7 +301,7 @@ class _Postgres:
         if isinstance(error, psycopg.OperationalError):
             return StoreError(
                 f"{self.place} does not answer ({str(error).strip()}); check that the server is running and "
-                "repeat this step: repeating is harmless"
+                "repeat this step: telling again is harmless, and so is recording again with the same key"
             )
         return StoreError(f"{self.place}: {str(error).strip()}")
 

@@ -68,6 +68,7 @@ _FIND = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
     "WHERE session_id = :session_id AND key = :key"
 )
+_CHECKSUM_AT = "SELECT checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
 _CLAIM = (
     "INSERT INTO surepick_leases (session_id, token, worker, expires) "
     "VALUES (:session_id, :token, :worker, :expires) "
@@ -191,12 +192,22 @@ class SqlStore:
         if inside is not None and not inside.durable:
             raise StoreError("events cannot be written in a transaction that need not survive a crash")
 
+        tries = 0
+
         def append(link: _Link) -> bool:
+            nonlocal tries
+            tries += 1
             return self._driver.append(lambda text, row: link.execute(self._sql(text), row), step)
 
-        if self._driver.remote or inside is not None:
-            return self._retry(append)
-        return self._retry(lambda link: link.transact(self._driver, append))
+        if not self._driver.remote and inside is None:
+            return self._retry(lambda link: link.transact(self._driver, append))
+        self._local.last_step = step
+        return self._retry(append) or (tries > 1 and self._has(step))
+
+    def _has(self, step: Step) -> bool:
+        """Whether these very events are in the log: a connection can break after they were written."""
+        row = {"session_id": step.session_id, "position": step.head.position}
+        return self._query(_CHECKSUM_AT, row) == [(step.head.checksum,)]
 
     @contextmanager
     def exclusive(
@@ -349,15 +360,33 @@ class SqlStore:
             yield answers
             return
         link = self._link(durable=durable)
-        self._local.inside = link
+        self._local.inside, self._local.last_step = link, None
         try:
             yield answers
-            self._execute("COMMIT")
+            self._commit(link)
         except BaseException:
             link.roll_back(self._driver)
             raise
         finally:
             self._local.inside = None
+
+    def _commit(self, link: _Link) -> None:
+        """End the open transaction; if the connection breaks just then, look whether the server ended it."""
+        try:
+            link.execute("COMMIT", NO_PARAMETERS)
+        except self._driver.errors as error:
+            step: Step | None = self._local.last_step
+            if step is None or not self._driver.is_gone(error) or not self._arrived(step):
+                raise self._driver.explain(error) from error
+
+    def _arrived(self, step: Step) -> bool:
+        """Whether these events are in the log, once the transaction that wrote them has ended either way."""
+        self._local.inside = None
+        for durable in _ROLE:
+            self._drop_link(durable=durable)
+        lock = self._driver.lock_session
+        with self._transaction(lambda: [] if lock is None else [(lock, {"session_id": step.session_id})]):
+            return self._has(step)
 
     def _execute(self, text: str, parameters: Parameters = NO_PARAMETERS) -> Any:
         """Run a statement of the open transaction."""

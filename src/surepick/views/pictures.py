@@ -77,6 +77,7 @@ class Picture:
     links: tuple[Link, ...]
     aspect: float  # width by height of the places
     geographic: bool
+    in_columns: bool  # no places are given: who gives is to the left, who takes to the right
     directed: bool
     room: float | None  # of a knapsack
     filled: float | None
@@ -119,6 +120,7 @@ def picture(
         links=() if layout is None else _links(look, layout, vector, against),
         aspect=aspect,
         geographic=layout is not None and layout.geographic,
+        in_columns=layout is not None and _in_columns(layout),
         directed=layout is not None and layout.directed,
         room=None if layout is None else layout.room,
         filled=None if sizes is None else float(sizes @ vector),
@@ -145,6 +147,10 @@ def _can_draw(layout: Layout, n_arms: int) -> bool:
     if layout.kind == "items":
         return len(layout.sizes) == n_arms
     return len(layout.links) == n_arms and 0 < len(layout.places) <= MOST_PLACES
+
+
+def _in_columns(layout: Layout) -> bool:
+    return layout.points is None and layout.kind in ("shipments", "matching")
 
 
 def _value(look: Look, vector: FloatArray) -> tuple[float | None, float | None]:
@@ -207,12 +213,12 @@ def _sides(
     layout: Layout, spots: FloatArray, roles: list[str], vector: FloatArray, aspect: float
 ) -> list[str]:
     """For each name the side where it covers the fewest places, names before it, and links that are used."""
-    if layout.points is None and layout.kind in ("shipments", "matching"):
+    if _in_columns(layout):
         return ["left" if role == "from" else "right" for role in roles]
     if len(roles) > MOST_NAMED:
         return ["top"] * len(roles)
     links = [layout.links[s] for s in np.flatnonzero(vector).tolist()]
-    on_links = [spots[a] + t * (spots[b] - spots[a]) for a, b in links for t in np.linspace(0.05, 0.95, 25)]
+    on_links = [spots[a] + t * (spots[b] - spots[a]) for a, b in links for t in np.linspace(0.02, 0.98, 49)]
     taken = [*spots, *on_links]
     named: list[tuple[FloatArray, FloatArray]] = []
     chosen: list[str] = []
@@ -237,7 +243,7 @@ def _spots(layout: Layout) -> tuple[FloatArray, float]:
         if layout.geographic:  # degrees of longitude shrink with the latitude
             points[:, 0] *= math.cos(math.radians(float(points[:, 1].mean())))
         return _framed(points)
-    if layout.kind in ("shipments", "matching"):
+    if _in_columns(layout):
         return _two_columns(_roles(layout)), 1.0
     ends = layout.ends if len(layout.ends) == 2 else None
     return _framed(_drawing(len(layout.places), layout.links, ends))

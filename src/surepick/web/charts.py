@@ -8,11 +8,18 @@ from dataclasses import dataclass
 
 from surepick import views
 
-WIDTH, HEIGHT = 640.0, 230.0  # of a chart, in its own units
-LEFT, RIGHT, TOP, BOTTOM = 24.0, 24.0, 22.0, 44.0  # margins
+WIDTH, HEIGHT = 640.0, 250.0  # of a chart, in its own units
+LEFT, RIGHT, TOP, BOTTOM = 24.0, 24.0, 24.0, 54.0  # margins
 CELL, CELL_HEIGHT = 180.0, 22.0  # a chart within a table
 WIDEST = 9.0  # the stroke of the largest amount
 LONGEST_NAME = 22  # letters that are written into a picture
+LETTER = 13.0  # the width of one on a telephone, where the letters are largest for the picture
+_LABELS = {  # anchor and distance of a label on each side of its place
+    "left": ("end", -10.0, 4.0),
+    "right": ("start", 10.0, 4.0),
+    "top": ("middle", 0.0, -11.0),
+    "bottom": ("middle", 0.0, 25.0),
+}
 
 
 @dataclass(frozen=True)
@@ -135,8 +142,9 @@ class Spot:
     name: str
     label: str
     role: str
-    anchor: str  # of its label
+    anchor: str  # of its label, which stands at dx, dy from it
     dx: float
+    dy: float
 
 
 @dataclass(frozen=True)
@@ -165,9 +173,9 @@ class MapChart:
 
 def map_chart(picture: views.Picture) -> MapChart:
     """Where the places and links of a plan are drawn."""
-    edge_x, edge_y = 90.0, 26.0
+    edge_x, edge_y = 100.0, 32.0
     height = min(max((WIDTH - 2 * edge_x) / picture.aspect, 200.0), 520.0)
-    if picture.kind in ("shipments", "matching") and not picture.geographic:
+    if picture.in_columns:
         rows = max(sum(place.role == side for place in picture.places) for side in ("from", "to"))
         edge_x, height = 150.0, max(26.0 * rows, 120.0)
     spots = tuple(
@@ -185,8 +193,22 @@ def map_chart(picture: views.Picture) -> MapChart:
 
 def _spot(place: views.Place, x: float, y: float) -> Spot:
     label = place.name if len(place.name) <= LONGEST_NAME else place.name[: LONGEST_NAME - 1] + "…"
-    left = x < WIDTH * 0.12 or (place.role == "from" and x < WIDTH / 2)
-    return Spot(x, y, place.name, label, place.role, "end" if left else "start", -9.0 if left else 9.0)
+    anchor, dx, dy = _LABELS[_side_with_room(place.side, x, LETTER * len(label))]
+    return Spot(x, y, place.name, label, place.role, anchor, dx, dy)
+
+
+def _side_with_room(side: str, x: float, width: float) -> str:
+    """The side that is wanted for a label of this width, or another where it would stick out.
+
+    >>> _side_with_room("left", 300, 80), _side_with_room("left", 50, 80), _side_with_room("top", 600, 120)
+    ('left', 'right', 'left')
+    """
+    room_left, room_right = x - 10, WIDTH - x - 10
+    fits = {"left": width <= room_left, "right": width <= room_right}
+    middle = width / 2 <= min(room_left, room_right)
+    if fits.get(side, middle):
+        return side
+    return "right" if room_right > room_left else "left"
 
 
 def _line(link: views.Link, spots: Sequence[Spot], most: float) -> Line:
