@@ -296,7 +296,8 @@ def errors(scale):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the runs")
-    parser.add_argument("--only", choices=["enumerable", "limits", "large", "growth", "errors"], help="one part")
+    names_of_parts = ["enumerable", "limits", "large", "growth", "errors"]
+    parser.add_argument("--only", choices=names_of_parts, help="one part")
     options = parser.parse_args()
     sp.simulate(sp.Problem(np.eye(2)), sp.OBet(), sp.Gaussian([9.0, 0.0]))  # compile first
     parts = {
