@@ -13,22 +13,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.branches import plan_set, spanned
+from surepick.branches import PlanSet, plan_set, spanned
 from surepick.design import Allocation, optimal_allocation
 from surepick.errors import ParameterError, ProblemError
 from surepick.oracle import OracleProblem
 from surepick.policy import Answer, check_delta, known_noise_scale
-from surepick.problem import FloatArray, Problem
+from surepick.problem import FloatArray, Problem, replaced
 from surepick.unlisted_limit import Rivals
 
 DIFFERS = 1e-9  # plans differ in an arm when by more than this share of the arm's largest coefficient
 MOST_PAIR_WORK = 10**11  # n_plans^2 * n_arms beyond which the theory report would take many minutes
 _PAPER_LOWER = "R^2 sum_s log(1/delta)/Delta_(s)^2"
+_RAGE = "(T*/2) log(1/Delta_min) log(1/delta)"
 _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
 _BLOCK = 2**17  # numbers held at once when looking over pairs: 1 MB, within a core's cache
 
@@ -166,7 +167,7 @@ class Theory:
             ("lower bound", "T* kl(delta, 1-delta)", self.lower_bound),
             ("paper's lower bound, up to a constant", _PAPER_LOWER, self.paper_lower_term),
             ("CombGapE, Theorem 4.2", f"8 {hardness} log(2 K^2 C^2/delta) + A d", self.comb_gap_e_bound),
-            ("RAGE, up to a constant", "(T*/2) log(1/Delta_min) log(1/delta)", self.rage_term),
+            ("RAGE, up to a constant", _RAGE, self.rage_term),
             ("GenTS-Explore, up to a constant", f"{hardness} log(1/delta)", self.gen_ts_explore_term),
             ("characteristic time", "T*", self.characteristic_time),
             ("smallest gap", "Delta_min", self.smallest_gap),
@@ -175,19 +176,67 @@ class Theory:
         ]
 
 
-def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theory:
+@dataclass(frozen=True, eq=False)
+class UnlistedTheory:
+    """Those of the paper's quantities that can be found without a list of plans, and why others cannot.
+
+    T* is the lower end of its bracket. Bounds up to a constant are as in `Theory`.
+    """
+
+    delta: float
+    noise_scale: float
+    arm_gaps: FloatArray  # (n_arms,)
+    smallest_gap: float
+    characteristic_time: float
+    lower_bound: float
+    paper_lower_term: float
+    rage_term: float
+
+    left_out: ClassVar[tuple[tuple[str, str], ...]] = (
+        (
+            "largest spread and largest ratio of differences, V_s and A",
+            "they look at the two plans that are farthest apart, and an oracle finds one best plan at a time",
+        ),
+        ("CombGapE, Theorem 4.2, and GenTS-Explore's term", "they are made of V_s and A"),
+    )
+
+    def rows(self) -> list[tuple[str, str, float]]:
+        """What to show: name, formula and number of every scalar of the report."""
+        return [
+            ("lower bound", "T* kl(delta, 1-delta)", self.lower_bound),
+            ("paper's lower bound, up to a constant", _PAPER_LOWER, self.paper_lower_term),
+            ("RAGE, up to a constant", _RAGE, self.rage_term),
+            ("characteristic time, lower end", "T*", self.characteristic_time),
+            ("smallest gap", "Delta_min", self.smallest_gap),
+        ]
+
+
+@overload
+def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theory: ...
+
+
+@overload
+def theory(problem: OracleProblem, means: npt.ArrayLike, delta: float = 0.05) -> UnlistedTheory: ...
+
+
+def theory(
+    problem: Problem | OracleProblem, means: npt.ArrayLike, delta: float = 0.05
+) -> Theory | UnlistedTheory:
     """The paper's Delta_(s), V_s and A, its bound for CombGapE, and the terms of its rivals.
 
     V_s and A look at all pairs of plans: n_plans^2 n_arms operations. Two plans count as different in an arm
     when they differ by more than `DIFFERS` of the arm's largest coefficient; without that, rounding in a
     plan builder would make A huge. The bound for CombGapE is proved for the published radius, whose own proof
-    has holes: it says what the paper promises.
+    has holes: it says what the paper promises. Where plans cannot be listed, the report has what an oracle
+    can find (`UnlistedTheory`).
 
     >>> report = theory(Problem([[1, 0], [0, 1]]), [0.5, 0.0])
     >>> report.arm_gaps.tolist(), report.spreads.tolist(), report.largest_ratio
     ([0.5, 0.5], [2.0, 2.0], 1.0)
     """
     check_delta(delta)
+    if isinstance(problem, OracleProblem):
+        return _unlisted_theory(problem, problem.as_means(means), delta)
     if problem.n_plans**2 * problem.n_arms > MOST_PAIR_WORK:
         raise ParameterError(
             f"the theory report looks at all pairs of {problem.n_plans} plans and {problem.n_arms} arms, "
@@ -215,13 +264,59 @@ def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theor
         smallest_gap=smallest,
         characteristic_time=found.characteristic_time,
         lower_bound=found.lower_bound,
-        paper_lower_term=scale**2
-        * float(_over_squares(np.ones(problem.n_arms), arm_gaps).sum())
-        * information,
+        paper_lower_term=_paper_lower_term(scale, arm_gaps, delta),
         comb_gap_e_bound=_theorem_bound(8 * hardness, problem.n_plans, delta, ratio * problem.n_arms),
-        rage_term=found.characteristic_time / 2 * _at_least_one(smallest) * information,
+        rage_term=_rage_term(found, smallest),
         gen_ts_explore_term=hardness * information,
     )
+
+
+def _unlisted_theory(problem: OracleProblem, means: FloatArray, delta: float) -> UnlistedTheory:
+    scale = float(known_noise_scale(problem).max())
+    plans = plan_set(problem)
+    arm_gaps, smallest = _asked_arm_gaps(plans, means)
+    found = limit(replaced(problem, np.full(problem.n_arms, scale), None), means, delta=delta)
+    return UnlistedTheory(
+        delta=delta,
+        noise_scale=scale,
+        arm_gaps=arm_gaps,
+        smallest_gap=smallest if found.is_finite else 0.0,
+        characteristic_time=found.characteristic_time,
+        lower_bound=found.lower_bound,
+        paper_lower_term=_paper_lower_term(scale, arm_gaps, delta) if found.is_finite else math.inf,
+        rage_term=_rage_term(found, smallest) if found.is_finite else math.inf,
+    )
+
+
+def _asked_arm_gaps(plans: PlanSet, means: FloatArray) -> tuple[FloatArray, float]:
+    """Delta_(s) = min of gap / |difference in arm s|, by an oracle (Dinkelbach), and the least gap."""
+    branch, _ = spanned(plans)
+    best = plans.best(means, branch)
+    assert best is not None
+    ratios, smallest = np.full(len(means), np.inf), math.inf
+    for arm in branch.free:
+        for part in branch.apart(int(arm), float(best[arm]), plans.step):
+            plan, ratio = plans.best(means, part), math.inf
+            while plan is not None:
+                gap, away = float((best - plan) @ means), float(plan[arm] - best[arm])
+                smallest = min(smallest, gap)
+                if gap / abs(away) >= ratio:
+                    break
+                ratio = gap / abs(away)
+                weights = means.copy()
+                weights[arm] += ratio * np.sign(away)
+                plan = plans.best(weights, part) if part.lower[arm] < part.upper[arm] else None
+            ratios[arm] = min(ratios[arm], ratio)
+    return ratios, smallest
+
+
+def _paper_lower_term(scale: float, arm_gaps: FloatArray, delta: float) -> float:
+    squares = float(_over_squares(np.ones(len(arm_gaps)), arm_gaps).sum())
+    return scale**2 * squares * math.log(1 / delta)
+
+
+def _rage_term(found: Limit, smallest_gap: float) -> float:
+    return found.characteristic_time / 2 * _at_least_one(smallest_gap) * math.log(1 / found.delta)
 
 
 def _no_limit(best: Answer, delta: float, n_arms: int, n_relevant: int, tied: tuple[Answer, ...]) -> Limit:

@@ -36,6 +36,7 @@ from surepick.problem import BoolArray, FloatArray, IntArray
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_WORK = 1_500_000  # entries of the linear programs for one bracket: some ten seconds
+_LOWER_TOLERANCE = 2.5e-3  # of the lower end
 _MOST_ROUNDS = 60  # of a column generation
 _MOST_PROGRAMS = 12  # for one branch
 _NEWTON_STEPS = 8
@@ -92,7 +93,7 @@ class Rivals:
 
     def _divide(self, price: FloatArray, tolerance: float) -> Allocation:
         squares = price * ((self.best - self.rows) / self.gaps(self.rows)[:, None]) ** 2
-        return optimal_allocation(squares, tolerance=tolerance / 4)
+        return optimal_allocation(squares, tolerance=min(tolerance / 4, _LOWER_TOLERANCE))
 
     def ask(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
         """The best plan of the branch under these weights; a rival that is new becomes a row."""
