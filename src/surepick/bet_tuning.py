@@ -12,7 +12,8 @@ class Tuning(NamedTuple):
     """
 
     first_stake: float = 0.73  # of the cash at the first chance
-    first_ladder_share: float = 0.6  # of the first stake on fixed bets; the others are adaptive
+    ladder_share: float = 0.7  # of the first stake on fixed bets, the others are adaptive ...
+    ladder_share_per_log: float = 0.06  # ... less this times log(n_plans): with many plans gaps are learnt
     stake: float = 0.3  # of the cash at every restart
     stake_with_epsilon: float = 0.2  # the same with epsilon, where every new lead is a restart too
     restart: float = 1.4  # growth of the measurements between restarts

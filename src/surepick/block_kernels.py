@@ -52,6 +52,7 @@ class Question(NamedTuple):
     epsilon: float
     smoothing: float
     distrust: float
+    ladder_share: float  # of the first stake
     n_relevant: int
 
 
@@ -181,12 +182,13 @@ FACTOR, DUAL, VALUE = range(3)
 def make_table(problem: Problem, variance: FloatArray, delta: float, epsilon: float, tuning: Tuning) -> Table:
     """The problem as the blocks see it; always fresh arrays, so that one compilation serves all."""
     relevant, costs = problem.relevant.copy(), problem.costs.copy()
-    priced = np.ptp(costs[relevant]) > 0
+    priced, log_plans = np.ptp(costs[relevant]) > 0, math.log(problem.n_plans)
     question = Question(
         target=-math.log(delta),
         epsilon=float(epsilon),
         smoothing=tuning.smoothing_with_costs if priced else tuning.smoothing,
-        distrust=tuning.selection * math.log(problem.n_plans),
+        distrust=tuning.selection * log_plans,
+        ladder_share=max(0.2, tuning.ladder_share - tuning.ladder_share_per_log * log_plans),
         n_relevant=int(np.count_nonzero(relevant)),
     )
     rows = bet_kernels.make_rows(problem)
@@ -299,7 +301,9 @@ def open_block(table: Table, books: Books, scratch: Scratch, working: Working, t
         return
     bets.size[N_RIVALS] = n
     rivals, gap, spread = bets.rivals[:n], scratch.gap[:n], scratch.spread[:n]
-    _put_stakes(past.counts, books.wealth, books.pieces, lead.whole[PLAN], books.status, tuning)
+    _put_stakes(
+        past.counts, books.wealth, books.pieces, lead.whole[PLAN], books.status, question.ladder_share, tuning
+    )
     weigh(table.variance, past.counts, scratch.weight)
     _compare(table.rows, lead, rivals, scratch.weight, past.means, spread, gap)
     slot = _slot_of(books.nominations.owner, books.nominations.used, lead.whole[PLAN], books.status)
@@ -503,6 +507,7 @@ def _put_stakes(
     pieces: Pieces,
     lead: int,
     status: IntArray,
+    ladder_share: float,
     tuning: Tuning,
 ) -> None:
     """At the start, and whenever the measurements have grown enough, put some of the cash on bets.
@@ -523,9 +528,9 @@ def _put_stakes(
         _receive(wealth.mixture, stake + math.log1p(-tuning.piece_share))
     elif first:
         stake = _take_cash(wealth.cash, tuning.first_stake)
-        _receive(wealth.mixture, stake + math.log1p(-tuning.first_ladder_share))
+        _receive(wealth.mixture, stake + math.log1p(-ladder_share))
         for j in range(len(wealth.ladder)):
-            _receive(wealth.ladder[j], stake + math.log(tuning.first_ladder_share / len(wealth.rung)))
+            _receive(wealth.ladder[j], stake + math.log(ladder_share / len(wealth.rung)))
     else:
         _receive(wealth.mixture, _take_cash(wealth.cash, tuning.stake))
 

@@ -312,7 +312,7 @@ class OBetRun(BlockRun[Bet]):
             self._cash + math.log(share),
             rows_share=TUNING.rows_share,
             kinds=np.array(kinds),
-            ladder_share=SINGLE.first_ladder_share if first else 0.0,
+            ladder_share=SINGLE.ladder_share if first else 0.0,
         )
         self._cash += math.log1p(-share)
         account.cash = self._cash
