@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import surepick as sp
 from session_tools import Tapes
 from surepick.cli import app
-from surepick.cli.measuring import last_number
+from surepick.cli.measuring import MeasureError, last_number
 from surepick.errors import SurepickError
 from surepick.session import Session
 
@@ -127,7 +127,7 @@ def test_rows_by_arm_answer_what_is_asked_or_are_only_kept() -> None:
     assert answer("import", "by_hand.csv")["imported"]["unasked"] == 2
     assert answer("import", "by_hand.csv", "--answers")["imported"]["accepted"] == 2
     Path("bad.csv").write_text("arm,value\ntin,\n")
-    assert "row 2" in refused("import", "bad.csv")
+    assert "line 2" in refused("import", "bad.csv")
     Path("bad.csv").write_text("arm,value\ntin,lots\n")
     assert "expected a number" in refused("import", "bad.csv")
 
@@ -270,3 +270,44 @@ def test_a_file_of_unasked_measurements_with_keys_can_be_imported_again() -> Non
         "tell", "tin", "9", "--unasked", "--key", "sheet 1"
     )
     assert "a token is a key already" in refused("tell", "0.0", "9", "--key", "sheet 1")
+
+
+def test_a_file_from_a_spreadsheet_with_semicolons_and_decimal_commas_is_imported() -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_text("\ufeffArm;Value\r\ntin;0,5\r\nzinc;0,25\r\n", encoding="utf-8")
+    assert answer("import", "lab.csv", "--answers")["n_told"] == 2
+    assert "0.25" in ok("export")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("arm,value\ntin,1\nzinc,abc\n", "line 3 of 'lab.csv': expected a number as value, got 'abc'"),
+        (
+            "arm,value,count\ntin,1,1\nzinc,1,two\n",
+            "line 3 of 'lab.csv': expected a number as count, got 'two'",
+        ),
+        ("arm,value\ntin,1\nzinc\n", "line 3 of 'lab.csv' needs a value"),
+        ("arm,value\ntin,1\nsteel,1\n", "there is no arm named 'steel'"),
+        ("metal,hours\ntin,1\n", "needs a header with the column 'value'"),
+        ("", "needs a header with the column 'value'"),
+        ("arm,value\nCaf\xe9,1\n", "is not UTF-8 text"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_before_anything_of_it_is_kept(text: str, reason: str) -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_bytes(text.encode("latin-1"))
+    assert reason in refused("import", "lab.csv")
+    assert answer("status")["n_unasked"] == 0
+
+
+@pytest.mark.parametrize("output", ["12,5", "took 1,234.5", "run 3: 2,5 h\n", "1,234"])
+def test_a_number_that_can_be_read_in_two_ways_is_refused(output: str) -> None:
+    with pytest.raises(MeasureError, match="can be read in two ways"):
+        last_number(output, "tin")
+
+
+def test_numbers_beside_commas_are_read() -> None:
+    assert last_number("12.5,13.5", "tin") == 13.5
+    assert last_number("1, 2, 3", "tin") == 3.0
+    assert last_number("(3,4) gives 5.5", "tin") == 5.5
