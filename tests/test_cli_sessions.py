@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from session_tools import Tapes
-from surepick.cli import app
+from surepick.cli import app, sessions
 from surepick.cli.measuring import MeasureError, last_number
 from surepick.errors import SurepickError
 from surepick.session import Session
@@ -311,3 +311,50 @@ def test_numbers_beside_commas_are_read() -> None:
     assert last_number("12.5,13.5", "tin") == 13.5
     assert last_number("1, 2, 3", "tin") == 3.0
     assert last_number("(3,4) gives 5.5", "tin") == 5.5
+
+
+def test_runs_that_begin_the_same_session_at_the_same_time_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    ok("new", "mine.toml", "--budget", "8")  # which the other one has begun after this one looked
+    go_on = sessions._continue
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    result = run("run", "mine.toml", "--measure", command, "--json")
+    assert json.loads(result.stdout)["n_told"] == 8
+    Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    assert "about another problem" in refused("run", "mine.toml", "--measure", command)
+
+
+def _blind_once(look: Any) -> Any:
+    """The look, but for the first time, which finds nothing."""
+    times = iter([False])
+    return lambda *given: look(*given) if next(times, True) else None
+
+
+def test_an_interrupted_run_says_what_is_kept_and_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tell, told = Session.tell, []
+
+    def tell_then_interrupt(self: Session, *given: Any, **options: Any) -> Any:
+        told.append(tell(self, *given, **options))
+        if len(told) == 3:
+            raise KeyboardInterrupt
+        return told[-1]
+
+    monkeypatch.setattr(Session, "tell", tell_then_interrupt)
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    result = run("run", "mine.toml", "--measure", command, "--budget", "8")
+    assert result.exit_code == 130
+    assert "interrupted; 3 measurements are kept, and the same command goes on from there" in result.stderr
+    monkeypatch.setattr(Session, "tell", tell)
+    assert json.loads(run("run", "mine.toml", "--measure", command, "--json").stdout)["n_told"] == 8
+
+
+def test_every_command_about_a_session_takes_it_by_the_same_option() -> None:
+    ok("new", "mine.toml", "--name", "first")
+    ok("new", "mine.toml", "--name", "second")
+    for words in (("report",), ("watch", "--once"), ("status",), ("ask",), ("log",)):
+        assert ok(*words, "-s", "second")
+    assert "second" in Path("report.html").read_text(encoding="utf-8")
+    assert "second" in ok("watch", "second", "--once")
