@@ -202,6 +202,24 @@ def large(scale):
     row("cable network, 18 cities, noise 100 km", family, [(lengths, found)] * max(2, int(6 * scale)))
 
 
+def limits(scale):
+    print("\n## The limit without a list: certified bracket of T*\n")
+    print("| family | arms | T*, lower end | upper / lower - 1 | CPU s |\n|---|---|---|---|---|")
+    for name, (make, _) in LARGE.items():
+        family = make()
+        problem = family.oracle_problem()
+        for k in range(max(1, int(3 * scale))):
+            means = np.random.default_rng([SEED + k, 0]).normal(size=family.n_arms)
+            began = time.process_time()
+            found = sp.limit(problem, means, tolerance=1e-3)
+            seconds = time.process_time() - began
+            print(
+                f"| {name} | {family.n_arms} | {found.lower:.5g} | {found.upper / found.lower - 1:.2g} "
+                f"| {seconds:.1f} |",
+                flush=True,
+            )
+
+
 def row(name, family, cases):
     runs = [timed_run(family, means, SEED + k) for k, (means, _) in enumerate(cases)]
     multiples = [run.n_measurements / unit(found) for run, (_, found) in zip(runs, cases, strict=True)]
@@ -278,11 +296,13 @@ def errors(scale):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the runs")
-    parser.add_argument("--only", choices=["enumerable", "large", "growth", "errors"], help="one part")
+    names_of_parts = ["enumerable", "limits", "large", "growth", "errors"]
+    parser.add_argument("--only", choices=names_of_parts, help="one part")
     options = parser.parse_args()
     sp.simulate(sp.Problem(np.eye(2)), sp.OBet(), sp.Gaussian([9.0, 0.0]))  # compile first
     parts = {
         "enumerable": lambda: enumerable(options.scale),
+        "limits": lambda: limits(options.scale),
         "large": lambda: large(options.scale),
         "growth": growth,
         "errors": lambda: errors(options.scale),

@@ -114,10 +114,48 @@ def test_nonsense_is_refused(wrong):
         advice(**wrong)
 
 
-def test_plans_that_cannot_be_listed_are_refused_with_a_hint():
+def towns(**settings):
+    """Spanning trees of five towns: 125, and nobody lists them."""
+    family = sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b])
+    return family.oracle_problem(**{"noise_scale": 0.3, **settings}), np.linspace(1.0, 3.0, 10)
+
+
+def test_plans_that_cannot_be_listed_are_rehearsed_with_the_policy_that_is_proved_there():
+    problem, guess = towns()
+    found = sp.advise(problem, guess, 0.5, n_worlds=4, delta=0.05, epsilon=0.0)
+    assert [one.policy for one in found.rehearsals] == [sp.OBet(0.05)]
+    assert "needs no list" in found.reasons["policy"]
+    outcomes = [
+        sp.simulate(problem, found.policy, sp.Gaussian(guess + shift, 0.3), seed=s)
+        for s, shift in enumerate(np.random.default_rng(5).uniform(-0.5, 0.5, (4, 10)))
+    ]
+    assert found.low / 5 < np.median([one.n_measurements for one in outcomes]) < found.high * 5
+    assert 10 <= found.limit < found.expected
+    assert found.batch > 1
+
+
+def test_without_a_list_delta_and_epsilon_are_chosen_too():
     problem = sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3)
-    with pytest.raises(ParameterError, match="list of plans"):
-        sp.advise(problem)
+    found = sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=20_000, n_worlds=2)
+    assert found.policy.name == "OBet"
+    assert 0 < found.epsilon < 0.5
+    assert "half of what lies between the worst plan and the best" in found.reasons["epsilon"]
+    assert found.delta in (0.05, 0.01, 0.001)
+    assert found.expected <= 20_000
+
+
+def test_without_a_list_an_unknown_noise_scale_is_rehearsed_with_its_pilot():
+    problem, guess = towns(noise_scale=None)
+    with pytest.raises(ParameterError, match="--noise"):
+        sp.advise(problem, guess, 0.5)
+    found = sp.advise(problem, guess, 0.5, noise=0.3, n_worlds=2, delta=0.05, epsilon=0.0)
+    assert found.expected > 12 * 10
+    assert any("pilot" in sentence for sentence in found.assumptions)
+
+
+def test_what_is_no_problem_is_refused():
+    with pytest.raises(ParameterError, match="needs a Problem or an OracleProblem, got list"):
+        sp.advise([[1, 0], [0, 1]])
 
 
 def test_the_command_tells_names_reasons_and_the_next_step():

@@ -18,6 +18,7 @@ LAYERS = [
         "radius",
         "design",
         "limits",
+        "unlisted_limit",
         "kernels",
         "bet_kernels",
         "branches",

@@ -276,3 +276,30 @@ def test_ties_and_a_single_plan_behind_an_oracle_are_told():
     assert not tied.is_finite
     with pytest.raises(ProblemError, match="one plan"):
         limit(sp.OracleProblem(lambda weights: [1.0, 0.0], n_arms=2), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["trees", "packings"])
+def test_the_theory_behind_an_oracle_is_that_of_the_list(kind, seed):
+    rng = np.random.default_rng(seed)
+    if kind == "trees":
+        asked, listed = trees().oracle_problem(noise_scale=0.7), trees().problem(every=True, noise_scale=0.7)
+    else:
+        family = sp.problems.knapsack_family([3, 5, 7, 4], 14)
+        packings = [p for p in itertools.product(range(5), repeat=4) if np.dot(p, [3, 5, 7, 4]) <= 14]
+        asked, listed = family.oracle_problem(noise_scale=0.7), sp.Problem(packings, noise_scale=0.7)
+    means = rng.uniform(0.5, 4.0, asked.n_arms)
+    found, expected = theory(asked, means, 0.02), theory(listed, means, 0.02)
+    np.testing.assert_allclose(found.arm_gaps, expected.arm_gaps)
+    assert found.smallest_gap == pytest.approx(expected.smallest_gap)
+    assert found.paper_lower_term == pytest.approx(expected.paper_lower_term)
+    assert found.lower_bound == pytest.approx(expected.lower_bound, rel=2e-3)
+    assert found.rage_term == pytest.approx(expected.rage_term, rel=2e-3)
+
+
+def test_the_theory_of_a_tie_behind_an_oracle_is_infinite_where_it_must_be():
+    report = theory(
+        sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3), [1.0, 1.0, 0.0]
+    )
+    assert report.smallest_gap == 0
+    assert report.rage_term == report.lower_bound == report.paper_lower_term == math.inf

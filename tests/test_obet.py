@@ -288,8 +288,14 @@ class TestBadOracles:
             self.start(lambda weights: [1.0, 0.0])
 
     def test_a_plan_of_other_numbers(self):
-        with pytest.raises(ProblemError, match=r"zeros and ones, got 2 for arm 0 \('arm 0'\)"):
+        with pytest.raises(
+            ProblemError, match=r"zeros and ones, got 2.0 for arm 0 \('arm 0'\); whole numbers"
+        ):
             self.start(lambda weights: [2.0, 0.0, 0.0])
+
+    def test_a_solver_that_leaves_rounding_errors(self):
+        with pytest.raises(ProblemError, match=r"got 0.9999999 for arm 1 \('arm 1'\); .* np.rint"):
+            self.start(lambda weights: [0.0, 0.9999999, 0.0])
 
     def test_a_real_family_says_what_is_covered(self):
         problem = sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem()
@@ -304,8 +310,35 @@ class TestBadOracles:
             values = plans @ weights
             return plans[np.argmax(values) if np.count_nonzero(weights) < 2 else np.argmin(values)]
 
+        problem = sp.OracleProblem(best, 3, arm_names=["tea", "milk", "rye"])
+        with pytest.raises(ProblemError, match=r"not exact: its plan '(tea|milk|rye)' is") as caught:
+            sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.0]))
+        assert "the plan with the largest total (minimize=False)" in str(caught.value)
+
+    def test_one_that_finds_the_least_where_the_largest_is_asked_for(self):
+        plans = chosen_plans(2)
+        problem = sp.OracleProblem(lambda weights: plans[np.argmin(plans @ weights)], 5)
         with pytest.raises(ProblemError, match="not exact"):
-            sp.simulate(sp.OracleProblem(best, 3), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.0]))
+            sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]))
+
+    def test_one_that_changes_its_mind(self):
+        """After forty answers a plan is withdrawn from the set."""
+        plans, calls = np.eye(3), iter(range(10**9))
+
+        def best(weights):
+            left = plans if next(calls) < 40 else plans[1:]
+            return left[np.argmax(left @ weights)]
+
+        with pytest.raises(ProblemError, match="always out of the same plans"):
+            sp.simulate(sp.OracleProblem(best, 3), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
+
+    def test_one_that_overlooks_plans_within_bounds(self):
+        plans = np.array([[2.0, 0.0], [0.0, 2.0]])
+        problem = sp.OracleProblem(
+            lambda weights: plans[np.argmax(plans @ weights)], 2, best_within=lambda *asked: None
+        )
+        with pytest.raises(ProblemError, match=r"returned None, .* though '2 x arm \d', .* are inclusive"):
+            sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5]))
 
     def test_one_that_shows_an_infeasible_plan_is_caught_when_it_does_not_stand_by_it(self):
         """The first answer is a plan that is never given again though it would be better."""
@@ -323,7 +356,7 @@ class TestBadOracles:
         problem = sp.OracleProblem(
             lambda weights: plans[np.argmax(weights)], 3, best_within=lambda weights, lower, upper: answer
         )
-        with pytest.raises(ProblemError, match="whole numbers within the bounds"):
+        with pytest.raises(ProblemError, match=r"whole numbers within the bounds, got \d\.\d for arm 0"):
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
 
 

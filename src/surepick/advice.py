@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from surepick.environments import Gaussian
 from surepick.errors import ParameterError
+from surepick.forecasts import UNLISTED_TOLERANCE
 from surepick.limits import limit
+from surepick.oracle import AnyProblem, OracleProblem
 from surepick.pilot import Pilot, with_scale
-from surepick.policies import BetGapE, CombGapE, describe
+from surepick.policies import BetGapE, CombGapE, OBet, describe
 from surepick.policy import Policy, check_delta, check_epsilon
 from surepick.problem import FloatArray, Problem, replaced
 from surepick.simulation import Outcome, simulate
@@ -26,6 +28,7 @@ from surepick.wording import how_many, plural
 
 DELTAS = (0.1, 0.05, 0.01, 0.001)
 USUAL_DELTA = 0.05
+WORLDS, UNLISTED_WORLDS = 12, 5  # a rehearsal with an oracle takes seconds
 EPSILON_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2)  # of the stake
 ENOUGH = 0.8  # of the worlds have to end within the budget
 SURER_FACTOR = 2.0  # a smaller delta may cost this many times the usual one
@@ -102,7 +105,7 @@ class Advice:
 
 
 def advise(
-    problem: Problem,
+    problem: AnyProblem,
     guess: npt.ArrayLike | None = None,
     spread: npt.ArrayLike = 0.0,
     *,
@@ -111,24 +114,30 @@ def advise(
     budget: int = 200_000,
     workers: int = 1,
     noise: float | None = None,
-    n_worlds: int = 12,
+    n_worlds: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Advice:
     """Recommend policy, delta, epsilon and batch for a problem whose means lie within `spread` of the guess.
 
     What is given is kept: `delta`, `epsilon`. `budget` is how many measurements can be afforded; rehearsals
-    end there. `noise` is a rough noise scale where the problem does not know its own.
+    end there. `noise` is a rough noise scale where the problem does not know its own. `n_worlds` is 12 unless
+    given, and 5 where plans are not listed: of the policies with a proof OBet alone can do without a list, so
+    that it is the one whose settings are tried out.
 
     >>> problem = Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)
     >>> found = advise(problem, [3.0, 1.0, 1.0], 0.5, n_worlds=5)
     >>> found.policy.name, found.epsilon, bool(found.limit < found.expected < 1000)
     ('BetGapE', 0.0, True)
     """
+    is_listed = not isinstance(problem, OracleProblem)
+    if n_worlds is None:
+        n_worlds = WORLDS if is_listed else UNLISTED_WORLDS
     _check(problem, delta, epsilon, budget, workers, n_worlds)
     stage = _Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
     start, fixed = delta or USUAL_DELTA, epsilon or 0.0
-    first = [stage.rehearse(BetGapE(start, fixed)), stage.rehearse(CombGapE(start, fixed))]
+    kinds = (BetGapE, CombGapE) if is_listed else (OBet,)
+    first = [stage.rehearse(kind(delta=start, epsilon=fixed)) for kind in kinds]
     chosen = min(first, key=lambda one: one.price)  # of equals the first
     reasons = {"policy": _why_policy(chosen, first, stage)}
     chosen, reasons["epsilon"] = _choose_epsilon(stage, chosen, epsilon)
@@ -157,7 +166,7 @@ class _Stage:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: AnyProblem,
         guess: npt.ArrayLike | None,
         spread: npt.ArrayLike,
         budget: int,
@@ -205,28 +214,36 @@ class _Stage:
     def limit(self, delta: float) -> float:
         """The median over the worlds of what any method needs; infinite where plans tie."""
         known = with_scale(self.problem, self.scale)
-        found = (limit(known, means, delta=delta, tolerance=LIMIT_TOLERANCE) for means in self.worlds)
+        tolerance = UNLISTED_TOLERANCE if isinstance(known, OracleProblem) else LIMIT_TOLERANCE
+        found = (limit(known, means, delta=delta, tolerance=tolerance) for means in self.worlds)
         return float(np.median([one.measurements() for one in found]))
 
-    def stake(self) -> float:
-        """What choosing well is worth: from the average plan to the best, in the median world."""
-        values = (np.asarray(self.problem.oriented @ means) for means in self.worlds)
-        return float(np.median([v.max() - v.mean() for v in values]))
+    def stake(self) -> tuple[float, str]:
+        """What choosing well is worth, in the median world, and how that was measured."""
+        problem = self.problem
+        if isinstance(problem, OracleProblem):
+            ends = (
+                [problem.best_plan(sign * means) @ means for sign in (1.0, -1.0)] for means in self.worlds
+            )
+            return float(np.median([abs(one - other) / 2 for one, other in ends])), (
+                "that are half of what lies between the worst plan and the best"
+            )
+        values = (np.asarray(problem.oriented @ means) for means in self.worlds)
+        return float(np.median([v.max() - v.mean() for v in values])), (
+            "between the average plan and the best"
+        )
 
 
 def _check(
-    problem: Problem,
+    problem: AnyProblem,
     delta: float | None,
     epsilon: float | None,
     budget: int,
     workers: int,
     n_worlds: int,
 ) -> None:
-    if not isinstance(problem, Problem):
-        raise ParameterError(
-            f"advise rehearses on problems with a list of plans, got {type(problem).__name__}; where plans "
-            "cannot be listed use OBet, which is proved, and rehearse with simulate"
-        )
+    if not isinstance(problem, Problem | OracleProblem):
+        raise ParameterError(f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}")
     if delta is not None:
         check_delta(delta)
     if epsilon is not None:
@@ -236,7 +253,7 @@ def _check(
             raise ParameterError(f"{name} must be 1 or more, got {value!r}")
 
 
-def _noise(problem: Problem, noise: float | None, *, has_guess: bool) -> tuple[FloatArray, str]:
+def _noise(problem: AnyProblem, noise: float | None, *, has_guess: bool) -> tuple[FloatArray, str]:
     """The noise scale of the rehearsals, and the sentence about it."""
     if noise is not None and not (noise > 0 and math.isfinite(noise)):
         raise ParameterError(f"noise is a rough standard deviation of one measurement, got {noise!r}")
@@ -255,7 +272,7 @@ def _noise(problem: Problem, noise: float | None, *, has_guess: bool) -> tuple[F
 
 
 def _prior(
-    problem: Problem, guess: npt.ArrayLike | None, spread: npt.ArrayLike, scale: FloatArray
+    problem: AnyProblem, guess: npt.ArrayLike | None, spread: npt.ArrayLike, scale: FloatArray
 ) -> tuple[FloatArray, FloatArray, str]:
     """Where the means may lie: centre and half width, and the sentence about it."""
     if guess is None:
@@ -274,6 +291,7 @@ def _prior(
 
 
 def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) -> str:
+    is_listed = not isinstance(stage.problem, OracleProblem)
     priced = bool(np.ptp(stage.problem.costs) > 0)
     told = " and ".join(
         f"{describe(one.policy)} took {count(one.price, stage.budget)} "
@@ -283,7 +301,12 @@ def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) ->
     if not math.isfinite(chosen.price):
         return (
             f"no proved policy ended in half of the worlds within {how_many(stage.budget, 'measurement')}; "
-            "as a rule BetGapE needs the fewest"
+            + ("as a rule BetGapE needs the fewest" if is_listed else "without a list OBet is the only one")
+        )
+    if not is_listed:
+        return (
+            "of the policies whose promise is proved it alone needs no list of plans; in rehearsals (median "
+            f"of the worlds) {told}"
         )
     return f"its promise is proved, and in rehearsals (median of the worlds) {told}"
 
@@ -294,14 +317,15 @@ def _choose_epsilon(stage: _Stage, exact: Rehearsal, given: float | None) -> tup
     within, share = f"ends within {how_many(stage.budget, 'measurement')}", _share(exact, stage.budget)
     if share >= ENOUGH:
         return exact, f"the exact question {within} in {share:.0%} of the worlds"
-    stake, one = stage.stake(), exact
+    (stake, meaning), one = stage.stake(), exact
+    kind = OBet if isinstance(stage.problem, OracleProblem) else BetGapE
     why = f"the exact question {within} in only {share:.0%} of the worlds, for near-ties"
     for step in EPSILON_STEPS if stake > 0 else ():
         epsilon = _round_up(step * stake)
-        one = stage.rehearse(BetGapE(exact.policy.delta, epsilon))
+        one = stage.rehearse(kind(exact.policy.delta, epsilon))
         share = _share(one, stage.budget)
         if share >= ENOUGH:
-            worth = f"{epsilon / stake:.0%} of the {stake:.3g} between the average plan and the best"
+            worth = f"{epsilon / stake:.0%} of the {stake:.3g} {meaning}"
             return one, f"{why}; a plan within {epsilon:g} of the best ({worth}) is found in {share:.0%}"
     return one, f"{why}, and no epsilon that was tried helps: afford more, or measure with less noise"
 

@@ -20,13 +20,15 @@ from typing import Protocol
 import numpy as np
 
 from surepick.errors import ProblemError
-from surepick.oracle import OracleProblem
+from surepick.oracle import OracleProblem, counted
 from surepick.policy import Answer
 from surepick.problem import FloatArray, IntArray, Problem
 
 ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
 ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
 _REMEMBERED = 64  # plans an oracle's answers are compared with
+_NEARLY = 1e-4  # a solver's 0.99999 is within this of a whole number
+_SHOWN_ARMS = 12  # of a plan, in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +152,9 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
 class _Memory:
     """The last plans that an oracle has shown, to catch it out."""
 
-    def __init__(self, n_arms: int) -> None:
-        self._plans = np.zeros((_REMEMBERED, n_arms))
+    def __init__(self, problem: OracleProblem) -> None:
+        self._problem = problem
+        self._plans = np.zeros((_REMEMBERED, problem.n_arms))
         self._keys: list[bytes] = []  # in the order of the rows
         self._next = 0  # the row that is overwritten next
 
@@ -165,21 +168,35 @@ class _Memory:
             k = int(np.argmax(values))
             excess = float(values[k] - plan @ weights)
             if excess > ALARM * float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(seen[k]))):
+                least = "smallest" if self._problem.minimize else "largest"
                 raise ProblemError(
-                    f"the oracle is not exact: its plan {_brief(plan)} is worse by {excess:g} than "
-                    f"{_brief(seen[k])}, which it returned before; either the first is not the best under "
-                    "the weights that it was given, or the second is not a plan"
+                    f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
+                    f"{self._brief(seen[k])}, which it returned before; either the first is not the best "
+                    "under the weights that it was given, or the second is not a plan. It must return the "
+                    f"plan with the {least} total (minimize={self._problem.minimize}), for weights of any "
+                    "sign and size, and always out of the same plans"
                 )
         if (key := plan.tobytes()) not in self._keys:
             self._plans[self._next] = plan
             self._keys[self._next : self._next + 1] = [key]
             self._next = (self._next + 1) % _REMEMBERED
 
+    def refuse_none(self, branch: Branch) -> None:
+        """Refuse that a branch is said to be empty when a plan of it was shown before."""
+        inside = self._plans[: len(self._keys)][branch.holds(self._plans[: len(self._keys)])]
+        if len(inside):
+            raise ProblemError(
+                "best_within returned None, for no plan within the bounds, though "
+                f"{self._brief(inside[0])}, which it returned before, lies within them; bounds are inclusive"
+            )
 
-def _brief(plan: FloatArray) -> str:
-    """The non-zeros of a plan, by the numbers of their arms."""
-    entries = [f"{s}: {abs(plan[s]):g}" for s in np.flatnonzero(plan)]
-    return "{" + ", ".join(entries[:12]) + (", ..." if len(entries) > 12 else "") + "}"
+    def _brief(self, plan: FloatArray) -> str:
+        """A plan by the names of its arms, not too long."""
+        used = np.flatnonzero(plan)[:_SHOWN_ARMS]
+        short = np.zeros(len(plan))
+        short[used] = np.abs(plan[used])
+        more = " + ..." if np.count_nonzero(plan) > len(used) else ""
+        return f"'{counted(self._problem.arm_names, short)}{more}'"
 
 
 class WholePlans:
@@ -190,7 +207,7 @@ class WholePlans:
     def __init__(self, problem: OracleProblem) -> None:
         self._problem = problem
         self._sign = -1.0 if problem.minimize else 1.0
-        self._memory = _Memory(problem.n_arms)
+        self._memory = _Memory(problem)
         self.n_calls = 0
 
     def everything(self) -> Branch:
@@ -202,12 +219,17 @@ class WholePlans:
         self.n_calls += 1
         plan = self._ask(weights, branch)
         if plan is None:
+            self._memory.refuse_none(branch)
             return None
         plan = self._sign * plan + 0.0
-        if (plan != np.rint(plan)).any() or not branch.holds(plan):
+        odd = np.flatnonzero((plan != np.rint(plan)) | (plan < branch.lower) | (plan > branch.upper))
+        if odd.size:
+            s = int(odd[0])
+            low, high = sorted((self._sign * branch.lower[s], self._sign * branch.upper[s]))
             raise ProblemError(
-                f"best_within must return whole numbers within the bounds, got {self._sign * plan}; list "
-                "plans of other numbers in a Problem"
+                "best_within must return whole numbers within the bounds, got "
+                f"{float(self._sign * plan[s])!r} for arm {s} ({self._problem.arm_names[s]!r}), between "
+                f"{low:g} and {high:g}; {_advice(plan[s])}"
             )
         self._memory.compare(weights, branch, plan)
         return plan
@@ -236,7 +258,7 @@ class AskedPlans:
         self._problem = problem
         self._sign = -1.0 if problem.minimize else 1.0
         self._low, self._high = (-1.0, 0.0) if problem.minimize else (0.0, 1.0)
-        self._memory = _Memory(problem.n_arms)
+        self._memory = _Memory(problem)
         self.n_calls = 0
 
     def everything(self) -> Branch:
@@ -275,11 +297,20 @@ class AskedPlans:
         if odd.size:
             s = int(odd[0])
             raise ProblemError(
-                f"plans behind best() must be of zeros and ones, got {plan[s]:g} for arm {s} "
-                f"({self._problem.arm_names[s]!r}); whole numbers need best_within, an oracle that respects "
-                "bounds, and other numbers a list of the plans: between them no bound can tell plans apart"
+                f"plans behind best() must be of zeros and ones, got {float(plan[s])!r} for arm {s} "
+                f"({self._problem.arm_names[s]!r}); {_advice(plan[s])}"
             )
         return plan
+
+
+def _advice(entry: float) -> str:
+    """What to do about an entry of a plan that is not as it must be."""
+    if entry != np.rint(entry) and abs(entry - np.rint(entry)) < _NEARLY:
+        return "a solver that leaves rounding errors needs np.rint around its plan"
+    return (
+        "whole numbers need best_within, an oracle that respects bounds, and other numbers a list of the "
+        "plans: between them no bound can tell plans apart"
+    )
 
 
 class ListedPlans:

@@ -6,36 +6,31 @@ For every delta-correct method E[measurements] >= T* kl(delta, 1 - delta), where
 
 These quantities need the true means: they are for experiments and reports, and no policy sees them.
 
-Where plans cannot be listed, T* is bracketed by column generation. The rows of any plans found so far give a
-lower end. For the upper end, with A the variance of a plan's gap G under the current shares, one oracle call
-finds M = max over a branch of A - lam G, for any lam > 0; then A <= lam G + M, so A / G^2 <= lam^2 / (-4 M)
-for every plan of the branch whenever M < 0. The plan found is a new row where it is worse than all others.
+Where plans cannot be listed, T* is bracketed by column generation (`unlisted_limit`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.branches import Branch, PlanSet, plan_set, spanned
+from surepick.branches import PlanSet, plan_set, spanned
 from surepick.design import Allocation, optimal_allocation
 from surepick.errors import ParameterError, ProblemError
 from surepick.oracle import OracleProblem
 from surepick.policy import Answer, check_delta, known_noise_scale
-from surepick.problem import FloatArray, Problem
+from surepick.problem import FloatArray, Problem, replaced
+from surepick.unlisted_limit import Rivals
 
 DIFFERS = 1e-9  # plans differ in an arm when by more than this share of the arm's largest coefficient
 MOST_PAIR_WORK = 10**11  # n_plans^2 * n_arms beyond which the theory report would take many minutes
 _PAPER_LOWER = "R^2 sum_s log(1/delta)/Delta_(s)^2"
+_RAGE = "(T*/2) log(1/Delta_min) log(1/delta)"
 _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
-_MOST_CALLS = 20_000  # of the oracle for one bracket
-_MOST_ROUNDS = 60  # of a column generation
-_CUTS = 12  # calls that a branch's bound is narrowed by before the branch is split
-_FEW_CUTS = 2  # the same, for a quick look for rows that are missing
 _BLOCK = 2**17  # numbers held at once when looking over pairs: 1 MB, within a core's cache
 
 
@@ -172,7 +167,7 @@ class Theory:
             ("lower bound", "T* kl(delta, 1-delta)", self.lower_bound),
             ("paper's lower bound, up to a constant", _PAPER_LOWER, self.paper_lower_term),
             ("CombGapE, Theorem 4.2", f"8 {hardness} log(2 K^2 C^2/delta) + A d", self.comb_gap_e_bound),
-            ("RAGE, up to a constant", "(T*/2) log(1/Delta_min) log(1/delta)", self.rage_term),
+            ("RAGE, up to a constant", _RAGE, self.rage_term),
             ("GenTS-Explore, up to a constant", f"{hardness} log(1/delta)", self.gen_ts_explore_term),
             ("characteristic time", "T*", self.characteristic_time),
             ("smallest gap", "Delta_min", self.smallest_gap),
@@ -181,19 +176,67 @@ class Theory:
         ]
 
 
-def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theory:
+@dataclass(frozen=True, eq=False)
+class UnlistedTheory:
+    """Those of the paper's quantities that can be found without a list of plans, and why others cannot.
+
+    T* is the lower end of its bracket. Bounds up to a constant are as in `Theory`.
+    """
+
+    delta: float
+    noise_scale: float
+    arm_gaps: FloatArray  # (n_arms,)
+    smallest_gap: float
+    characteristic_time: float
+    lower_bound: float
+    paper_lower_term: float
+    rage_term: float
+
+    left_out: ClassVar[tuple[tuple[str, str], ...]] = (
+        (
+            "largest spread and largest ratio of differences, V_s and A",
+            "they look at the two plans that are farthest apart, and an oracle finds one best plan at a time",
+        ),
+        ("CombGapE, Theorem 4.2, and GenTS-Explore's term", "they are made of V_s and A"),
+    )
+
+    def rows(self) -> list[tuple[str, str, float]]:
+        """What to show: name, formula and number of every scalar of the report."""
+        return [
+            ("lower bound", "T* kl(delta, 1-delta)", self.lower_bound),
+            ("paper's lower bound, up to a constant", _PAPER_LOWER, self.paper_lower_term),
+            ("RAGE, up to a constant", _RAGE, self.rage_term),
+            ("characteristic time, lower end", "T*", self.characteristic_time),
+            ("smallest gap", "Delta_min", self.smallest_gap),
+        ]
+
+
+@overload
+def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theory: ...
+
+
+@overload
+def theory(problem: OracleProblem, means: npt.ArrayLike, delta: float = 0.05) -> UnlistedTheory: ...
+
+
+def theory(
+    problem: Problem | OracleProblem, means: npt.ArrayLike, delta: float = 0.05
+) -> Theory | UnlistedTheory:
     """The paper's Delta_(s), V_s and A, its bound for CombGapE, and the terms of its rivals.
 
     V_s and A look at all pairs of plans: n_plans^2 n_arms operations. Two plans count as different in an arm
     when they differ by more than `DIFFERS` of the arm's largest coefficient; without that, rounding in a
     plan builder would make A huge. The bound for CombGapE is proved for the published radius, whose own proof
-    has holes: it says what the paper promises.
+    has holes: it says what the paper promises. Where plans cannot be listed, the report has what an oracle
+    can find (`UnlistedTheory`).
 
     >>> report = theory(Problem([[1, 0], [0, 1]]), [0.5, 0.0])
     >>> report.arm_gaps.tolist(), report.spreads.tolist(), report.largest_ratio
     ([0.5, 0.5], [2.0, 2.0], 1.0)
     """
     check_delta(delta)
+    if isinstance(problem, OracleProblem):
+        return _unlisted_theory(problem, problem.as_means(means), delta)
     if problem.n_plans**2 * problem.n_arms > MOST_PAIR_WORK:
         raise ParameterError(
             f"the theory report looks at all pairs of {problem.n_plans} plans and {problem.n_arms} arms, "
@@ -221,13 +264,59 @@ def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theor
         smallest_gap=smallest,
         characteristic_time=found.characteristic_time,
         lower_bound=found.lower_bound,
-        paper_lower_term=scale**2
-        * float(_over_squares(np.ones(problem.n_arms), arm_gaps).sum())
-        * information,
+        paper_lower_term=_paper_lower_term(scale, arm_gaps, delta),
         comb_gap_e_bound=_theorem_bound(8 * hardness, problem.n_plans, delta, ratio * problem.n_arms),
-        rage_term=found.characteristic_time / 2 * _at_least_one(smallest) * information,
+        rage_term=_rage_term(found, smallest),
         gen_ts_explore_term=hardness * information,
     )
+
+
+def _unlisted_theory(problem: OracleProblem, means: FloatArray, delta: float) -> UnlistedTheory:
+    scale = float(known_noise_scale(problem).max())
+    plans = plan_set(problem)
+    arm_gaps, smallest = _asked_arm_gaps(plans, means)
+    found = limit(replaced(problem, np.full(problem.n_arms, scale), None), means, delta=delta)
+    return UnlistedTheory(
+        delta=delta,
+        noise_scale=scale,
+        arm_gaps=arm_gaps,
+        smallest_gap=smallest if found.is_finite else 0.0,
+        characteristic_time=found.characteristic_time,
+        lower_bound=found.lower_bound,
+        paper_lower_term=_paper_lower_term(scale, arm_gaps, delta) if found.is_finite else math.inf,
+        rage_term=_rage_term(found, smallest) if found.is_finite else math.inf,
+    )
+
+
+def _asked_arm_gaps(plans: PlanSet, means: FloatArray) -> tuple[FloatArray, float]:
+    """Delta_(s) = min of gap / |difference in arm s|, by an oracle (Dinkelbach), and the least gap."""
+    branch, _ = spanned(plans)
+    best = plans.best(means, branch)
+    assert best is not None
+    ratios, smallest = np.full(len(means), np.inf), math.inf
+    for arm in branch.free:
+        for part in branch.apart(int(arm), float(best[arm]), plans.step):
+            plan, ratio = plans.best(means, part), math.inf
+            while plan is not None:
+                gap, away = float((best - plan) @ means), float(plan[arm] - best[arm])
+                smallest = min(smallest, gap)
+                if gap / abs(away) >= ratio:
+                    break
+                ratio = gap / abs(away)
+                weights = means.copy()
+                weights[arm] += ratio * np.sign(away)
+                plan = plans.best(weights, part) if part.lower[arm] < part.upper[arm] else None
+            ratios[arm] = min(ratios[arm], ratio)
+    return ratios, smallest
+
+
+def _paper_lower_term(scale: float, arm_gaps: FloatArray, delta: float) -> float:
+    squares = float(_over_squares(np.ones(len(arm_gaps)), arm_gaps).sum())
+    return scale**2 * squares * math.log(1 / delta)
+
+
+def _rage_term(found: Limit, smallest_gap: float) -> float:
+    return found.characteristic_time / 2 * _at_least_one(smallest_gap) * math.log(1 / found.delta)
 
 
 def _no_limit(best: Answer, delta: float, n_arms: int, n_relevant: int, tied: tuple[Answer, ...]) -> Limit:
@@ -245,7 +334,7 @@ def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, toler
     assert best is not None
     if not branch.free.size:
         raise ProblemError("all plans are the same; with one plan there is nothing to choose")
-    rivals = _Rivals(plans, branch, best, means)
+    rivals = Rivals(plans, branch, best, means)
     tied = rivals.tied()
     answer = plans.answer(best)
     if tied:
@@ -266,135 +355,6 @@ def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, toler
         len(branch.free),
         (),
     )
-
-
-class _Rivals:
-    """The plans that are not the best one, found by an oracle as they are needed; `rows` only grows."""
-
-    def __init__(self, plans: PlanSet, branch: Branch, best: FloatArray, means: FloatArray) -> None:
-        self._plans, self._best, self._means = plans, best, means
-        self._parts = list(branch.without(best, plans.step))
-        self._branch = branch
-        self.rows = [plan for plan in (plans.best(means, part) for part in self._parts) if plan is not None]
-        self._cover()
-
-    def tied(self) -> tuple[Answer, ...]:
-        """The first rival whose gap may be rounding alone, if there is one."""
-        rows = np.array(self.rows)
-        gaps = (self._best - rows) @ self._means
-        sizes = (np.abs(rows) + np.abs(self._best)) @ np.abs(self._means)
-        rounding = np.finfo(float).eps * len(self._means) * sizes
-        at = np.flatnonzero(gaps <= rounding)
-        return () if not at.size else (self._plans.answer(self.rows[int(at[0])]),)
-
-    def _cover(self) -> None:
-        """See that every arm that matters is one on which some row differs."""
-        for arm in self._branch.free:
-            if (np.array(self.rows)[:, arm] == self._best[arm]).all():
-                apart = self._branch.apart(int(arm), float(self._best[arm]), self._plans.step)
-                found = (self._plans.best(self._means, part) for part in apart)
-                self.rows += [plan for plan in found if plan is not None][:1]
-
-    def bracket(self, price: FloatArray, tolerance: float) -> tuple[tuple[float, float], FloatArray]:
-        """A lower and an upper end of the least over shares of the largest A / G^2, and shares for it."""
-        calls, best_upper, best_shares, lower = _MOST_CALLS, math.inf, np.zeros(len(price)), 0.0
-        for _ in range(_MOST_ROUNDS):
-            y = self._best - np.array(self.rows)
-            found = optimal_allocation(price * (y / (y @ self._means)[:, None]) ** 2, tolerance=tolerance / 4)
-            lower = max(lower, found.lower)
-            inverse = np.divide(price, found.weights, out=np.zeros(len(price)), where=found.weights > 0)
-            search = _Search(self, inverse, lower * (1 + tolerance))
-            upper = search.run(calls, _FEW_CUTS)
-            if not search.found or search.calls >= calls:  # no row is missing that is easy to find
-                upper = search.run(calls, _CUTS)
-            calls -= search.calls
-            if upper < best_upper or not best_shares.any():
-                best_upper, best_shares = upper, found.weights
-            if best_upper <= lower * (1 + tolerance) or not search.found or calls <= 0:
-                break
-            self.rows += search.found
-        return (lower, max(lower, best_upper)), best_shares
-
-
-class _Search:
-    """One look over all rivals for those whose A / G^2 is above a level, for given shares."""
-
-    def __init__(self, rivals: _Rivals, inverse: FloatArray, level: float) -> None:
-        self._rivals, self._inverse, self._level = rivals, inverse, level
-        self.calls = 0
-        self.found: list[FloatArray] = []
-
-    def run(self, most_calls: int, cuts: int) -> float:
-        """An upper end of A / G^2 over all rivals; plans above the level are in `found`.
-
-        With few cuts it is a quick look; with many, branches are split while nothing is found.
-        """
-        upper = 0.0
-        branches = list(self._rivals._parts)
-        while branches:
-            branch = branches.pop()
-            bound, plan = self._bound(branch, cuts)
-            few = cuts == _FEW_CUTS or self.found or self.calls > most_calls
-            if bound <= self._level or plan is None or few:
-                upper = max(upper, bound)  # done, or a row is missing, or time is up
-            else:
-                branches.extend(branch.without(plan, self._rivals._plans.step))
-                upper = max(upper, self._ratio(plan))
-        return upper
-
-    def _ratio(self, plan: FloatArray) -> float:
-        spread, gap = self._point(plan)
-        return spread / gap**2
-
-    def _point(self, plan: FloatArray) -> tuple[float, float]:
-        y = self._rivals._best - plan
-        return float(y * y @ self._inverse), float(y @ self._rivals._means)
-
-    def _bound(self, branch: Branch, cuts: int) -> tuple[float, FloatArray | None]:
-        """An upper end over the branch, and the plan of it that was seen with the largest ratio."""
-        plans, best, means = self._rivals._plans, self._rivals._best, self._rivals._means
-        start = plans.best(means, branch)
-        self.calls += 1
-        if start is None:
-            return 0.0, None
-        points, bound, worst = [self._point(start)], math.inf, start
-        # A(pi) = sum inverse (best - pi)^2, an affine function above it on the branch
-        slope = self._inverse * (branch.lower + branch.upper - 2 * best)
-        constant = float(self._inverse @ (best * best - branch.lower * branch.upper))
-        for _ in range(cuts):
-            spread, gap = _peak(points)
-            lam = 2 * spread / gap
-            weights = slope + lam * means
-            plan = plans.best(weights, branch)
-            self.calls += 1
-            assert plan is not None
-            most = constant + float(weights @ plan) - lam * float(best @ means) + plans.slack(weights, branch)
-            if most < 0:
-                bound = min(bound, lam * lam / (-4 * most))
-            point = self._point(plan)
-            if point[0] / point[1] ** 2 > self._ratio(worst):
-                worst = plan
-            if bound <= self._level or point in points:
-                break
-            points.append(point)
-        if self._ratio(worst) > self._level:
-            self.found.append(worst)
-        return bound, worst
-
-
-def _peak(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """The point of the convex hull of these points (A, G) with the largest A / G^2."""
-    best = max(points, key=lambda point: point[0] / point[1] ** 2)
-    for i, (a, g) in enumerate(points):
-        for b, h in points[:i]:
-            rise, run = b - a, h - g
-            if rise * run <= 0:
-                continue
-            t = (rise * g - 2 * a * run) / (rise * run)  # where the slope of A / G^2 along the segment is 0
-            if 0 < t < 1:
-                middle = (a + t * rise, g + t * run)
-                best = max(best, middle, key=lambda point: point[0] / point[1] ** 2)
-    return best
 
 
 def _times(found: Allocation, factor: float) -> tuple[float, float, float]:

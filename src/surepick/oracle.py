@@ -147,19 +147,31 @@ class OracleProblem:
 
     def _checked(self, answer: Any) -> FloatArray:
         if answer is None:
-            raise ProblemError("the oracle returned None where it must return a plan; are there any plans?")
+            raise ProblemError(
+                "the oracle returned None where it must return a plan; it is asked for the best plan under "
+                "any weights, and with no plan at all there is nothing to choose"
+            )
+        must = f"the oracle must return one number for each of {self.n_arms} arms"
         try:
-            plan = np.asarray(answer, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ProblemError(f"the oracle must return one number per arm: {error}") from error
+            entries = np.asarray(answer)
+            if np.iscomplexobj(entries):
+                raise TypeError("complex numbers")
+            plan = entries.astype(float)
+        except (TypeError, ValueError):
+            raise ProblemError(
+                f"{must}, 0 where the plan does not use the arm, got {_shortened(answer)}; names of arms, "
+                "and a value beside the plan, are not understood"
+            ) from None
         if plan.shape != (self.n_arms,):
             raise ProblemError(
-                f"the oracle must return one number for each of {self.n_arms} arms, got shape {plan.shape}"
+                f"{must}, got shape {plan.shape}: {_shortened(answer)}; return a 0 for every arm that the "
+                "plan does not use, not the numbers of those that it does"
             )
         if not np.isfinite(plan).all():
             s = int(np.flatnonzero(~np.isfinite(plan))[0])
             raise ProblemError(
-                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r})"
+                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r}); "
+                "a solver that found nothing has to be told apart from one that found a plan"
             )
         return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
 
@@ -233,6 +245,12 @@ def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
         raise ProblemError(
             f"the oracle raised {type(error).__name__}: {error}; it must return a plan for any finite weights"
         ) from error
+
+
+def _shortened(answer: Any) -> str:
+    """What was returned, in one short line."""
+    text = " ".join(repr(answer).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 AnyProblem: TypeAlias = Problem | OracleProblem

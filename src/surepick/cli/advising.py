@@ -23,7 +23,10 @@ def advise(
     noise: Annotated[
         float | None, typer.Option(help="A rough noise scale, where the file says 'unknown'.")
     ] = None,
-    worlds: Annotated[int, typer.Option(help="Worlds to rehearse in.")] = 12,
+    worlds: Annotated[
+        int | None,
+        typer.Option(help="Worlds to rehearse in: 12, or 5 where plans are not listed.", show_default=False),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -34,18 +37,11 @@ def advise(
     """
     from surepick.advice import advise as find_advice
     from surepick.cli import show
-    from surepick.errors import ParameterError
-    from surepick.problem import Problem
     from surepick.problems import load
 
     with show.bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
     problem = loaded.problem
-    if not isinstance(problem, Problem):
-        raise ParameterError(
-            "advise tries policies that need a list of plans, and this file has list_plans = false; its "
-            "policy is OBet: see what it takes with check, and rehearse it with simulate"
-        )
     centre = loaded.means if loaded.guess is None else loaded.guess
     with show.bar("rehearsing", quiet=as_json) as progress:
         found = find_advice(

@@ -164,18 +164,14 @@ def limit(
     The file needs a [truth] section. Try: surepick limit examples/routes.toml
     """
     from surepick.cli import show
-    from surepick.errors import ParameterError
     from surepick.limits import limit as find_limit
     from surepick.limits import theory as find_theory
-    from surepick.problem import Problem
 
     loaded = _load(file, as_json)
     means, known = _truth(loaded).means, loaded.known
-    if theory and not isinstance(known, Problem):
-        raise ParameterError("the paper's quantities need a list of plans; leave --theory out")
     with show.bar("looking for rivals", quiet=as_json):
         found = find_limit(known, means, delta=delta)
-    extra = find_theory(known, means, delta) if theory and isinstance(known, Problem) else None
+        extra = find_theory(known, means, delta) if theory else None
     show.limit(loaded, found, extra, as_json)
 
 

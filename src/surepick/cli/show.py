@@ -22,7 +22,7 @@ from surepick.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.comparison import Comparison
-    from surepick.limits import Limit, Theory
+    from surepick.limits import Limit, Theory, UnlistedTheory
     from surepick.oracle import AnyProblem
     from surepick.policy import Answer, Policy
     from surepick.problem import FloatArray
@@ -248,7 +248,7 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
             console.print(f"[yellow]{describe(row.policy)} promises nothing[/]: {row.policy.guarantee[6:]}.")
 
 
-def limit(loaded: Loaded, found: Limit, theory: Theory | None, as_json: bool) -> None:
+def limit(loaded: Loaded, found: Limit, theory: Theory | UnlistedTheory | None, as_json: bool) -> None:
     """The limit of any method, and the allocation that attains it."""
     problem = loaded.problem
     if as_json:
@@ -266,6 +266,9 @@ def limit(loaded: Loaded, found: Limit, theory: Theory | None, as_json: bool) ->
             data["theory"] = [
                 dict(zip(("name", "formula", "value"), row, strict=True)) for row in theory.rows()
             ]
+            data["theory_left_out"] = [
+                {"name": name, "because": why} for name, why in getattr(theory, "left_out", ())
+            ]
         _print_json(data)
         return
     console.print(f"[bold]{loaded.title}[/]: the best plan is [bold]{problem.name_of(found.best)}[/].")
@@ -276,6 +279,8 @@ def limit(loaded: Loaded, found: Limit, theory: Theory | None, as_json: bool) ->
         console.print(_allocation_table(problem, found))
     if theory is not None:
         console.print(_theory_table(theory))
+        for name, why in getattr(theory, "left_out", ()):
+            console.print(f"[dim]Not without a list of plans: {name}, for {why}.[/]")
 
 
 def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
@@ -292,7 +297,7 @@ def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
     return table
 
 
-def _theory_table(theory: Theory) -> Table:
+def _theory_table(theory: Theory | UnlistedTheory) -> Table:
     title = f"The paper's quantities (one noise scale for all arms: the largest, {theory.noise_scale:g})"
     table = _table(title, "quantity", "formula", "value")
     table.columns[0].no_wrap = table.columns[1].no_wrap = False
