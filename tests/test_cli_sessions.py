@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from session_tools import Tapes
-from surepick.cli import app
-from surepick.cli.measuring import last_number
+from surepick.cli import app, sessions
+from surepick.cli.measuring import MeasureError, last_number
 from surepick.errors import SurepickError
 from surepick.session import Session
 
@@ -127,7 +127,7 @@ def test_rows_by_arm_answer_what_is_asked_or_are_only_kept() -> None:
     assert answer("import", "by_hand.csv")["imported"]["unasked"] == 2
     assert answer("import", "by_hand.csv", "--answers")["imported"]["accepted"] == 2
     Path("bad.csv").write_text("arm,value\ntin,\n")
-    assert "row 2" in refused("import", "bad.csv")
+    assert "line 2" in refused("import", "bad.csv")
     Path("bad.csv").write_text("arm,value\ntin,lots\n")
     assert "expected a number" in refused("import", "bad.csv")
 
@@ -270,3 +270,91 @@ def test_a_file_of_unasked_measurements_with_keys_can_be_imported_again() -> Non
         "tell", "tin", "9", "--unasked", "--key", "sheet 1"
     )
     assert "a token is a key already" in refused("tell", "0.0", "9", "--key", "sheet 1")
+
+
+def test_a_file_from_a_spreadsheet_with_semicolons_and_decimal_commas_is_imported() -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_text("\ufeffArm;Value\r\ntin;0,5\r\nzinc;0,25\r\n", encoding="utf-8")
+    assert answer("import", "lab.csv", "--answers")["n_told"] == 2
+    assert "0.25" in ok("export")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("arm,value\ntin,1\nzinc,abc\n", "line 3 of 'lab.csv': expected a number as value, got 'abc'"),
+        (
+            "arm,value,count\ntin,1,1\nzinc,1,two\n",
+            "line 3 of 'lab.csv': expected a number as count, got 'two'",
+        ),
+        ("arm,value\ntin,1\nzinc\n", "line 3 of 'lab.csv' needs a value"),
+        ("arm,value\ntin,1\nsteel,1\n", "there is no arm named 'steel'"),
+        ("metal,hours\ntin,1\n", "needs a header with the column 'value'"),
+        ("", "needs a header with the column 'value'"),
+        ("arm,value\nCaf\xe9,1\n", "is not UTF-8 text"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_before_anything_of_it_is_kept(text: str, reason: str) -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_bytes(text.encode("latin-1"))
+    assert reason in refused("import", "lab.csv")
+    assert answer("status")["n_unasked"] == 0
+
+
+@pytest.mark.parametrize("output", ["12,5", "took 1,234.5", "run 3: 2,5 h\n", "1,234"])
+def test_a_number_that_can_be_read_in_two_ways_is_refused(output: str) -> None:
+    with pytest.raises(MeasureError, match="can be read in two ways"):
+        last_number(output, "tin")
+
+
+def test_numbers_beside_commas_are_read() -> None:
+    assert last_number("12.5,13.5", "tin") == 13.5
+    assert last_number("1, 2, 3", "tin") == 3.0
+    assert last_number("(3,4) gives 5.5", "tin") == 5.5
+
+
+def test_runs_that_begin_the_same_session_at_the_same_time_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    ok("new", "mine.toml", "--budget", "8")  # which the other one has begun after this one looked
+    go_on = sessions._continue
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    result = run("run", "mine.toml", "--measure", command, "--json")
+    assert json.loads(result.stdout)["n_told"] == 8
+    Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    assert "about another problem" in refused("run", "mine.toml", "--measure", command)
+
+
+def _blind_once(look: Any) -> Any:
+    """The look, but for the first time, which finds nothing."""
+    times = iter([False])
+    return lambda *given: look(*given) if next(times, True) else None
+
+
+def test_an_interrupted_run_says_what_is_kept_and_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tell, told = Session.tell, []
+
+    def tell_then_interrupt(self: Session, *given: Any, **options: Any) -> Any:
+        told.append(tell(self, *given, **options))
+        if len(told) == 3:
+            raise KeyboardInterrupt
+        return told[-1]
+
+    monkeypatch.setattr(Session, "tell", tell_then_interrupt)
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    result = run("run", "mine.toml", "--measure", command, "--budget", "8")
+    assert result.exit_code == 130
+    assert "interrupted; 3 measurements are kept, and the same command goes on from there" in result.stderr
+    monkeypatch.setattr(Session, "tell", tell)
+    assert json.loads(run("run", "mine.toml", "--measure", command, "--json").stdout)["n_told"] == 8
+
+
+def test_every_command_about_a_session_takes_it_by_the_same_option() -> None:
+    ok("new", "mine.toml", "--name", "first")
+    ok("new", "mine.toml", "--name", "second")
+    for words in (("report",), ("watch", "--once"), ("status",), ("ask",), ("log",)):
+        assert ok(*words, "-s", "second")
+    assert "second" in Path("report.html").read_text(encoding="utf-8")
+    assert "second" in ok("watch", "second", "--once")

@@ -129,7 +129,7 @@ def _completeness(loaded: Loaded) -> str:
         return f"{about}{in_short(problem.n_plans or 0)} {problem.family.noun}s, none of them listed"
     if isinstance(problem, FoundProblem):
         return problem.candidates.explanation
-    return f"{problem.n_plans} plans, as listed"
+    return f"{problem.n_plans:,} plans, as listed"
 
 
 def _merged(problem: AnyProblem) -> tuple[tuple[str, str], ...]:
@@ -213,7 +213,12 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
 
     say = show.console.print
     if forecast is None:
-        say("forecast: none; it needs a noise scale (a rough one will do: --noise) and a guess of the means.")
+        wants = []
+        if loaded.known.noise_scale is None:
+            wants.append("a noise scale (a rough one will do: --noise)")
+        if loaded.guess is None and loaded.means is None:
+            wants.append("a guess of the means")
+        say(f"forecast: none; it needs {' and '.join(wants)}.")
         return
     if loaded.guess is None:
         say("forecast, from \\[truth] since there is no guess:")

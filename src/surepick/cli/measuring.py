@@ -17,6 +17,7 @@ from surepick.errors import SessionError
 from surepick.session import Request, Session
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
+DOUBTFUL = re.compile(r"(?<![\w.])[-+]?\d+,[\d.,]*(?:[eE][-+]?\d+)?$")  # 12,5 or 1,234.5, at the end
 NO_NUMBER = re.compile(r"(?<!\w)[-+]?(?:nan|inf|infinity)(?!\w)", re.IGNORECASE)
 TAIL = 400  # characters of a failed program's output to show
 
@@ -103,7 +104,13 @@ def last_number(output: str, arm_name: str) -> float:
     if not found:
         shown = output.strip()[-TAIL:]
         raise MeasureError(f"the command for arm {arm_name!r} printed no number, got {shown!r}")
-    value = float(max(found, key=re.Match.start).group())
+    last = max(found, key=re.Match.start)
+    if DOUBTFUL.search(output, max(0, last.start() - 40), last.end()):
+        raise MeasureError(
+            f"the command for arm {arm_name!r} printed {output.strip()[-TAIL:]!r}: a number with a comma can "
+            "be read in two ways; print it with a decimal point and nothing between thousands"
+        )
+    value = float(last.group())
     if not math.isfinite(value):
         raise MeasureError(f"the command for arm {arm_name!r} measured {value}, which is not a finite number")
     return value

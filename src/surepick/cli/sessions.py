@@ -23,7 +23,7 @@ from surepick.cli.session_files import (
     write_csv,
     write_json,
 )
-from surepick.errors import SessionError, SurepickError
+from surepick.errors import SessionError, StoreError, SurepickError
 from surepick.wording import how_many
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from surepick.store import Event, Store
 
 DEFAULT_STORE = "sqlite:///surepick.db"
-NOT_SURE, ENDED, ALL_HELD = 1, 3, 4  # exit codes; 0 is done and 2 is bad input
+NOT_SURE, ENDED, ALL_HELD, INTERRUPTED = 1, 3, 4, 130  # exit codes; 0 is done and 2 is bad input
 
 File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
 StoreUrl = Annotated[
@@ -317,9 +317,14 @@ def run(
 
     command = Command(measure, timeout, retries)
     created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
-    session = _continue(file, name, store) or _create(*created)
+    session = _continue(file, name, store) or _create_once(*created)
     who = f"run on {socket.gethostname()}, process {os.getpid()}"
-    measure_all(session, command, jobs=jobs, worker=who, show=_Progress(quiet=as_json))
+    try:
+        measure_all(session, command, jobs=jobs, worker=who, show=_Progress(quiet=as_json))
+    except KeyboardInterrupt:
+        kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
+        print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
     outcome = session.outcome
     assert outcome is not None
     data = {**_state(session), "certificate": session.certificate().to_json()}
@@ -358,6 +363,17 @@ def _create(
         lease=lease,
         pilot=pilot_of(loaded, pilot, one_scale),
     )
+
+
+def _create_once(file: Path, name: str | None, *settings: Any) -> Session:
+    """The new session; or the one that somebody else began under this name a moment ago."""
+    try:
+        return _create(file, name, *settings)
+    except StoreError:
+        session = _continue(file, name, settings[-1])
+        if session is None:
+            raise
+        return session
 
 
 def _continue(file: Path, name: str | None, store: str) -> Session | None:
@@ -465,11 +481,12 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 class _Progress:
-    """A line on standard error, about once a second."""
+    """A line on standard error when something has changed, at most once a second."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._next = 0.0
+        self._last = ""
 
     def __call__(self, session: Session) -> None:
         now = time.monotonic()
@@ -478,7 +495,11 @@ class _Progress:
         self._next = now + 1.0
         state = _state(session)
         risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
-        print(f"{how_many(state['n_used'], 'measurement')}, lead {state['lead']}{risk}", file=sys.stderr)
+        lead = "nothing leads yet" if state["lead"] is None else f"lead {state['lead']}"
+        line = f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
+        if line != self._last:
+            print(line, file=sys.stderr)
+        self._last = line
 
 
 def _answer(data: Any, as_json: bool, text: Callable[[], None]) -> None:

@@ -39,12 +39,13 @@ MOST_ROWS = 20  # of a plan or an allocation; the rest is summed up in one line
 
 @contextmanager
 def bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on standard error that appears only when the work takes long; None when quiet."""
-    if quiet:
+    """A progress bar on standard error, if somebody watches it; None when quiet."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
@@ -53,11 +54,12 @@ def bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None
 def live(
     problem: AnyProblem, policy: Policy, *, quiet: bool
 ) -> Iterator[Callable[[SimulationProgress], None] | None]:
-    """Lead, rival, gap and radius of a running simulation, on standard error; None when quiet."""
-    if quiet:
+    """Lead, rival, gap and radius of a running simulation, on standard error; None when nobody looks."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
         yield None
         return
-    with Live(console=Console(stderr=True), transient=True, refresh_per_second=8) as screen:
+    with Live(console=console, transient=True, refresh_per_second=8) as screen:
         yield lambda state: screen.update(_standing_table(problem, policy, state))
 
 
