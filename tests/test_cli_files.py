@@ -142,3 +142,8 @@ def test_bad_input_of_every_kind_is_one_clear_line(monkeypatch, capsys, tmp_path
     said = fail(monkeypatch, capsys, "check", file)
     assert says in said
     assert "Traceback" not in said
+
+
+def test_a_spreadsheet_given_as_a_problem_file_is_shown_the_way(tmp_path, monkeypatch, capsys):
+    (tmp_path / "plans.csv").write_text("plan,a,b\nx,1,0\ny,0,1\n")
+    assert "see `surepick init table`" in fail(monkeypatch, capsys, "check", tmp_path / "plans.csv")

@@ -358,3 +358,14 @@ def test_every_command_about_a_session_takes_it_by_the_same_option() -> None:
         assert ok(*words, "-s", "second")
     assert "second" in Path("report.html").read_text(encoding="utf-8")
     assert "second" in ok("watch", "second", "--once")
+
+
+def test_a_run_that_goes_on_refuses_settings_that_its_session_has_not() -> None:
+    command = ("run", "mine.toml", "--measure", f"{sys.executable} -c 'print(1.0)' {{arm}}")
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1
+    assert run(*command).exit_code == 1  # what is not said stays as it was
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1  # the same command again
+    for words in (("--delta", "0.01"), ("--epsilon", "0.5"), ("--budget", "9"), ("--policy", "CombGapE")):
+        said = refused(*command, *words)
+        assert f"and {words[0]} says otherwise" in said
+        assert "BetGapE, delta 0.1, epsilon 0 and budget 8" in said

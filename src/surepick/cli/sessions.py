@@ -43,6 +43,7 @@ Name = Annotated[
 Worker = Annotated[str, typer.Option(help="Who measures; workers that share a session need names.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
+DEFAULT_DELTA = 0.05
 Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
 Budget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
 Seed = Annotated[int, typer.Option(help="Fixes the policy's own randomness.")]
@@ -62,7 +63,7 @@ def new(
     file: File,
     name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
     policy: PolicyText = None,
-    delta: Delta = 0.05,
+    delta: Delta = DEFAULT_DELTA,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
     seed: Seed = 0,
@@ -296,7 +297,7 @@ def run(
     retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
     name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
     policy: PolicyText = None,
-    delta: Delta = 0.05,
+    delta: Delta = DEFAULT_DELTA,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
     seed: Seed = 0,
@@ -318,6 +319,7 @@ def run(
     command = Command(measure, timeout, retries)
     created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
     session = _continue(file, name, store) or _create_once(*created)
+    _refuse_other_settings(session, policy, delta, epsilon, budget)
     who = f"run on {socket.gethostname()}, process {os.getpid()}"
     try:
         measure_all(session, command, jobs=jobs, worker=who, show=_Progress(quiet=as_json))
@@ -374,6 +376,29 @@ def _create_once(file: Path, name: str | None, *settings: Any) -> Session:
         if session is None:
             raise
         return session
+
+
+def _refuse_other_settings(
+    session: Session, policy: str | None, delta: float, epsilon: float, budget: int | None
+) -> None:
+    """Refuse settings that somebody gave and that a session which was begun before does not have."""
+    from surepick.policies import describe, policy_for
+
+    mine, wanted = session.policy, policy_for(session.problem, policy, delta=delta, epsilon=epsilon)
+    other = {
+        "--policy": policy is not None and describe(wanted) != describe(mine),
+        "--delta": delta not in (DEFAULT_DELTA, mine.delta),
+        "--epsilon": epsilon not in (0.0, getattr(mine, "epsilon", 0.0)),
+        "--budget": budget not in (None, session.budget),
+    }
+    named = [option for option, differs in other.items() if differs]
+    if named:
+        limit = "no budget" if session.budget is None else f"budget {session.budget}"
+        raise SessionError(
+            f"session {session.name!r} was begun before with {describe(mine)}, delta {mine.delta:g}, epsilon "
+            f"{getattr(mine, 'epsilon', 0.0):g} and {limit}, and {named[0]} says otherwise; leave it out, "
+            "change the session with `surepick extend`, or choose another --name"
+        )
 
 
 def _continue(file: Path, name: str | None, store: str) -> Session | None:
