@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -314,15 +312,15 @@ def run(
 
     Try: surepick run routes.toml --measure './drive.sh {arm}' --jobs 4
     """
-    from surepick.cli.measuring import Command, measure_all
+    from surepick.cli.measuring import Command, ended_as_interrupted, measure_all
 
     command = Command(measure, timeout, retries)
     created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
     session = _continue(file, name, store) or _create_once(*created)
     _refuse_other_settings(session, policy, delta, epsilon, budget)
-    who = f"run on {socket.gethostname()}, process {os.getpid()}"
     try:
-        measure_all(session, command, jobs=jobs, worker=who, show=_Progress(quiet=as_json))
+        with ended_as_interrupted():
+            measure_all(session, command, jobs=jobs, show=_Progress(quiet=as_json))
     except KeyboardInterrupt:
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
         print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
@@ -513,18 +511,36 @@ class _Progress:
         self._next = 0.0
         self._last = ""
 
-    def __call__(self, session: Session) -> None:
+    def __call__(self, session: Session, *, waiting: bool = False) -> None:
         now = time.monotonic()
         if self._quiet or now < self._next:
             return
         self._next = now + 1.0
-        state = _state(session)
-        risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
-        lead = "nothing leads yet" if state["lead"] is None else f"lead {state['lead']}"
-        line = f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
+        self._say(_waiting(session) if waiting else self._standing(session))
+
+    def _say(self, line: str) -> None:
         if line != self._last:
             print(line, file=sys.stderr)
         self._last = line
+
+    def _standing(self, session: Session) -> str:
+        state = _state(session)
+        risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
+        lead = "nothing leads yet" if state["lead"] is None else f"lead {state['lead']}"
+        return f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
+
+
+def _waiting(session: Session) -> str:
+    """For whom a run waits, and how long it may take."""
+    from surepick.views.words import duration
+
+    held = [lease for lease in session.leases() if lease.expires > session.now()]
+    if not held:
+        return "waiting for what others measure"
+    first = min(held, key=lambda lease: lease.expires)
+    who, left = first.worker or "without a name", duration(first.expires - session.now())
+    others = f"{how_many(len(held), 'measurement')} in the hands of others"
+    return f"waiting for {others}; the first lease ({who}) ends in {left}"
 
 
 def _answer(data: Any, as_json: bool, text: Callable[[], None]) -> None:
