@@ -156,6 +156,7 @@ class _Memory:
         self._problem = problem
         self._plans = np.zeros((_REMEMBERED, problem.n_arms))
         self._keys: list[bytes] = []  # in the order of the rows
+        self._known: set[bytes] = set()  # the same
         self._next = 0  # the row that is overwritten next
 
     def compare(self, weights: FloatArray, branch: Branch | None, plan: FloatArray) -> None:
@@ -165,9 +166,9 @@ class _Memory:
             values = seen @ weights
             if branch is not None:
                 values = np.where(branch.holds(seen), values, -np.inf)
-            k = int(np.argmax(values))
+            k = int(values.argmax())
             excess = float(values[k] - plan @ weights)
-            if excess > ALARM * float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(seen[k]))):
+            if excess > 0 and excess > ALARM * self._sizes(weights, plan, seen[k]):
                 least = "smallest" if self._problem.minimize else "largest"
                 raise ProblemError(
                     f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
@@ -176,10 +177,15 @@ class _Memory:
                     f"plan with the {least} total (minimize={self._problem.minimize}), for weights of any "
                     "sign and size, and always out of the same plans"
                 )
-        if (key := plan.tobytes()) not in self._keys:
+        if (key := plan.tobytes()) not in self._known:
+            self._known.difference_update(self._keys[self._next : self._next + 1])
+            self._known.add(key)
             self._plans[self._next] = plan
             self._keys[self._next : self._next + 1] = [key]
             self._next = (self._next + 1) % _REMEMBERED
+
+    def _sizes(self, weights: FloatArray, one: FloatArray, other: FloatArray) -> float:
+        return float(np.abs(weights) @ np.maximum(np.abs(one), np.abs(other)))
 
     def refuse_none(self, branch: Branch) -> None:
         """Refuse that a branch is said to be empty when a plan of it was shown before."""
@@ -275,8 +281,8 @@ class AskedPlans:
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of sums in which the penalties take part."""
-        free = branch.lower < branch.upper
-        rest = float(np.abs(weights[free]).sum())
+        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
+        rest = float(np.abs(weights) @ free)
         return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
 
     def answer(self, plan: FloatArray) -> tuple[float, ...]:
@@ -285,17 +291,18 @@ class AskedPlans:
 
     def _penalised(self, weights: FloatArray, branch: Branch) -> FloatArray:
         """The weights, and on pinned arms one that is worth more than all others together."""
-        pinned = branch.lower == branch.upper
-        if not pinned.any():
-            return weights
-        rest = float(np.abs(weights[~pinned]).sum())
-        towards = np.where(branch.lower == self._high, 1.0, -1.0)
-        return np.where(pinned, (2 * rest or 1.0) * towards, weights)
+        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
+        rest = float(np.abs(weights) @ free)
+        towards = branch.lower + branch.upper - (self._low + self._high)  # 0, and 1 or -1 where it is pinned
+        asked = weights * free
+        asked += (2 * rest or 1.0) * towards
+        return np.asarray(asked)
 
     def _checked(self, plan: FloatArray) -> FloatArray:
-        odd = np.flatnonzero((plan != 0) & (plan != 1))
-        if odd.size:
-            s = int(odd[0])
+        odd = plan * plan
+        odd -= plan  # exactly 0 for 0 and 1 alone
+        if np.count_nonzero(odd):
+            s = int(np.flatnonzero(odd)[0])
             raise ProblemError(
                 f"plans behind best() must be of zeros and ones, got {float(plan[s])!r} for arm {s} "
                 f"({self._problem.arm_names[s]!r}); {_advice(plan[s])}"

@@ -154,7 +154,7 @@ class OracleProblem:
         must = f"the oracle must return one number for each of {self.n_arms} arms"
         try:
             entries = np.asarray(answer)
-            if np.iscomplexobj(entries):
+            if entries.dtype.kind == "c":
                 raise TypeError("complex numbers")
             plan = entries.astype(float)
         except (TypeError, ValueError):
@@ -167,13 +167,14 @@ class OracleProblem:
                 f"{must}, got shape {plan.shape}: {_shortened(answer)}; return a 0 for every arm that the "
                 "plan does not use, not the numbers of those that it does"
             )
-        if not np.isfinite(plan).all():
+        if not math.isfinite(plan @ plan) and not np.isfinite(plan).all():
             s = int(np.flatnonzero(~np.isfinite(plan))[0])
             raise ProblemError(
                 f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r}); "
                 "a solver that found nothing has to be told apart from one that found a plan"
             )
-        return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
+        plan += 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
+        return plan
 
     @property
     def has_oracle(self) -> bool:

@@ -306,7 +306,7 @@ def on_grid(plan: FloatArray) -> FloatArray:
     >>> on_grid(np.array([1.0, 0.1 + 0.2])).tolist() == on_grid(np.array([1.0, 0.3])).tolist()
     True
     """
-    if (plan == np.rint(plan)).all():
+    if not np.count_nonzero(plan - np.rint(plan)):
         return plan
     largest = float(np.abs(plan).max())
     unit = 2.0 ** (np.floor(np.log2(largest)) - GRID)
