@@ -32,7 +32,7 @@ LAYERS = [
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
     {"comparison", "advice", "codec", "store"},
-    {"session", "replica", "certificate", "ledger", "run_state", "trace"},
+    {"session", "handing_out", "replica", "certificate", "ledger", "run_state", "trace"},
     {"views"},
     {"experiments", "plots", "report", "web", "testing"},
     {"cli", "__main__"},

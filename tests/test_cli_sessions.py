@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +18,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from session_tools import Tapes
-from surepick.cli import app
-from surepick.cli.measuring import last_number
+from surepick.cli import app, sessions
+from surepick.cli.measuring import MeasureError, last_number
 from surepick.errors import SurepickError
 from surepick.session import Session
 
@@ -127,7 +131,7 @@ def test_rows_by_arm_answer_what_is_asked_or_are_only_kept() -> None:
     assert answer("import", "by_hand.csv")["imported"]["unasked"] == 2
     assert answer("import", "by_hand.csv", "--answers")["imported"]["accepted"] == 2
     Path("bad.csv").write_text("arm,value\ntin,\n")
-    assert "row 2" in refused("import", "bad.csv")
+    assert "line 2" in refused("import", "bad.csv")
     Path("bad.csv").write_text("arm,value\ntin,lots\n")
     assert "expected a number" in refused("import", "bad.csv")
 
@@ -270,3 +274,144 @@ def test_a_file_of_unasked_measurements_with_keys_can_be_imported_again() -> Non
         "tell", "tin", "9", "--unasked", "--key", "sheet 1"
     )
     assert "a token is a key already" in refused("tell", "0.0", "9", "--key", "sheet 1")
+
+
+def test_a_file_from_a_spreadsheet_with_semicolons_and_decimal_commas_is_imported() -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_text("\ufeffArm;Value\r\ntin;0,5\r\nzinc;0,25\r\n", encoding="utf-8")
+    assert answer("import", "lab.csv", "--answers")["n_told"] == 2
+    assert "0.25" in ok("export")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("arm,value\ntin,1\nzinc,abc\n", "line 3 of 'lab.csv': expected a number as value, got 'abc'"),
+        (
+            "arm,value,count\ntin,1,1\nzinc,1,two\n",
+            "line 3 of 'lab.csv': expected a number as count, got 'two'",
+        ),
+        ("arm,value\ntin,1\nzinc\n", "line 3 of 'lab.csv' needs a value"),
+        ("arm,value\ntin,1\nsteel,1\n", "there is no arm named 'steel'"),
+        ("metal,hours\ntin,1\n", "needs a header with the column 'value'"),
+        ("", "needs a header with the column 'value'"),
+        ("arm,value\nCaf\xe9,1\n", "is not UTF-8 text"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_before_anything_of_it_is_kept(text: str, reason: str) -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_bytes(text.encode("latin-1"))
+    assert reason in refused("import", "lab.csv")
+    assert answer("status")["n_unasked"] == 0
+
+
+@pytest.mark.parametrize("output", ["12,5", "took 1,234.5", "run 3: 2,5 h\n", "1,234"])
+def test_a_number_that_can_be_read_in_two_ways_is_refused(output: str) -> None:
+    with pytest.raises(MeasureError, match="can be read in two ways"):
+        last_number(output, "tin")
+
+
+def test_numbers_beside_commas_are_read() -> None:
+    assert last_number("12.5,13.5", "tin") == 13.5
+    assert last_number("1, 2, 3", "tin") == 3.0
+    assert last_number("(3,4) gives 5.5", "tin") == 5.5
+
+
+def test_runs_that_begin_the_same_session_at_the_same_time_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    ok("new", "mine.toml", "--budget", "8")  # which the other one has begun after this one looked
+    go_on = sessions._continue
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    result = run("run", "mine.toml", "--measure", command, "--json")
+    assert json.loads(result.stdout)["n_told"] == 8
+    Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    assert "about another problem" in refused("run", "mine.toml", "--measure", command)
+
+
+def _blind_once(look: Any) -> Any:
+    """The look, but for the first time, which finds nothing."""
+    times = iter([False])
+    return lambda *given: look(*given) if next(times, True) else None
+
+
+def test_an_interrupted_run_says_what_is_kept_and_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tell, told = Session.tell, []
+
+    def tell_then_interrupt(self: Session, *given: Any, **options: Any) -> Any:
+        told.append(tell(self, *given, **options))
+        if len(told) == 3:
+            raise KeyboardInterrupt
+        return told[-1]
+
+    monkeypatch.setattr(Session, "tell", tell_then_interrupt)
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    result = run("run", "mine.toml", "--measure", command, "--budget", "8")
+    assert result.exit_code == 130
+    assert "interrupted; 3 measurements are kept, and the same command goes on from there" in result.stderr
+    monkeypatch.setattr(Session, "tell", tell)
+    assert json.loads(run("run", "mine.toml", "--measure", command, "--json").stdout)["n_told"] == 8
+
+
+def test_every_command_about_a_session_takes_it_by_the_same_option() -> None:
+    ok("new", "mine.toml", "--name", "first")
+    ok("new", "mine.toml", "--name", "second")
+    for words in (("report",), ("watch", "--once"), ("status",), ("ask",), ("log",)):
+        assert ok(*words, "-s", "second")
+    assert "second" in Path("report.html").read_text(encoding="utf-8")
+    assert "second" in ok("watch", "second", "--once")
+
+
+def test_a_run_that_goes_on_refuses_settings_that_its_session_has_not() -> None:
+    command = ("run", "mine.toml", "--measure", f"{sys.executable} -c 'print(1.0)' {{arm}}")
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1
+    assert run(*command).exit_code == 1  # what is not said stays as it was
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1  # the same command again
+    for words in (("--delta", "0.01"), ("--epsilon", "0.5"), ("--budget", "9"), ("--policy", "CombGapE")):
+        said = refused(*command, *words)
+        assert f"and {words[0]} says otherwise" in said
+        assert "BetGapE, delta 0.1, epsilon 0 and budget 8" in said
+
+
+def quick_run(*words: str) -> Result:
+    return run("run", "mine.toml", "--measure", f"{sys.executable} -c 'print(1.0)' {{arm}}", *words)
+
+
+def test_what_a_dead_run_of_this_machine_held_is_measured_by_the_next() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    ok("new", "mine.toml", "--budget", "8")
+    dead = f"run on {socket.gethostname()}, process {gone.pid}"
+    assert len(Session.load("sqlite:///surepick.db").ask(3, worker=dead)) == 3
+    result = quick_run()
+    assert result.exit_code == 1  # the budget is spent
+    assert "waiting" not in result.stderr
+    assert answer("status")["n_told"] == 8
+    assert "is gone" in ok("log")
+
+
+def test_a_run_waits_for_what_others_hold_and_says_so() -> None:
+    ok("new", "mine.toml", "--budget", "8", "--lease", "4")
+    Session.load("sqlite:///surepick.db").ask(4, worker="truck 7")
+    result = quick_run("--jobs", "1")
+    assert result.exit_code == 1
+    assert "in the hands of others; the first lease (truck 7) ends in" in result.stderr
+    assert answer("status")["n_told"] >= 8
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_run_that_is_asked_to_end_gives_back_what_it_holds(folder: Path) -> None:
+    words = ["run", "mine.toml", "--measure", "touch begun; sleep 60 # {arm}", "--jobs", "2"]
+    here = {**os.environ, "PYTHONPATH": str(Path(sp.__file__).parents[1])}
+    program = [sys.executable, "-m", "surepick"]
+    process = subprocess.Popen([*program, *words], stderr=subprocess.PIPE, text=True, env=here)
+    until = time.monotonic() + 60
+    while not (folder / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; 0 measurements are kept" in errors
+    assert Session.load("sqlite:///surepick.db", read_only=True).leases() == []

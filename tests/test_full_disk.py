@@ -12,6 +12,7 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run
+from surepick.certificate import verify
 from surepick.errors import StoreError
 from surepick.session import Receipt, Session
 from surepick.store.doctor import examine
@@ -95,6 +96,24 @@ def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk: Path) -
     filler.unlink()
     assert session.tell(requests[0], tapes.value(requests[0].token)) == Receipt.ACCEPTED
     assert len(list(session.measurements())) == told + 1
+
+
+def test_a_store_on_a_disk_that_nobody_may_write_to_is_read(tiny_disk: Path) -> None:
+    url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
+    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    request = session.ask()[0]
+    session.tell(request, tapes.value(request.token))
+    session.store.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+    for read_only in (True, False):
+        seen = Session.load(url, "mine", read_only=read_only)
+        assert [m.token for m in seen.measurements()] == [request.token]
+        assert verify(seen.store, "mine").holds
+    with pytest.raises(StoreError, match="that you may write"):
+        seen.ask()
+    with pytest.raises(StoreError, match="that you may write"):
+        Session.create(url, problem(), POLICY, name="another")
+    seen.store.close()
 
 
 def test_another_process_opens_the_session_after_the_disk_was_full(tiny_disk: Path) -> None:

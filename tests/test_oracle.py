@@ -9,13 +9,44 @@ import surepick as sp
     [
         ([1.0, 0.0, 0.0], r"one number for each of 2 arms, got shape \(3,\)"),
         ([1.0, float("nan")], r"finite numbers, got nan for arm 1 \('arm 1'\)"),
-        ("none", "one number per arm"),
+        ("none", "one number for each of 2 arms, 0 where .* got 'none'"),
+        (("tea", "milk"), r"got \('tea', 'milk'\); names of arms"),
+        ({0, 1}, r"got \{0, 1\}"),
+        ({"tea": 1.0}, "got {'tea': 1.0}"),
+        ((np.array([1.0, 0.0]), 0.7), "a value beside the plan"),
+        (np.array([1.0 + 0j, 0.0]), "got array"),
+        (
+            np.array([1]),
+            r"got shape \(1,\): array\(\[1\]\); return a 0 for every arm that the plan does not use",
+        ),
+        (np.array([[1.0, 0.0]]), r"got shape \(1, 2\)"),
+        (None, "returned None where it must return a plan"),
+        (np.zeros(500), r"got shape \(500,\): array.{0,80}\.\.\.;"),
     ],
+    ids=str,
 )
 def test_an_oracle_that_answers_nonsense_is_named(answer, message):
     problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2)
     with pytest.raises(sp.SurepickError, match=message):
         problem.best_plan([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "answer", [[1, 0], (True, False), np.array([1, 0]), np.array([True, False])], ids=lambda a: repr(a)
+)
+def test_a_plan_may_be_any_sequence_of_numbers(answer):
+    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2)
+    assert problem.best_plan([1.0, 2.0]).tolist() == [1.0, 0.0]
+
+
+def test_an_oracle_may_do_as_it_likes_with_the_weights_it_is_given():
+    def best(weights):
+        weights[:] = -weights
+        return np.eye(3)[np.argmin(weights)]
+
+    problem, weights = sp.OracleProblem(best, n_arms=3), np.array([0.3, 0.9, 0.1])
+    assert problem.best_plan(weights).tolist() == [0.0, 1.0, 0.0]
+    assert weights.tolist() == [0.3, 0.9, 0.1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -340,6 +341,37 @@ def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> No
         session.tell(last, values.value(last.token))
     spoilt = False
     assert run_to_end(session, values, n=9).status is sp.Status.CONFIDENT
+
+
+def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
+    waiting, released = threading.Event(), threading.Event()
+
+    def slow(weights: FloatArray) -> FloatArray:
+        if threading.current_thread() is not threading.main_thread():
+            waiting.set()
+            assert released.wait(30)
+        return least_tree(weights)
+
+    policy = sp.OBet(delta=0.1)
+    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    session, values = new(url, own_problem(slow), policy), tapes()
+    other = Session.load(url, "mine", best=least_tree)
+    *first, last = session.ask(5)
+    for request in first:
+        session.tell(request, values.value(request.token))
+    thread = threading.Thread(target=session.tell, args=(last, values.value(last.token)))
+    thread.start()
+    assert waiting.wait(30)  # all is told, and its oracle does not answer
+    requests = other.ask(9, worker="other")
+    assert requests
+    assert not released.is_set()
+    for request in requests:
+        other.tell(request, values.value(request.token))
+    released.set()
+    thread.join(30)
+    assert same_run(run_to_end(other, values, n=9, worker="other"), expected)
+    assert session.outcome is not None
+    assert same_run(session.outcome, expected)
 
 
 # Unasked measurements

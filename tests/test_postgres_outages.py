@@ -22,7 +22,10 @@ from surepick.session import Receipt, Request, Session
 
 POLICY = sp.CombGapE(delta=1e-3)
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'surepick'"
-WRITES = (b"surepick_events", b"COMMIT")  # of an append at once, and of one in a transaction
+APPEND, COMMIT = (
+    b'"checksum"',
+    b"COMMIT",
+)  # what the wire carries then: events as JSON, the end of a transaction
 
 
 class Wire:
@@ -30,15 +33,17 @@ class Wire:
 
     def __init__(self, folder: Path, server: str) -> None:
         self._server, self.broken, self.is_down = server, 0, False
+        self.url = ""  # of the server through this wire
         self._when: str | None = None
+        self._words = APPEND
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / ".s.PGSQL.5432"))
         self._listener.listen()
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def break_next(self, when: str) -> None:
-        """Break the next writing connection: "before" the server sees it, or "after" it answered."""
-        self._when = when
+    def break_next(self, when: str, words: bytes = APPEND) -> None:
+        """Break the next connection with these words, "before" the server sees them or "after" it did."""
+        self._when, self._words = when, words
 
     def close(self) -> None:
         self._listener.close()
@@ -59,7 +64,7 @@ class Wire:
     def _ask(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
         with suppress(OSError):
             while data := client.recv(1 << 16):
-                if self._when and any(word in data for word in WRITES):
+                if self._words in data and (self._when == "before" or (self._when and self._words == APPEND)):
                     when, self._when = self._when, None
                     self.broken += 1
                     if when == "before":
@@ -71,6 +76,10 @@ class Wire:
     def _answer(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
         with suppress(OSError):
             while data := server.recv(1 << 16):
+                if self._when == "after" and self._words == COMMIT and b"COMMIT" in data:
+                    self._when = None
+                    self.broken += 1
+                    doomed.set()
                 if doomed.is_set():
                     break  # the server has done it, and nobody hears of it
                 client.sendall(data)
@@ -88,7 +97,7 @@ def _shut(*ends: socket.socket) -> None:
 def wire(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     folder = tmp_path_factory.mktemp("w")
     link = Wire(folder, f"{_host(postgres_url)}/.s.PGSQL.5432")
-    link.url = postgres_url.replace(_host(postgres_url), str(folder))  # type: ignore[attr-defined]
+    link.url = postgres_url.replace(_host(postgres_url), str(folder))
     yield link
     link.close()
 
@@ -100,7 +109,7 @@ def _host(url: str) -> str:
 @pytest.fixture(params=[-1, 10**9], ids=["alone", "in company"])
 def session(wire: Wire, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(replica, "ALONE_AFTER", request.param)  # both ways to append
-    return Session.create(wire.url, problem(), POLICY, name="mine", seed=3)  # type: ignore[attr-defined]
+    return Session.create(wire.url, problem(), POLICY, name="mine", seed=3)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -134,11 +143,27 @@ def test_a_recorded_value_is_kept_once_when_the_connection_breaks(
     assert verify(other.store, "mine").holds
 
 
-def test_a_record_without_a_key_is_not_doubled_by_a_broken_connection(session: Session, wire: Wire) -> None:
-    wire.break_next("after")
-    assert session.record("tin", 1.0) == Receipt.ACCEPTED
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_record_without_a_key_is_not_doubled_by_a_broken_connection(
+    session: Session, wire: Wire, when: str
+) -> None:
+    wire.break_next(when)
+    assert _until_it_works(lambda: session.record("tin", 1.0)) == Receipt.ACCEPTED
     assert wire.broken == 1
     assert [m.value for m in session.measurements()] == [1.0]
+
+
+def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire: Wire, postgres_url: str) -> None:
+    session = Session.create(wire.url, problem(), POLICY, name="mine", seed=3)
+    wire.break_next("after", COMMIT)
+    assert session.record("tin", 1.0) == Receipt.ACCEPTED
+    assert wire.broken == 1
+    assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0]
+    wire.break_next("before", COMMIT)
+    with pytest.raises(StoreError, match="repeat this step"):
+        session.record("tin", 2.0)
+    assert session.record("tin", 2.0) == Receipt.ACCEPTED
+    assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0, 2.0]
 
 
 def _until_it_works(step: Callable[[], Receipt]) -> Receipt:

@@ -311,8 +311,25 @@ def test_a_csv_file_without_header_or_rows_is_refused(tmp_path, text):
     assert "needs a header that names the columns" in refusal(write(tmp_path / "plans.csv", text))
 
 
-def test_a_csv_file_with_semicolons_is_told_to_use_commas(tmp_path):
-    assert "separate the cells by commas" in refusal(write(tmp_path / "plans.csv", "plan;a;b\nx;1;0\n"))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffplan;Café;b, c\r\nx;1;0,5\r\ny;-,25;2e1\r\n",
+        "plan\tCafé\tb, c\nx\t1\t0,5\ny\t-0.25\t20\n",
+        'plan,Café,"b, c"\nx,1,0.5\ny,-.25,20\n',
+    ],
+    ids=["semicolons", "tabs", "commas"],
+)
+def test_a_csv_file_is_read_as_any_spreadsheet_writes_it(tmp_path, text):
+    problem = sp.Problem(write(tmp_path / "plans.csv", text))
+    assert (problem.arm_names, problem.plan_names) == (("Café", "b, c"), ("x", "y"))
+    assert problem.plans.tolist() == [[1.0, 0.5], [-0.25, 20.0]]
+
+
+def test_a_decimal_comma_between_commas_is_refused(tmp_path):
+    assert "expected a number, got '0,5'" in refusal(
+        write(tmp_path / "p.csv", 'plan,a,b\nx,1,"0,5"\ny,0,1\n')
+    )
 
 
 def test_a_csv_file_that_is_not_there_is_refused(tmp_path):

@@ -32,6 +32,8 @@ from surepick.wording import plural
 Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
 BestWithin = Callable[[FloatArray, FloatArray, FloatArray], npt.ArrayLike | None]
+# How much worse the best plan with another entry is, for each arm, than this plan, the best of all.
+Losses = Callable[[FloatArray, FloatArray], FloatArray]
 
 N_PROBES = 3
 PROBE_SEED = 271828
@@ -76,6 +78,7 @@ class OracleProblem:
     name_plan: Callable[[FloatArray], str] | None
     layout: Layout | None = None  # how to draw a plan; decides nothing
     best_within: BestWithin | None = None
+    losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ class OracleProblem:
             "name_plan": name_plan,
             "layout": layout,
             "best_within": best_within,
+            "losses": None,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
@@ -147,21 +151,34 @@ class OracleProblem:
 
     def _checked(self, answer: Any) -> FloatArray:
         if answer is None:
-            raise ProblemError("the oracle returned None where it must return a plan; are there any plans?")
+            raise ProblemError(
+                "the oracle returned None where it must return a plan; it is asked for the best plan under "
+                "any weights, and with no plan at all there is nothing to choose"
+            )
+        must = f"the oracle must return one number for each of {self.n_arms} arms"
         try:
-            plan = np.asarray(answer, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ProblemError(f"the oracle must return one number per arm: {error}") from error
+            entries = np.asarray(answer)
+            if entries.dtype.kind == "c":
+                raise TypeError("complex numbers")
+            plan = entries.astype(float)
+        except (TypeError, ValueError):
+            raise ProblemError(
+                f"{must}, 0 where the plan does not use the arm, got {_shortened(answer)}; names of arms, "
+                "and a value beside the plan, are not understood"
+            ) from None
         if plan.shape != (self.n_arms,):
             raise ProblemError(
-                f"the oracle must return one number for each of {self.n_arms} arms, got shape {plan.shape}"
+                f"{must}, got shape {plan.shape}: {_shortened(answer)}; return a 0 for every arm that the "
+                "plan does not use, not the numbers of those that it does"
             )
-        if not np.isfinite(plan).all():
+        if not math.isfinite(plan @ plan) and not np.isfinite(plan).all():
             s = int(np.flatnonzero(~np.isfinite(plan))[0])
             raise ProblemError(
-                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r})"
+                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r}); "
+                "a solver that found nothing has to be told apart from one that found a plan"
             )
-        return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
+        plan += 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
+        return plan
 
     @property
     def has_oracle(self) -> bool:
@@ -233,6 +250,12 @@ def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
         raise ProblemError(
             f"the oracle raised {type(error).__name__}: {error}; it must return a plan for any finite weights"
         ) from error
+
+
+def _shortened(answer: Any) -> str:
+    """What was returned, in one short line."""
+    text = " ".join(repr(answer).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 AnyProblem: TypeAlias = Problem | OracleProblem

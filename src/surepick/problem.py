@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Plans: TypeAlias = "FloatArray | sparse.csr_array"
 Bounds: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | FloatArray"
 P = TypeVar("P")
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
 
 DEFAULT_NOISE_SCALE = 1.0
 ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
@@ -224,15 +226,15 @@ class Table:
 def read_table(path: str | Path) -> Table:
     """The numbers of a CSV file whose header names the columns and whose first column names the rows.
 
-    Commas separate cells; blank lines and a byte-order mark are skipped.
+    What separates cells, and what is skipped, is that of `csv_lines`.
     """
     path = Path(path)
     lines = csv_lines(path)
     if len(lines) < 2 or len(lines[0][1]) < 2:
-        hint = "; separate the cells by commas" if lines and ";" in lines[0][1][0] else ""
         raise ProblemError(
             f"{str(path)!r} needs a header that names the columns and then rows that begin with their name, "
-            f"got {len(lines)} lines and a header of {len(lines[0][1]) if lines else 0} cells{hint}"
+            f"got {len(lines)} lines and a header of {len(lines[0][1]) if lines else 0} cells; commas, "
+            "semicolons or tabs separate cells"
         )
     columns = tuple(cell.strip() for cell in lines[0][1][1:])
     for number, row in lines[1:]:
@@ -247,17 +249,40 @@ def read_table(path: str | Path) -> Table:
 
 
 def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines of a CSV file that are not blank, with their numbers in the file."""
+    """The lines of a CSV file that are not blank, with their numbers in the file.
+
+    Commas separate cells; or semicolons or tabs, as spreadsheets write them where numbers have a comma, and
+    then 2,5 is read as 2.5. A byte-order mark is skipped.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
-            return [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+            separator = _separator(next((line for line in stream if line.strip()), ""))
+            stream.seek(0)
+            reader = csv.reader(stream, delimiter=separator)
+            lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except OSError as error:
         raise ProblemError(f"cannot read {str(path)!r}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ProblemError(f"{str(path)!r} is not UTF-8 text; save it as 'CSV UTF-8'") from None
     except csv.Error as error:
         raise ProblemError(f"{str(path)!r} is not a CSV file: {error}") from None
+    if separator == ",":
+        return lines
+    return [*lines[:1], *((number, [*map(_with_point, row)]) for number, row in lines[1:])]
+
+
+def _separator(header: str) -> str:
+    """What separates the cells of this line.
+
+    >>> [_separator(line) for line in ("plan,road", "plan;road, old;rail", "plan\\troad", "plan")]
+    [',', ';', '\\t', ',']
+    """
+    return max(",;\t", key=header.count)  # of equals the first
+
+
+def _with_point(cell: str) -> str:
+    """The cell, with a decimal point where it is a number with a decimal comma."""
+    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
 def _read_plans(plans: Any) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:

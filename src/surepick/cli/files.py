@@ -129,7 +129,7 @@ def _completeness(loaded: Loaded) -> str:
         return f"{about}{in_short(problem.n_plans or 0)} {problem.family.noun}s, none of them listed"
     if isinstance(problem, FoundProblem):
         return problem.candidates.explanation
-    return f"{problem.n_plans} plans, as listed"
+    return f"{problem.n_plans:,} plans, as listed"
 
 
 def _merged(problem: AnyProblem) -> tuple[tuple[str, str], ...]:
@@ -192,17 +192,18 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
 
     problem, say = loaded.problem, show.console.print
     goal = "smallest" if problem.minimize else "largest"
-    say(f"[bold]{loaded.title}[/] ({loaded.kind}; the {goal} is best)")
+    say(f"[bold]{show.escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
     say(f"plans: {_completeness(loaded)}.")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
     n_matter = problem.n_arms - len(idle)
     matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
-    say(f"arms: {matter}{same}.")
+    say(show.escape(f"arms: {matter}{same}."))
     say(f"noise: {_noise(loaded, pilot)}.")
     if merged := _merged(problem):
         gone, kept = merged[0]
-        say(f"merged: {how_many(len(merged), 'plan')} equal to others, such as {gone!r} with {kept!r}.")
+        count = how_many(len(merged), "plan")
+        say(show.escape(f"merged: {count} equal to others, such as {gone!r} with {kept!r}."))
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")
@@ -213,7 +214,12 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
 
     say = show.console.print
     if forecast is None:
-        say("forecast: none; it needs a noise scale (a rough one will do: --noise) and a guess of the means.")
+        wants = []
+        if loaded.known.noise_scale is None:
+            wants.append("a noise scale (a rough one will do: --noise)")
+        if loaded.guess is None and loaded.means is None:
+            wants.append("a guess of the means")
+        say(f"forecast: none; it needs {' and '.join(wants)}.")
         return
     if loaded.guess is None:
         say("forecast, from \\[truth] since there is no guess:")
@@ -225,5 +231,5 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
     order = sorted(range(loaded.problem.n_arms), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]
     table = show.make_table("Where the measurements go", "arm", "share")
     for s in order:
-        table.add_row(loaded.problem.arm_names[s], f"{forecast.arm_shares[s]:.1%}")
+        table.add_row(show.escape(loaded.problem.arm_names[s]), f"{forecast.arm_shares[s]:.1%}")
     say(table)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from surepick.errors import FileError
+from surepick.errors import FileError, ProblemError
 
 if TYPE_CHECKING:
     from surepick.session import Session
@@ -58,18 +58,36 @@ def write_json(session: Session, stream: TextIO) -> None:
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The rows of a CSV file with the columns value, and token or arm."""
+    """The rows of a CSV file with the columns value, and token or arm, all of them looked at."""
+    from surepick.problem import csv_lines
+
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            rows = [
-                {k.strip(): (v or "").strip() for k, v in row.items() if k} for row in csv.DictReader(stream)
-            ]
-    except OSError as error:
-        raise FileError(f"cannot read {str(file)!r}: {error.strerror}") from None
-    for number, row in enumerate(rows, start=2):
-        if not row.get("value") or not (row.get("token") or row.get("arm")):
-            raise FileError(f"row {number} of {str(file)!r} needs a value, and a token or an arm; got {row}")
-    return rows
+        lines = csv_lines(file)
+    except ProblemError as error:
+        raise FileError(str(error)) from None
+    header = [cell.strip().lower() for cell in lines[0][1]] if lines else []
+    if "value" not in header or not {"token", "arm"} & set(header):
+        raise FileError(
+            f"{str(file)!r} needs a header with the column 'value', and 'token' or 'arm', got {header}"
+        )
+    return [
+        _row(file, number, dict(zip(header, map(str.strip, cells), strict=False)))
+        for number, cells in lines[1:]
+    ]
+
+
+def _row(file: Path, number: int, row: Row) -> Row:
+    """The row, if it can be told."""
+    if not row.get("value") or not (row.get("token") or row.get("arm")):
+        raise FileError(f"line {number} of {str(file)!r} needs a value, and a token or an arm; got {row}")
+    for column, kind in (("value", float), ("count", int)):
+        try:
+            kind(row.get(column) or 1)
+        except ValueError:
+            raise FileError(
+                f"line {number} of {str(file)!r}: expected a number as {column}, got {row[column]!r}"
+            ) from None
+    return row
 
 
 def import_rows(
@@ -80,6 +98,9 @@ def import_rows(
 
     counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
     waiting = []
+    for row in rows:  # a name that is not known is refused before anything is told
+        if not row.get("token"):
+            session.problem.arm(row["arm"])
     for row in rows:
         if not row.get("token") and not answers:
             was_picked = picked or bool(row.get("picked"))
@@ -117,10 +138,7 @@ def _asked_token(session: Session, arm_name: str) -> str | None:
 
 
 def _value(row: Row) -> float:
-    try:
-        return float(row["value"])
-    except ValueError:
-        raise FileError(f"expected a number as value, got {row['value']!r} in {row}") from None
+    return float(row["value"])
 
 
 def read_certificate(path: Path | None) -> dict[str, Any] | None:

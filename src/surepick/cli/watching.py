@@ -24,22 +24,28 @@ if TYPE_CHECKING:
 N_RIVALS, N_ARMS, N_TOKENS = 6, 6, 5
 BAR = 16  # letters
 
-Name = Annotated[str | None, typer.Argument(help="Which session; may be left out when there is one.")]
+First = Annotated[
+    str | None,
+    typer.Argument(show_default=False, help="Which session; may be left out when there is one."),
+]
+Named = Annotated[str | None, typer.Option("--session", "-s", help="The same, as other commands take it.")]
 
 
 def report(
-    session: Name = None,
+    session: First = None,
+    named: Named = None,
     to: Annotated[Path, typer.Option("-o", "--to", help="The file to write.")] = Path("report.html"),
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Write a report: one HTML file with the answer, the evidence and the log, to send and to print."""
     from surepick.report import write_report
 
-    typer.echo(f"written to {write_report(_open(store, session), to)}")
+    typer.echo(f"written to {write_report(_open(store, session or named), to)}")
 
 
 def watch(
-    session: Name = None,
+    session: First = None,
+    named: Named = None,
     every: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
     store: StoreUrl = DEFAULT_STORE,
@@ -52,7 +58,7 @@ def watch(
     from surepick.cli.show import console
     from surepick.views import State, to_json
 
-    opened = _open(store, session)
+    opened = _open(store, session or named)
     if once:
         page = _look(opened)
         answer(to_json(page), as_json, lambda: console.print(_screen(page)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -153,7 +154,8 @@ class _Sqlite:
         return self.path.exists()
 
     def connect(self, *, durable: bool) -> sqlite3.Connection:
-        mode = "ro" if self.read_only else "rwc"
+        sealed = self._is_sealed()
+        mode = "ro&immutable=1" if sealed else "ro" if self.read_only else "rwc"
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode={mode}",
             uri=True,
@@ -163,13 +165,22 @@ class _Sqlite:
             cached_statements=64,
         )
         try:
-            if not self.read_only:
+            if not (self.read_only or sealed):
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _is_sealed(self) -> bool:
+        """Whether nobody writes here and nobody can: SQLite would make files beside it, to read it."""
+        beside = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
+        return (
+            self.path.exists()
+            and not os.access(self.path.absolute().parent, os.W_OK)
+            and not any(file.exists() for file in beside)
+        )
 
     def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
         cursors = (connection.execute(text, row) for text, row in batch)
@@ -301,7 +312,7 @@ class _Postgres:
         if isinstance(error, psycopg.OperationalError):
             return StoreError(
                 f"{self.place} does not answer ({str(error).strip()}); check that the server is running and "
-                "repeat this step: telling again is harmless, and so is recording again with the same key"
+                "repeat this step: what is told, or recorded under a key, counts once"
             )
         return StoreError(f"{self.place}: {str(error).strip()}")
 
