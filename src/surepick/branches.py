@@ -22,7 +22,7 @@ import numpy as np
 from surepick.errors import ProblemError
 from surepick.oracle import OracleProblem, counted
 from surepick.policy import Answer
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
 ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
@@ -59,20 +59,24 @@ class Branch:
         if self.upper[arm] >= above:
             yield self._with(arm, above, self.upper[arm])
 
-    def without(self, plan: FloatArray, step: float, *, one_size: bool = False) -> Iterator[Branch]:
+    def without(
+        self, plan: FloatArray, step: float, *, one_size: bool = False, left_out: BoolArray | None = None
+    ) -> Iterator[Branch]:
         """Branches that hold every plan of this one but `plan`, and no plan twice (Lawler's partition).
 
         The i-th agrees with the plan on the first i free arms and differs on the next; both ways, so that
         plans that contain others are not lost. Where all entries of a plan always add up to the same sum
         (`one_size`), another plan must fall below this one somewhere and rise above it elsewhere, so that
-        looking at the arms where it can fall is enough, or at those where it can rise.
+        looking at the arms where it can fall is enough, or at those where it can rise. Parts that differ from
+        the plan on arms of `left_out` are left out.
         """
         rest, arms = self, self.free
         if one_size:
             falls, rises = arms[plan[arms] > self.lower[arms]], arms[plan[arms] < self.upper[arms]]
             arms = falls if len(falls) <= len(rises) else rises
         for arm in arms:
-            yield from rest.apart(arm, plan[arm], step)
+            if left_out is None or not left_out[arm]:
+                yield from rest.apart(arm, plan[arm], step)
             rest = rest.pinned(arm, plan[arm])
 
     def _with(self, arm: int, low: float, high: float) -> Branch:
@@ -100,6 +104,13 @@ class PlanSet(Protocol):
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
         """A plan of the branch with the largest value under these weights; None when the branch is empty."""
+        ...
+
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """For each free arm, what the best plan of the branch loses at least by differing there from `plan`.
+
+        `plan` is the best of the branch. None where nothing is known of that but by asking.
+        """
         ...
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
@@ -246,6 +257,10 @@ class WholePlans:
         low, high = (branch.lower, branch.upper) if self._sign > 0 else (-branch.upper, -branch.lower)
         return self._problem.best_plan_within(weights, low, high)
 
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """Not known."""
+        return None
+
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of the sums that are compared."""
         return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
@@ -278,6 +293,12 @@ class AskedPlans:
         self.n_calls += 1
         self._memory.compare(asked, None, plan)
         return plan if branch.holds(plan) else None
+
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """What a family knows of its exchanges; those that break a pin lose its penalty."""
+        if self._problem.losses is None:
+            return None
+        return self._problem.losses(self._penalised(weights, branch), self._sign * plan)
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of sums in which the penalties take part."""
@@ -343,6 +364,10 @@ class ListedPlans:
         if not inside.size:
             return None
         return np.asarray(self._plans[inside[np.argmax(self._plans[inside] @ weights)]])
+
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """Not known."""
+        return None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of the sums that are compared."""

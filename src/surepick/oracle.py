@@ -32,6 +32,8 @@ from surepick.wording import plural
 Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
 BestWithin = Callable[[FloatArray, FloatArray, FloatArray], npt.ArrayLike | None]
+# How much worse the best plan with another entry is, for each arm, than this plan, the best of all.
+Losses = Callable[[FloatArray, FloatArray], FloatArray]
 
 N_PROBES = 3
 PROBE_SEED = 271828
@@ -76,6 +78,7 @@ class OracleProblem:
     name_plan: Callable[[FloatArray], str] | None
     layout: Layout | None = None  # how to draw a plan; decides nothing
     best_within: BestWithin | None = None
+    losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ class OracleProblem:
             "name_plan": name_plan,
             "layout": layout,
             "best_within": best_within,
+            "losses": None,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))

@@ -127,6 +127,7 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
 
     return Family(
         solve=solve,
+        losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
         piece_names=names,
         minimize=minimize,
         n_plans=perm(max(pairs.possible.shape), min(pairs.possible.shape)),
@@ -147,6 +148,22 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
             links=tuple(zip(rows.tolist(), (len(pairs.rows) + columns).tolist(), strict=True)),
         ),
     )
+
+
+def _losses(pairs: _Pairs, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    """With rows or columns that stand for staying without, so that there are as many of each."""
+    from surepick.problems.graph_kernels import assignment_losses
+
+    (n_rows, n_columns), n = pairs.possible.shape, max(pairs.possible.shape)
+    costs = np.zeros((n, n))
+    costs[:n_rows, :n_columns] = np.inf
+    costs[:n_rows, :n_columns][pairs.possible] = weights
+    rows, columns = np.nonzero(pairs.possible)
+    used = plan > 0
+    column = np.full(n, -1)
+    column[rows[used]] = columns[used]
+    column[column < 0] = np.setdiff1d(np.arange(n), columns[used])
+    return np.asarray(assignment_losses(costs, column)[rows, columns])
 
 
 def _assign(

@@ -84,6 +84,7 @@ def path_family(
     sign = 1.0 if minimize else -1.0
     return Family(
         solve=lambda weights: _as_vector(ways, _shortest(ways, sign * weights)),
+        losses=(lambda weights, plan: _losses(ways, sign * weights, plan)) if ways.acyclic else None,
         piece_names=network.edge_names,
         minimize=minimize,
         n_plans=_count_at_most(ways),
@@ -190,6 +191,15 @@ def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
     """The edges of a shortest simple path."""
     found = _run(ways, weights, ways.all_open, ways.source)
     return _simple_path(ways, weights) if found is None else found
+
+
+def _losses(ways: _Ways, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    from surepick.problems.graph_kernels import path_losses
+
+    ends = ways.source, ways.target, len(ways.network.nodes)
+    losses = np.full(len(plan), np.inf)  # of edges on no path
+    losses[ways.edges] = path_losses(ways.tails, ways.heads, weights[ways.edges], plan[ways.edges] > 0, *ends)
+    return losses
 
 
 def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
