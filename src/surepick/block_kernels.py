@@ -290,11 +290,6 @@ def open_block(table: Table, books: Books, scratch: Scratch, working: Working, t
     """Counts and bets of the next block, from the past alone; or the stop, when no rival is left."""
     question, past, lead, bets = table.question, books.past, books.lead, books.bets
     bets.size[:] = 0
-    books.status[STOPPED] = 0
-    if lead.whole[PLAN] < 0:
-        for s in range(len(table.relevant)):
-            books.division.block[s] = 1 if table.relevant[s] else 0
-        return
     n = _find_rivals(question, lead.whole[PLAN], books.wealth.peak, books.pieces, bets.rivals)
     if n == 0:
         books.status[STOPPED] = 1
@@ -328,8 +323,6 @@ def settle_block(table: Table, books: Books, scratch: Scratch, sums: FloatArray)
     """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
     bets, wealth, block, epsilon = books.bets, books.wealth, books.division.block, table.question.epsilon
     n, n_bets = bets.size[N_RIVALS], bets.size[N_BETS]
-    if n_bets == 0:
-        return
     rivals, gap, spread = bets.rivals[:n_bets], scratch.gap[:n_bets], scratch.spread[:n_bets]
     _average(block, sums, scratch.mean)
     weigh(table.variance, block, scratch.weight)
@@ -352,6 +345,7 @@ def settle_block(table: Table, books: Books, scratch: Scratch, sums: FloatArray)
 def choose_lead(table: Table, books: Books, scratch: Scratch) -> None:
     """The plan that looks best now, ruled out or not: a lead that was dropped by bad luck must lead."""
     past, lead, epsilon = books.past, books.lead, table.question.epsilon
+    books.status[STOPPED] = 0  # a stop is decided anew, with all that is known
     _average(past.counts, past.sums, past.means)
     evaluate(table.rows, past.means, scratch.other)
     best = _largest(scratch.other)

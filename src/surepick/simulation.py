@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 POLICY_STREAM, ENVIRONMENT_STREAM = 0, 1
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
+BLOCKS_AHEAD = 64  # the same where rounds are blocks
 PROGRESS_SECONDS = 0.1
+_started: set[type] = set()  # policies whose loops are compiled
 
 
 class Status(enum.StrEnum):
@@ -88,7 +90,6 @@ class Progress:
     seconds: float
 
 
-@runtime_checkable
 class CompiledRun(Run, Protocol):
     """A run that can take many single measurements in compiled code."""
 
@@ -102,7 +103,6 @@ class CompiledRun(Run, Protocol):
         ...
 
 
-@runtime_checkable
 class BlockwiseRun(Run, Protocol):
     """A run that can measure whole blocks of normal arms in compiled code."""
 
@@ -123,7 +123,6 @@ class BlockwiseRun(Run, Protocol):
         ...
 
 
-@runtime_checkable
 class SeededRun(Run, Protocol):
     """A run that draws its decisions and can do so in compiled code, from the same random words."""
 
@@ -200,11 +199,11 @@ class _Loop:
     def start(self, pilot: Pilot | None) -> Run:
         """A fresh run; after a pilot when the noise scale is unknown."""
         if pilot is None:
-            with _compile_notice():
+            with _compile_notice(type(self.policy)):
                 return start(self.policy, self.problem)
         moments, seen = self._measure_pilot(pilot)
         self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, self.policy.delta)
-        with _compile_notice():
+        with _compile_notice(type(self.policy)):
             begun = begin(self.problem, self.policy, pilot, self.noise_scale)
         if not hand_over(begun, seen):
             self.apart = seen
@@ -224,11 +223,10 @@ class _Loop:
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
         randomized = self.policy.randomized
-        driven = run if isinstance(run, CompiledRun | SeededRun) else None
+        driven = run if is_driven(run) else None
         fast = self.environment if is_compiled(self.environment) and not self.watched else None
-        blockwise = run if isinstance(run, BlockwiseRun) and run.takes_whole_blocks else None
-        if not isinstance(fast, Gaussian):
-            blockwise = None  # elsewhere the sum of several measurements is not a function of one draw
+        # elsewhere than in Gaussian the sum of several measurements is not a function of one draw
+        blockwise = run if isinstance(fast, Gaussian) and _is_blockwise(run) else None
         while True:
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
@@ -256,7 +254,7 @@ class _Loop:
 
     def _drive(self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int) -> None:
         feed, draws = environment.feed(), environment.draw(n, self.rng)
-        if isinstance(run, SeededRun):
+        if hasattr(run, "drive_seeded"):
             entropy = round_entropy(self.seed)
             used = run.drive_seeded(feed, draws, entropy=entropy, n_round=self.n_rounds)
         else:
@@ -270,7 +268,8 @@ class _Loop:
         Draws that no block has used are the first of the next chunk, as if each block had drawn its own.
         """
         assert isinstance(self.environment, Gaussian)
-        fresh = max(CHUNK, self.problem.n_arms) - len(self.spare)
+        n_arms = self.problem.n_arms
+        fresh = max(n_arms, min(CHUNK, BLOCKS_AHEAD * n_arms)) - len(self.spare)
         draws = np.concatenate([self.spare, self.environment.draw(fresh, self.rng)])
         n_draws, n_blocks = run.drive_blocks(self.environment.means, self.environment.scale, draws, left)
         self.spare = draws[n_draws:]
@@ -312,6 +311,15 @@ class _Loop:
             noise_scale=self.noise_scale,
             n_pilot=self.n_pilot,
         )
+
+
+def is_driven(run: Run) -> TypeGuard[CompiledRun | SeededRun]:
+    """Whether this run can take many single measurements in compiled code."""
+    return hasattr(run, "drive") or hasattr(run, "drive_seeded")
+
+
+def _is_blockwise(run: Run) -> TypeGuard[BlockwiseRun]:
+    return bool(getattr(run, "takes_whole_blocks", False))
 
 
 def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) -> None:
@@ -358,8 +366,11 @@ def round_entropy(seed: int) -> IntArray:
 
 
 @contextmanager
-def _compile_notice() -> Iterator[None]:
-    """Say on standard error that loops are being compiled, if starting a run takes more than a second."""
+def _compile_notice(policy_type: type) -> Iterator[None]:
+    """Say on standard error that loops are being compiled, if a first start takes more than a second."""
+    if policy_type in _started:
+        yield
+        return
     notice = "surepick: compiling its loops for this machine (once; kept for next time) ..."
     timer = threading.Timer(1.0, print, [notice], {"file": sys.stderr, "flush": True})
     timer.daemon = True
@@ -368,3 +379,4 @@ def _compile_notice() -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+    _started.add(policy_type)

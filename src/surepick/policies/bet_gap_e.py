@@ -97,11 +97,13 @@ class BetRun(BlockRun[int]):
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no rival is left."""
-        if self._block is None:
+        if self._block is None and self._lead < 0:
+            self._block = Block(self._problem.relevant.astype(np.int64), None)
+        if self._block is None and not self._is_stopped:
             self._kernels.open_block(self._table, self._books, *self._room, TUNING)
-            if self._is_stopped:
-                return Stop(self._lead)
-            self._block = self._booked_block()
+            self._block = None if self._is_stopped else self._booked_block()
+        if self._block is None:
+            return Stop(self._lead)
         return Measure(self._block.next_request(self._policy.max_batch))
 
     @property
@@ -161,7 +163,7 @@ class BetRun(BlockRun[int]):
         self._books.status[:] = state["status"]
         for name, record in self._records():
             refill(record, state[name])
-        self._restore_measured(state, self._n_bets)
+        self._restore_measured(state, self._n_bets if self._lead >= 0 else None)
 
     def _records(self) -> list[tuple[str, Any]]:
         """The parts of the books by name."""
