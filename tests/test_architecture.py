@@ -21,6 +21,8 @@ LAYERS = [
         "unlisted_limit",
         "kernels",
         "bet_kernels",
+        "bet_tuning",
+        "block_kernels",
         "branches",
         "row_kernels",
         "draw_kernels",
