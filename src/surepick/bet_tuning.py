@@ -15,7 +15,12 @@ class Tuning(NamedTuple):
     ladder_share: float = 0.7  # of the first stake on fixed bets, the others are adaptive ...
     ladder_share_per_log: float = 0.06  # ... less this times log(n_plans): with many plans gaps are learnt
     stake: float = 0.3  # of the cash at every restart
-    stake_with_epsilon: float = 0.2  # the same with epsilon, where every new lead is a restart too
+    stake_with_epsilon: float = 0.35  # the same with epsilon, where every new lead is a restart too
+    ripe: float = (
+        1.8  # with epsilon, standard errors that a lead is ahead of every rival before it gets a stake
+    )
+    keep_gap: float = 0.5  # with epsilon, a lead stays unless it is this many standard errors behind ...
+    new_lead: float = 10.0  # ... and by so many nats the wealth of its piece is not worth keeping
     restart: float = 1.4  # growth of the measurements between restarts
     selection: float = 0.3  # how much the gap of a lead that won by luck is distrusted
     caution: float = 0.15  # how far below the estimated gap adaptive bets are centred

@@ -42,7 +42,6 @@ _WARMTH = 0.9  # of the start of an allocation from the last one
 _LEAST_SHARE = 1e-3  # of an equal share: keeps prices finite
 _OLD_LEADS = 8  # leads whose pieces are kept; forgetting one only loses wealth
 _NOMINATIONS = 64  # leads whose nomination is remembered; a forgotten one counts as new
-_KEEP_GAP, _KEEP_EPSILON = 0.5, 0.6  # with epsilon: a lead stays unless beaten by standard errors, or epsilon
 
 
 class Question(NamedTuple):
@@ -278,7 +277,7 @@ def advance(
         for s in range(len(means)):
             past.counts[s] += block[s]
             past.sums[s] += sums[s]
-        choose_lead(table, books, scratch)
+        choose_lead(table, books, scratch, tuning)
         open_block(table, books, scratch, working, tuning)
         budget -= n_measured
         n_blocks += 1
@@ -296,11 +295,18 @@ def open_block(table: Table, books: Books, scratch: Scratch, working: Working, t
         return
     bets.size[N_RIVALS] = n
     rivals, gap, spread = bets.rivals[:n], scratch.gap[:n], scratch.spread[:n]
-    _put_stakes(
-        past.counts, books.wealth, books.pieces, lead.whole[PLAN], books.status, question.ladder_share, tuning
-    )
     weigh(table.variance, past.counts, scratch.weight)
     _compare(table.rows, lead, rivals, scratch.weight, past.means, spread, gap)
+    if _is_ripe(question.epsilon, gap, spread, tuning.ripe):
+        _put_stakes(
+            past.counts,
+            books.wealth,
+            books.pieces,
+            lead.whole[PLAN],
+            books.status,
+            question.ladder_share,
+            tuning,
+        )
     slot = _slot_of(books.nominations.owner, books.nominations.used, lead.whole[PLAN], books.status)
     for s in range(len(past.counts)):
         scratch.since[s] = past.counts[s] - books.nominations.counts[slot, s]
@@ -342,7 +348,7 @@ def settle_block(table: Table, books: Books, scratch: Scratch, sums: FloatArray)
 
 
 @compiled
-def choose_lead(table: Table, books: Books, scratch: Scratch) -> None:
+def choose_lead(table: Table, books: Books, scratch: Scratch, tuning: Tuning) -> None:
     """The plan that looks best now, ruled out or not: a lead that was dropped by bad luck must lead."""
     past, lead, epsilon = books.past, books.lead, table.question.epsilon
     books.status[STOPPED] = 0  # a stop is decided anew, with all that is known
@@ -354,8 +360,8 @@ def choose_lead(table: Table, books: Books, scratch: Scratch) -> None:
     if epsilon > 0.0 and lead.whole[PLAN] >= 0:
         weigh(table.variance, past.counts, scratch.weight)
         gap, spread = compare_one(table.rows, lead, best, scratch.weight, past.means, scratch)
-        if -gap <= max(_KEEP_GAP * math.sqrt(spread), _KEEP_EPSILON * epsilon):
-            return  # too close to the best to be worth changing
+        if _stays(table.question, -gap, spread, books.wealth.now[best], tuning):
+            return
     everyone = books.bets.rivals
     for j in range(len(everyone)):
         everyone[j] = j
@@ -365,7 +371,7 @@ def choose_lead(table: Table, books: Books, scratch: Scratch) -> None:
         lead.unit[j] = math.sqrt(lead.unit[j])
     _nominate(books.nominations, best, past.counts, books.status)
     if epsilon > 0.0:
-        books.wealth.cash[NEXT_STAKE] = 0.0  # the piece of a new lead is empty: put something on it at once
+        books.wealth.cash[NEXT_STAKE] = 0.0  # its piece is empty: a stake as soon as it is ripe
         _count_wealth(books.wealth, books.pieces, _piece_of(books.pieces, best), everyone, scratch.urgency)
 
 
@@ -408,6 +414,28 @@ def _largest(values: FloatArray) -> int:
         if values[j] > values[best]:
             best = j
     return best
+
+
+@compiled_inner
+def _stays(question: Question, behind: float, spread: float, against: float, tuning: Tuning) -> bool:
+    """With epsilon, whether a lead this far behind the best-looking plan is not worth changing.
+
+    Its piece needs deficit / (epsilon - behind)^2 more, that of a new lead all of it, and a stake. `against`
+    is the log wealth of the bets against the best-looking plan.
+    """
+    room = 1.0 - behind / question.epsilon
+    deficit = max(question.target - against, 0.0) / (question.target + tuning.new_lead)
+    return behind <= tuning.keep_gap * math.sqrt(spread) or (room > 0.0 and room * room >= deficit)
+
+
+@compiled_inner
+def _is_ripe(epsilon: float, gap: FloatArray, spread: FloatArray, least: float) -> bool:
+    """With epsilon, whether the lead is so far ahead of every rival that a stake on its piece can win."""
+    if epsilon > 0.0:
+        for q in range(len(gap)):
+            if gap[q] + epsilon < least * math.sqrt(spread[q]):
+                return False
+    return True
 
 
 @compiled_inner

@@ -193,7 +193,7 @@ class BetRun(BlockRun[int]):
         """The plan that looks best, now that the past has grown."""
         past = self._books.past
         past.counts[:], past.sums[:] = self._evidence.counts, self._evidence.sums
-        self._kernels.choose_lead(self._table, self._books, self._room[0])
+        self._kernels.choose_lead(self._table, self._books, self._room[0], TUNING)
 
 
 @functools.cache
