@@ -21,7 +21,7 @@ import surepick as sp
 from surepick.comparison import is_error
 from surepick.problems import knapsack_instance, transport_instance
 
-SEED = 6_700_000  # far from the seeds of development
+SEED = 8_100_000  # far from the seeds of development
 CUT_OFF = 40
 TOO_LONG = 150_000  # T* of instances left out and drawn again: CombGapE would need minutes each
 PUBLISHED = "published"

@@ -17,7 +17,7 @@ from hard_families import FAMILIES, Peeking, count_errors, is_refuted
 from surepick.comparison import binomial_interval
 from surepick.policies.bet_gap_e import BetGapE
 
-SEED = 7_400_000
+SEED = 8_200_000
 CONTROL = "two arms, gap .02, delta .05"
 
 

@@ -3,7 +3,7 @@
 Shared by the tests and by benchmarks/bet_gap_e_soundness.py.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binom
@@ -71,12 +71,20 @@ FAMILIES = {
 class PeekingRun(BetRun):
     """Centres its bets on the gaps of the very block they are about: what the proof forbids."""
 
-    def _close_block(self, block):
-        if block.bets is not None:
-            means = block.sums / np.maximum(block.counts, 1)
-            gap, spread = self._compare(block.bets.ids, self._weight(block.counts), means)
-            block.bets = replace(block.bets, centre=gap, prior=spread / 10)
-        super()._close_block(block)
+    takes_whole_blocks = False  # one at a time, so that it can peek
+
+    def _settle(self, n_bets, seen):
+        books, problem = self._books, self._problem
+        plans, means = problem.oriented, seen.means
+        for q, rival in enumerate(books.bets.rivals[:n_bets]):
+            lead = books.lead.whole[self._kernels.PLAN]
+            # the last entry may bet against the lead itself, on the one rival that is left
+            other = books.bets.rivals[0] if rival == lead else lead
+            y = plans[other] - plans[rival]
+            used = np.flatnonzero(y)
+            books.bets.centre[q] = y[used] @ means[used]
+            books.bets.prior[q] = y[used] ** 2 @ (self._table.variance[used] / seen.counts[used]) / 10
+        super()._settle(n_bets, seen)
 
 
 class Peeking(BetGapE):

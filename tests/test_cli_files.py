@@ -142,3 +142,44 @@ def test_bad_input_of_every_kind_is_one_clear_line(monkeypatch, capsys, tmp_path
     said = fail(monkeypatch, capsys, "check", file)
     assert says in said
     assert "Traceback" not in said
+
+
+def test_a_spreadsheet_given_as_a_problem_file_is_shown_the_way(tmp_path, monkeypatch, capsys):
+    (tmp_path / "plans.csv").write_text("plan,a,b\nx,1,0\ny,0,1\n")
+    assert "see `surepick init table`" in fail(monkeypatch, capsys, "check", tmp_path / "plans.csv")
+
+
+BRACKETS = """kind = "table"
+title = "Milk [kg] [/]"
+plans = [[1, 0, 1, 5], [0, 1, 1, 5], [1, 1, 0, 5], [1, 0, 1, 5]]
+arm_names = ["ferry [kg]", "lot [3]", "[/red] way", "same [/]"]
+plan_names = ["[/]", "[bold]north", "[x", "twin [/bold]"]
+noise_scale = 0.5
+guess = [1, 2, 3, 1]
+spread = 0.2
+
+[truth]
+means = [1, 2, 3, 1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("check",), ["Milk [kg] [/]", "same [/]", "'twin [/bold]' with '[/]'", "ferry [kg]"]),
+        (("simulate",), ["[bold]north is the answer", "lot [3]"]),
+        (("limit",), ["Milk [kg] [/]", "the best plan is [bold]north", "ferry [kg]"]),
+        (("compare", "--runs", "2", "--policies", "Uniform"), ["Milk [kg] [/]"]),
+        (("advise", "--worlds", "2"), ["Milk [kg] [/]", "[/red] way ("]),
+    ],
+)
+def test_names_with_brackets_are_shown_as_they_are(tmp_path, words, shown):
+    (tmp_path / "milk.toml").write_text(BRACKETS)
+    text = " ".join(run(*words, tmp_path / "milk.toml").split())
+    for name in shown:
+        assert name in text
+
+
+def test_a_lead_with_brackets_is_shown_when_the_budget_is_spent(tmp_path):
+    (tmp_path / "milk.toml").write_text(BRACKETS)
+    assert "Not sure yet" in run("simulate", tmp_path / "milk.toml", "--budget", "4", code=1)

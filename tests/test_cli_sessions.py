@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +362,56 @@ def test_every_command_about_a_session_takes_it_by_the_same_option() -> None:
         assert ok(*words, "-s", "second")
     assert "second" in Path("report.html").read_text(encoding="utf-8")
     assert "second" in ok("watch", "second", "--once")
+
+
+def test_a_run_that_goes_on_refuses_settings_that_its_session_has_not() -> None:
+    command = ("run", "mine.toml", "--measure", f"{sys.executable} -c 'print(1.0)' {{arm}}")
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1
+    assert run(*command).exit_code == 1  # what is not said stays as it was
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1  # the same command again
+    for words in (("--delta", "0.01"), ("--epsilon", "0.5"), ("--budget", "9"), ("--policy", "CombGapE")):
+        said = refused(*command, *words)
+        assert f"and {words[0]} says otherwise" in said
+        assert "BetGapE, delta 0.1, epsilon 0 and budget 8" in said
+
+
+def quick_run(*words: str) -> Result:
+    return run("run", "mine.toml", "--measure", f"{sys.executable} -c 'print(1.0)' {{arm}}", *words)
+
+
+def test_what_a_dead_run_of_this_machine_held_is_measured_by_the_next() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    ok("new", "mine.toml", "--budget", "8")
+    dead = f"run on {socket.gethostname()}, process {gone.pid}"
+    assert len(Session.load("sqlite:///surepick.db").ask(3, worker=dead)) == 3
+    result = quick_run()
+    assert result.exit_code == 1  # the budget is spent
+    assert "waiting" not in result.stderr
+    assert answer("status")["n_told"] == 8
+    assert "is gone" in ok("log")
+
+
+def test_a_run_waits_for_what_others_hold_and_says_so() -> None:
+    ok("new", "mine.toml", "--budget", "8", "--lease", "4")
+    Session.load("sqlite:///surepick.db").ask(4, worker="truck 7")
+    result = quick_run("--jobs", "1")
+    assert result.exit_code == 1
+    assert "in the hands of others; the first lease (truck 7) ends in" in result.stderr
+    assert answer("status")["n_told"] >= 8
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_run_that_is_asked_to_end_gives_back_what_it_holds(folder: Path) -> None:
+    words = ["run", "mine.toml", "--measure", "touch begun; sleep 60 # {arm}", "--jobs", "2"]
+    here = {**os.environ, "PYTHONPATH": str(Path(sp.__file__).parents[1])}
+    program = [sys.executable, "-m", "surepick"]
+    process = subprocess.Popen([*program, *words], stderr=subprocess.PIPE, text=True, env=here)
+    until = time.monotonic() + 60
+    while not (folder / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; 0 measurements are kept" in errors
+    assert Session.load("sqlite:///surepick.db", read_only=True).leases() == []

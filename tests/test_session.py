@@ -8,13 +8,15 @@ import random
 import time
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import surepick as sp
 from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
+from surepick.handing_out import AHEAD
 from surepick.replica import Replica
-from surepick.session import AHEAD, Receipt, Session
+from surepick.session import Receipt, Session
 from surepick.store import Store, open_store
 
 POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
@@ -500,3 +502,14 @@ def test_a_session_that_cannot_work_is_not_begun(options: dict[str, object]) -> 
 def test_the_means_are_those_that_were_told() -> None:
     outcome = run_to_end(new(), Tapes(scale=0.0))
     assert outcome.means == pytest.approx(MEANS)
+
+
+def test_what_is_no_number_and_no_token_is_refused_in_our_words() -> None:
+    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine")
+    for n in (0, 1.5, "two"):
+        with pytest.raises(ParameterError, match="a whole number of measurements"):
+            session.ask(n)  # type: ignore[arg-type]
+    assert len(session.ask(np.int64(2))) == 2  # type: ignore[arg-type]
+    for token in (3, None, "banana", "1.2.3", "99.0"):
+        with pytest.raises(SessionError, match="is not a token of session 'mine'"):
+            session.tell(token, 1.0)  # type: ignore[arg-type]

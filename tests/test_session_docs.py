@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from surepick.cli import sessions
-from surepick.session import AHEAD, AHEAD_PER_WORKER, LEASE, Receipt
+from surepick.handing_out import AHEAD, AHEAD_PER_WORKER
+from surepick.session import LEASE, Receipt
 
 PAGE = (Path(__file__).parent.parent / "docs" / "sessions.md").read_text(encoding="utf-8")
 

@@ -32,12 +32,17 @@ class Rows(NamedTuple):
 
 
 def make_rows(problem: Problem) -> Rows:
-    """The oriented plans as compressed rows."""
-    from scipy import sparse
-
-    plans = sparse.csr_array(problem.oriented)
-    plans.sort_indices()
+    """The oriented plans as compressed rows; always fresh arrays, so that one compilation serves all."""
+    plans = problem.oriented
     seen = np.full(problem.n_arms, -1, dtype=np.int64)
+    if isinstance(plans, np.ndarray):
+        row, arm = np.nonzero(plans)
+        start = np.zeros(len(plans) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(row, minlength=len(plans)), out=start[1:])
+        return Rows(start, arm.astype(np.int64), plans[row, arm].astype(float), seen)
+    plans = plans.copy()
+    plans.sort_indices()
+    plans.eliminate_zeros()
     return Rows(plans.indptr.astype(np.int64), plans.indices.astype(np.int64), plans.data.astype(float), seen)
 
 
@@ -261,6 +266,13 @@ def log_normal_cdf(x: float) -> float:
 
 
 @compiled
+def log_add(first: float, second: float) -> float:
+    """log(exp(first) + exp(second))."""
+    top = max(first, second)
+    return top + math.log1p(math.exp(min(first, second) - top))
+
+
+@compiled
 def log_mixture(gap: float, spread: float, centre: float, prior: float) -> float:
     """log of the mean of exp((g gap - g^2/2) / spread) over g ~ N(centre, prior) given g > 0."""
     posterior = 1.0 / (1.0 / prior + 1.0 / spread)
@@ -283,9 +295,9 @@ def settle_mixture(
     prior: FloatArray,
     purse: FloatArray,  # (n_plans,) log wealth, changed
 ) -> None:
-    """Multiply each plan's purse by its mixture bet on this block; none where the centre is not positive."""
+    """Multiply each plan's purse by its mixture bet on this block; none where the centre is negative."""
     for q in range(len(ids)):
-        if centre[q] > 0.0:
+        if centre[q] >= 0.0:
             purse[ids[q]] += log_mixture(gap[q], spread[q], centre[q], prior[q])
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from surepick.errors import ProblemError
 from surepick.oracle import OracleProblem, counted
 from surepick.policy import Answer
-from surepick.problem import FloatArray, IntArray, Problem
+from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
 ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
@@ -59,20 +59,24 @@ class Branch:
         if self.upper[arm] >= above:
             yield self._with(arm, above, self.upper[arm])
 
-    def without(self, plan: FloatArray, step: float, *, one_size: bool = False) -> Iterator[Branch]:
+    def without(
+        self, plan: FloatArray, step: float, *, one_size: bool = False, left_out: BoolArray | None = None
+    ) -> Iterator[Branch]:
         """Branches that hold every plan of this one but `plan`, and no plan twice (Lawler's partition).
 
         The i-th agrees with the plan on the first i free arms and differs on the next; both ways, so that
         plans that contain others are not lost. Where all entries of a plan always add up to the same sum
         (`one_size`), another plan must fall below this one somewhere and rise above it elsewhere, so that
-        looking at the arms where it can fall is enough, or at those where it can rise.
+        looking at the arms where it can fall is enough, or at those where it can rise. Parts that differ from
+        the plan on arms of `left_out` are left out.
         """
         rest, arms = self, self.free
         if one_size:
             falls, rises = arms[plan[arms] > self.lower[arms]], arms[plan[arms] < self.upper[arms]]
             arms = falls if len(falls) <= len(rises) else rises
         for arm in arms:
-            yield from rest.apart(arm, plan[arm], step)
+            if left_out is None or not left_out[arm]:
+                yield from rest.apart(arm, plan[arm], step)
             rest = rest.pinned(arm, plan[arm])
 
     def _with(self, arm: int, low: float, high: float) -> Branch:
@@ -100,6 +104,13 @@ class PlanSet(Protocol):
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
         """A plan of the branch with the largest value under these weights; None when the branch is empty."""
+        ...
+
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """For each free arm, what the best plan of the branch loses at least by differing there from `plan`.
+
+        `plan` is the best of the branch. None where nothing is known of that but by asking.
+        """
         ...
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
@@ -156,6 +167,7 @@ class _Memory:
         self._problem = problem
         self._plans = np.zeros((_REMEMBERED, problem.n_arms))
         self._keys: list[bytes] = []  # in the order of the rows
+        self._known: set[bytes] = set()  # the same
         self._next = 0  # the row that is overwritten next
 
     def compare(self, weights: FloatArray, branch: Branch | None, plan: FloatArray) -> None:
@@ -165,9 +177,9 @@ class _Memory:
             values = seen @ weights
             if branch is not None:
                 values = np.where(branch.holds(seen), values, -np.inf)
-            k = int(np.argmax(values))
+            k = int(values.argmax())
             excess = float(values[k] - plan @ weights)
-            if excess > ALARM * float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(seen[k]))):
+            if excess > 0 and excess > ALARM * self._sizes(weights, plan, seen[k]):
                 least = "smallest" if self._problem.minimize else "largest"
                 raise ProblemError(
                     f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
@@ -176,10 +188,15 @@ class _Memory:
                     f"plan with the {least} total (minimize={self._problem.minimize}), for weights of any "
                     "sign and size, and always out of the same plans"
                 )
-        if (key := plan.tobytes()) not in self._keys:
+        if (key := plan.tobytes()) not in self._known:
+            self._known.difference_update(self._keys[self._next : self._next + 1])
+            self._known.add(key)
             self._plans[self._next] = plan
             self._keys[self._next : self._next + 1] = [key]
             self._next = (self._next + 1) % _REMEMBERED
+
+    def _sizes(self, weights: FloatArray, one: FloatArray, other: FloatArray) -> float:
+        return float(np.abs(weights) @ np.maximum(np.abs(one), np.abs(other)))
 
     def refuse_none(self, branch: Branch) -> None:
         """Refuse that a branch is said to be empty when a plan of it was shown before."""
@@ -240,6 +257,10 @@ class WholePlans:
         low, high = (branch.lower, branch.upper) if self._sign > 0 else (-branch.upper, -branch.lower)
         return self._problem.best_plan_within(weights, low, high)
 
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """Not known."""
+        return None
+
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of the sums that are compared."""
         return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
@@ -273,10 +294,16 @@ class AskedPlans:
         self._memory.compare(asked, None, plan)
         return plan if branch.holds(plan) else None
 
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """What a family knows of its exchanges; those that break a pin lose its penalty."""
+        if self._problem.losses is None:
+            return None
+        return self._problem.losses(self._penalised(weights, branch), self._sign * plan)
+
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of sums in which the penalties take part."""
-        free = branch.lower < branch.upper
-        rest = float(np.abs(weights[free]).sum())
+        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
+        rest = float(np.abs(weights) @ free)
         return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
 
     def answer(self, plan: FloatArray) -> tuple[float, ...]:
@@ -285,17 +312,18 @@ class AskedPlans:
 
     def _penalised(self, weights: FloatArray, branch: Branch) -> FloatArray:
         """The weights, and on pinned arms one that is worth more than all others together."""
-        pinned = branch.lower == branch.upper
-        if not pinned.any():
-            return weights
-        rest = float(np.abs(weights[~pinned]).sum())
-        towards = np.where(branch.lower == self._high, 1.0, -1.0)
-        return np.where(pinned, (2 * rest or 1.0) * towards, weights)
+        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
+        rest = float(np.abs(weights) @ free)
+        towards = branch.lower + branch.upper - (self._low + self._high)  # 0, and 1 or -1 where it is pinned
+        asked = weights * free
+        asked += (2 * rest or 1.0) * towards
+        return np.asarray(asked)
 
     def _checked(self, plan: FloatArray) -> FloatArray:
-        odd = np.flatnonzero((plan != 0) & (plan != 1))
-        if odd.size:
-            s = int(odd[0])
+        odd = plan * plan
+        odd -= plan  # exactly 0 for 0 and 1 alone
+        if np.count_nonzero(odd):
+            s = int(np.flatnonzero(odd)[0])
             raise ProblemError(
                 f"plans behind best() must be of zeros and ones, got {float(plan[s])!r} for arm {s} "
                 f"({self._problem.arm_names[s]!r}); {_advice(plan[s])}"
@@ -336,6 +364,10 @@ class ListedPlans:
         if not inside.size:
             return None
         return np.asarray(self._plans[inside[np.argmax(self._plans[inside] @ weights)]])
+
+    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
+        """Not known."""
+        return None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Of the sums that are compared."""

@@ -68,6 +68,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "did you mean 'boston'?"
     """
     names = list(known)
+    if not names:
+        return "there are none"
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -32,6 +32,8 @@ from surepick.wording import plural
 Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
 BestWithin = Callable[[FloatArray, FloatArray, FloatArray], npt.ArrayLike | None]
+# How much worse the best plan with another entry is, for each arm, than this plan, the best of all.
+Losses = Callable[[FloatArray, FloatArray], FloatArray]
 
 N_PROBES = 3
 PROBE_SEED = 271828
@@ -76,6 +78,7 @@ class OracleProblem:
     name_plan: Callable[[FloatArray], str] | None
     layout: Layout | None = None  # how to draw a plan; decides nothing
     best_within: BestWithin | None = None
+    losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ class OracleProblem:
             "name_plan": name_plan,
             "layout": layout,
             "best_within": best_within,
+            "losses": None,
         }
         for name, value in values.items():
             object.__setattr__(self, name, read_only(value))
@@ -154,7 +158,7 @@ class OracleProblem:
         must = f"the oracle must return one number for each of {self.n_arms} arms"
         try:
             entries = np.asarray(answer)
-            if np.iscomplexobj(entries):
+            if entries.dtype.kind == "c":
                 raise TypeError("complex numbers")
             plan = entries.astype(float)
         except (TypeError, ValueError):
@@ -167,13 +171,14 @@ class OracleProblem:
                 f"{must}, got shape {plan.shape}: {_shortened(answer)}; return a 0 for every arm that the "
                 "plan does not use, not the numbers of those that it does"
             )
-        if not np.isfinite(plan).all():
+        if not math.isfinite(plan @ plan) and not np.isfinite(plan).all():
             s = int(np.flatnonzero(~np.isfinite(plan))[0])
             raise ProblemError(
                 f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r}); "
                 "a solver that found nothing has to be told apart from one that found a plan"
             )
-        return plan + 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
+        plan += 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
+        return plan
 
     @property
     def has_oracle(self) -> bool:

@@ -21,6 +21,7 @@ from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
 from surepick.errors import DamageError, ParameterError, SessionError
+from surepick.handing_out import AHEAD, HandingOut, slot_of, token_of
 from surepick.layout import Layout
 from surepick.ledger import Body, Ledger, Setup, Slot, told_in
 from surepick.oracle import AnyProblem, Best, OracleProblem, absent
@@ -29,11 +30,9 @@ from surepick.policy import Policy, Standing, stated_guarantee
 from surepick.problem import Problem, outside
 from surepick.replica import Change, LostRaceError, Replica, drafts_of
 from surepick.simulation import Outcome, Status
-from surepick.store import START, Claim, Draft, Event, Head, Lease, Store, View, open_store
+from surepick.store import START, Draft, Event, Head, Lease, Store, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
-AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
-AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 
 
@@ -114,9 +113,8 @@ class Session:
             oracle = absent
         self._setup = Setup.from_json(body, oracle)
         self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
-        # As they were at the last look; those of told tokens mean nothing.
-        self._leases: dict[str, Lease] = {}
         self._replica = Replica(store, name, self._setup, self._created, clock)
+        self._handing_out = HandingOut(store, name, self._replica, self.lease, clock)
 
     @classmethod
     def create(
@@ -279,7 +277,7 @@ class Session:
                 arm, worker, count = body["arm"], body.get("worker", ""), body.get("count", 1)
                 told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
                 for place, value in told:
-                    token = None if place is None else _token(Slot(arm, place))
+                    token = None if place is None else token_of(Slot(arm, place))
                     picked = bool(body.get("picked", False))
                     yield Measurement(arm, names[arm], value, count, event.time, token, worker, picked)
 
@@ -293,12 +291,13 @@ class Session:
         than there are workers, the others measure ahead (never more than 64); when there is nothing left to
         hand out, this waits, or with `wait=False` returns an empty list.
         """
-        if n < 1:
-            raise ParameterError(f"ask for 1 measurement or more, got n={n!r}")
+        if not hasattr(n, "__index__") or n < 1:
+            raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}")
         self._refuse_read_only()
         pause = FIRST_WAIT
         while True:
-            requests = self._claim(n, worker or "")
+            held = self._handing_out.claim(n, worker or "")
+            requests = [self._request(slot_of(lease.token), lease.worker, lease.expires) for lease in held]
             if requests or not wait or self._ledger.is_over:
                 return requests
             time.sleep(pause)
@@ -310,7 +309,7 @@ class Session:
         held = {lease.token: lease for lease in self.store.leases(self.name)}
         requests = []
         for slot in self._ledger.wanted():
-            lease = held.get(_token(slot), Lease("", "", 0.0))
+            lease = held.get(token_of(slot), Lease("", "", 0.0))
             requests.append(self._request(slot, lease.worker, lease.expires))
         return requests
 
@@ -318,7 +317,7 @@ class Session:
         """Who is measuring what, and until when; leases that ended without a value are among them."""
         self._replica.catch_up()
         return [
-            lease for lease in self.store.leases(self.name) if not self._ledger.is_told(_parse(lease.token))
+            lease for lease in self.store.leases(self.name) if not self._ledger.is_told(slot_of(lease.token))
         ]
 
     def decision(self, n_rounds: int) -> Event | None:
@@ -381,7 +380,7 @@ class Session:
         self._refuse_unasked(slot, token)
         body = {"arm": slot.arm, "index": slot.place, "reason": reason}
         self._commit(lambda: Change([self._draft("withdrawn", body)], [token]))
-        self._leases.pop(token, None)
+        self._handing_out.forget(token)
 
     def record(
         self, arm: int | str, value: float, *, note: str = "", picked: bool = False, key: str = ""
@@ -493,88 +492,9 @@ class Session:
                 "read_only to go on with it"
             )
 
-    def _claim(self, n: int, worker: str) -> list[Request]:
-        """Lease up to n tokens: first those the worker has, then wanted ones, then ones ahead.
-
-        A session that is alone claims what should be free by all it knows, and looks whether it is. One that
-        has company looks first, and holds the leases while it claims: all who look at the same moment
-        would otherwise choose the same tokens, and all but one in vain.
-        """
-        view = self._look_and_claim(n, worker)
-        unchanged = not view.events and not self._replica.is_stale and self._ledger.n_missing > 0
-        self._replica.take_in(view.events)
-        self._replica.decide()  # the process that completed the round may have died before it could
-        if self._ledger.is_over:
-            return []
-        if unchanged and view.held:
-            return self._requests(view.held, self._leases, worker)
-        chosen, leases = self._choose(view.leases, n, worker), self._leases
-        if self._are_fresh(chosen, leases, worker):
-            return self._requests(chosen, leases, worker)
-        return self._claim_in_turn(n, worker)
-
-    def _look_and_claim(self, n: int, worker: str) -> View:
-        """What is new; when nobody else seems to be about, together with a claim chosen without looking."""
-        claim = None
-        if self._replica.is_alone() and not self._ledger.is_over:
-            chosen = self._choose(self._leases.values(), n, worker)
-            if not self._are_fresh(chosen, self._leases, worker):
-                now = self._clock()
-                claim = Claim(chosen, worker, now + self.lease, now)
-        view = self.store.look(self.name, after=self._replica.head, claim=claim)
-        self._leases = {lease.token: lease for lease in view.leases}
-        if claim is None:
-            return view
-        self._leases |= {token: Lease(token, worker, claim.until) for token in view.held}
-        return view if set(view.held) == set(claim.tokens) else view._replace(held=())
-
-    def _are_fresh(self, tokens: Iterable[str], leases: Mapping[str, Lease], worker: str) -> bool:
-        """Whether the worker holds all of these for long enough to begin measuring."""
-        enough = self._clock() + self.lease / 2
-        held = (leases.get(token) for token in tokens)
-        return all(lease is not None and lease.worker == worker and lease.expires >= enough for lease in held)
-
-    def _claim_in_turn(self, n: int, worker: str) -> list[Request]:
-        with self._replica.my_turn(durable=False) as view:
-            if self._ledger.is_over:
-                return []
-            chosen, now = self._choose(view.leases, n, worker), self._clock()
-            until = now + self.lease
-            held = self.store.claim(self.name, chosen, worker=worker, until=until, now=now)
-        self._leases = {lease.token: lease for lease in view.leases}
-        self._leases |= {token: Lease(token, worker, until) for token in held}
-        return self._requests(held, self._leases, worker)
-
-    def _choose(self, leases: Iterable[Lease], n: int, worker: str) -> list[str]:
-        """Up to n tokens for this worker."""
-        now = self._clock()
-        active = {lease.token: lease for lease in leases if lease.expires > now}
-        mine = [_parse(token) for token, lease in active.items() if lease.worker == worker]
-        own = sorted((slot for slot in mine if not self._ledger.is_told(slot)), key=self._urgency)
-        candidates = itertools.chain(own, self._free(active, n, worker))
-        return [_token(slot) for slot in itertools.islice(candidates, n)]
-
-    def _requests(self, tokens: Iterable[str], leases: Mapping[str, Lease], worker: str) -> list[Request]:
-        slots = sorted(map(_parse, tokens), key=self._urgency)
-        return [self._request(slot, worker, leases[_token(slot)].expires) for slot in slots]
-
-    def _urgency(self, slot: Slot) -> tuple[bool, Slot]:
-        """What the round waits for comes first, then by arm and place: the same order however often asked."""
-        return not self._ledger.is_wanted(slot), slot
-
-    def _free(self, active: Mapping[str, Lease], n: int, worker: str) -> Iterator[Slot]:
-        """Places that nobody is measuring: all that the round wants, then some ahead of it."""
-        yield from (slot for slot in self._ledger.wanted() if _token(slot) not in active)
-        n_workers = len({worker, *(lease.worker for lease in active.values()), *self._ledger.recent_workers})
-        busy = [slot for slot in map(_parse, active) if not self._ledger.is_told(slot)]
-        busy_ahead = sum(not self._ledger.is_wanted(slot) for slot in busy)
-        room = min(AHEAD, max(n, AHEAD_PER_WORKER * n_workers)) - busy_ahead - self._ledger.n_ahead
-        free = (slot for slot in self._ledger.ahead() if _token(slot) not in active)
-        yield from itertools.islice(free, max(room, 0))
-
     def _request(self, slot: Slot, worker: str, until: float) -> Request:
         name = self._setup.problem.arm_names[slot.arm]
-        return Request(_token(slot), slot.arm, name, self._ledger.n_wanted(slot), worker, until)
+        return Request(token_of(slot), slot.arm, name, self._ledger.n_wanted(slot), worker, until)
 
     def _measured(self, slot: Slot, body: Body) -> Change:
         """The event of a told token; places for several values are chosen now that nobody else can."""
@@ -586,28 +506,28 @@ class Session:
         if count > 1:
             self._refuse_long_mean(slot, count)
         filled: Container[int] = range(slot.place, slot.place + count)
-        release = [_token(slot)]
+        release = [token_of(slot)]
         if n_places or count > 1:
             leases = self.store.leases(self.name)
             if n_places:
                 places = self._following(slot, n_places, body.get("worker", ""), leases)
                 body, filled = {**body, "places": places}, set(places)
             release = self._needless(leases, slot.arm, filled)
-        return Change([self._draft("measured", body, f"told:{_token(slot)}")], release)
+        return Change([self._draft("measured", body, f"told:{token_of(slot)}")], release)
 
     def _following(self, slot: Slot, count: int, worker: str, leases: Iterable[Lease]) -> list[int]:
         """This place and the next ones of the tape that are not told and not another worker's."""
         now = self._clock()
         others = {lease.token for lease in leases if lease.expires > now and lease.worker != worker}
         rest = (Slot(slot.arm, place) for place in itertools.count(slot.place + 1))
-        free = (s.place for s in rest if not self._ledger.is_told(s) and _token(s) not in others)
+        free = (s.place for s in rest if not self._ledger.is_told(s) and token_of(s) not in others)
         return [slot.place, *itertools.islice(free, count - 1)]
 
     def _needless(self, leases: Iterable[Lease], arm: int, filled: Container[int]) -> list[str]:
         """The tokens of leases on these places of an arm, and of any that were told before."""
-        slots = (_parse(lease.token) for lease in leases)
+        slots = (slot_of(lease.token) for lease in leases)
         return [
-            _token(slot)
+            token_of(slot)
             for slot in slots
             if (slot.arm == arm and slot.place in filled) or self._ledger.is_told(slot)
         ]
@@ -620,7 +540,7 @@ class Session:
         wanted = self._ledger.n_wanted(slot)
         if count > wanted:
             raise SessionError(
-                f"token {_token(slot)!r} takes the mean of at most {wanted} measurements (`wanted`), "
+                f"token {token_of(slot)!r} takes the mean of at most {wanted} measurements (`wanted`), "
                 f"got count={count}; tell the single values instead, of which any number may come at once"
             )
 
@@ -640,15 +560,15 @@ class Session:
 
     def _told_before(self, slot: Slot, body: Body) -> Receipt:
         """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""
-        event = self.store.find(self.name, f"told:{_token(slot)}")
+        event = self.store.find(self.name, f"told:{token_of(slot)}")
         kept: Body = {"worker": None} if event is None else json.loads(event.body)
         if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
             return Receipt.REPEATED
         if kept.get("worker", "") != body.get("worker", ""):
-            self._commit(lambda: Change([self._draft("noted", {"late": body})], [_token(slot)]))
+            self._commit(lambda: Change([self._draft("noted", {"late": body})], [token_of(slot)]))
             return Receipt.LATE
         raise SessionError(
-            f"token {_token(slot)!r} was told before with {kept.get('value', kept.get('values'))}, got "
+            f"token {token_of(slot)!r} was told before with {kept.get('value', kept.get('values'))}, got "
             f"{body.get('value', body.get('values'))}; the first value stays. If several workers "
             "measure, each needs a name of its own: ask(worker=...)"
         )
@@ -698,8 +618,8 @@ class Session:
     def _slot(self, token: str) -> Slot:
         """The place that this token stands for, if it can be one of this session."""
         try:
-            slot = _parse(token)
-        except ValueError:
+            slot = slot_of(token)
+        except (AttributeError, ValueError):  # no text, or not such a one
             slot = Slot(-1, -1)
         if not (0 <= slot.arm < self._setup.problem.n_arms and slot.place >= 0):
             raise SessionError(f"{token!r} is not a token of session {self.name!r}; {_HOW_TOKENS_LOOK}")
@@ -725,15 +645,6 @@ class Session:
 
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
-
-
-def _token(slot: Slot) -> str:
-    return f"{slot.arm}.{slot.place}"
-
-
-def _parse(token: str) -> Slot:
-    arm, place = token.split(".")
-    return Slot(int(arm), int(place))
 
 
 def _oracle_of(problem: AnyProblem) -> OracleProblem | None:

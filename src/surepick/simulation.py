@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.environments import BoundedEnvironment, CompiledEnvironment, Environment, is_compiled
+from surepick.environments import (
+    BoundedEnvironment,
+    CompiledEnvironment,
+    Environment,
+    Gaussian,
+    is_compiled,
+)
 from surepick.errors import ParameterError
 from surepick.evidence import Evidence, Moments
 from surepick.oracle import OracleProblem
@@ -97,6 +103,27 @@ class CompiledRun(Run, Protocol):
 
 
 @runtime_checkable
+class BlockwiseRun(Run, Protocol):
+    """A run that can measure whole blocks of normal arms in compiled code."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        ...
+
+    @property
+    def takes_whole_blocks(self) -> bool:
+        """Whether a block is asked for at once and not in parts."""
+        ...
+
+    def drive_blocks(
+        self, means: FloatArray, scale: FloatArray, draws: FloatArray, budget: int
+    ) -> tuple[int, int]:
+        """Measure and decide, one draw for each arm of a block; how many draws were used, and blocks."""
+        ...
+
+
+@runtime_checkable
 class SeededRun(Run, Protocol):
     """A run that draws its decisions and can do so in compiled code, from the same random words."""
 
@@ -162,6 +189,7 @@ class _Loop:
         self.apart = Evidence.none(self.problem.n_arms)  # a pilot that the run may not take in
         self.pilot: Pilot | None = None
         self.noise_scale = self.problem.noise_scale
+        self.spare = np.zeros(0)  # draws that were made ahead
         self.n_pilot = self.n_rounds = 0
         # bounded measurements of an environment that does not say where its own lie
         self.watched = self.problem.bounds is not None and not isinstance(
@@ -198,6 +226,9 @@ class _Loop:
         randomized = self.policy.randomized
         driven = run if isinstance(run, CompiledRun | SeededRun) else None
         fast = self.environment if is_compiled(self.environment) and not self.watched else None
+        blockwise = run if isinstance(run, BlockwiseRun) and run.takes_whole_blocks else None
+        if not isinstance(fast, Gaussian):
+            blockwise = None  # elsewhere the sum of several measurements is not a function of one draw
         while True:
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
@@ -207,7 +238,7 @@ class _Loop:
                 return None
             if driven is not None and fast is not None and self.n_rounds > 0:
                 self._drive(driven, fast, min(CHUNK, left))
-            else:
+            elif blockwise is None or self.n_rounds == 0 or not self._drive_blocks(blockwise, left):
                 self._step(run, decision)
             self._show(run)
 
@@ -232,6 +263,20 @@ class _Loop:
             used = run.drive(feed, draws)
         self.n_rounds += used
         self.evidence = self.apart + run.evidence
+
+    def _drive_blocks(self, run: BlockwiseRun, left: int) -> bool:
+        """Measure as many blocks as a chunk of draws lasts for; whether there was one.
+
+        Draws that no block has used are the first of the next chunk, as if each block had drawn its own.
+        """
+        assert isinstance(self.environment, Gaussian)
+        fresh = max(CHUNK, self.problem.n_arms) - len(self.spare)
+        draws = np.concatenate([self.spare, self.environment.draw(fresh, self.rng)])
+        n_draws, n_blocks = run.drive_blocks(self.environment.means, self.environment.scale, draws, left)
+        self.spare = draws[n_draws:]
+        self.n_rounds += n_blocks
+        self.evidence = self.apart + run.evidence
+        return n_blocks > 0
 
     def _show(self, run: Run) -> None:
         now = time.perf_counter()

@@ -7,6 +7,7 @@ from scipy.special import log_ndtr
 
 import surepick as sp
 from surepick import bet_kernels as kernels
+from surepick import block_kernels
 from surepick.design import optimal_allocation
 from surepick.errors import ParameterError
 from surepick.policy import Measure, Stop
@@ -212,9 +213,103 @@ def test_a_best_plan_ruled_out_by_bad_luck_does_not_keep_the_run_from_ending():
 
 def test_the_decisions_on_a_fixed_seed_are_known():
     plans = np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 1.0], [1.0, 1.0, 0.0]])
-    taken = decisions(sp.BetGapE(), sp.Problem(plans), sp.Gaussian([1.0, 0.9, 0.1]), 60)
+    taken = decisions(sp.BetGapE(), sp.Problem(plans), sp.Gaussian([1.0, 0.9, 0.1]), 70)
     assert taken[:3] == [(1, 1, 1)] * 3
-    assert taken[20:23] == [(3, 3, 1), (3, 3, 1), (4, 4, 1)]
-    assert taken[40:43] == [(23, 23, 5), (26, 26, 5), (28, 28, 5)]
-    assert taken[50:53] == [(19, 19, 14), (20, 20, 17), (12, 12, 12)]
-    assert (len(taken), taken[-1]) == (58, ("stop", 0))
+    assert taken[20:23] == [(3, 3, 1), (4, 4, 1), (4, 4, 1)]
+    assert taken[40:43] == [(23, 23, 4), (25, 25, 4), (28, 28, 5)]
+    assert taken[50:53] == [(14, 14, 7), (13, 13, 8), (9, 9, 8)]
+    assert (len(taken), taken[-1]) == (62, ("stop", 0))
+
+
+class Stepped:
+    """An environment that the compiled driver does not know, so that every block is a step of its own."""
+
+    def __init__(self, means):
+        self.means, self._truth = np.asarray(means), sp.Gaussian(means)
+
+    def measure(self, counts, rng):
+        return self._truth.measure(counts, rng)
+
+
+def many_plans():
+    rng = np.random.default_rng(8)
+    plans = (rng.random((700, 12)) < 0.4) * rng.integers(1, 4, (700, 12))
+    return sp.Problem(plans.astype(float)), rng.normal(size=12)
+
+
+@pytest.mark.parametrize(
+    ("problem", "means", "epsilon"),
+    [
+        (sp.Problem(np.eye(2)), [0.2, 0.0], 0.0),
+        (sp.Problem(np.eye(4), costs=[1.0, 9.0, 2.0, 30.0]), [0.5, 0.2, 0.4, 0.0], 0.0),
+        (sp.Problem(np.eye(5), noise_scale=[1.0, 2.0, 0.5, 1.0, 3.0]), [0.5, 0.5, 0.4, 0.0, 0.1], 0.4),
+        (*many_plans(), 0.0),
+        (*many_plans(), 2.0),
+        (sp.Problem(sparse.csr_array(many_plans()[0].plans)), many_plans()[1], 0.0),
+    ],
+)
+def test_driven_and_step_by_step_take_the_same_decisions(problem, means, epsilon, monkeypatch):
+    monkeypatch.setattr("surepick.simulation.CHUNK", 40)  # many hand-overs between blocks
+    policy = sp.BetGapE(epsilon=epsilon)
+    for seed, budget in ((0, 10**6), (1, 10**6), (2, 300)):
+        driven = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, budget=budget)
+        stepped = sp.simulate(problem, policy, Stepped(means), seed=seed, budget=budget)
+        assert driven.counts.tolist() == stepped.counts.tolist()
+        assert driven.means.tolist() == stepped.means.tolist()
+        assert (driven.plan, driven.n_rounds) == (stepped.plan, stepped.n_rounds)
+        assert driven.standing == stepped.standing
+
+
+def test_parts_of_a_block_are_drawn_as_they_are_asked_for():
+    problem, policy, means = sp.Problem(np.eye(3)), sp.BetGapE(max_batch=2), [0.5, 0.2, 0.0]
+    driven, stepped = (sp.simulate(problem, policy, truth(means), seed=4) for truth in (sp.Gaussian, Stepped))
+    assert driven.counts.tolist() == stepped.counts.tolist()
+
+
+def test_a_driven_run_goes_on_step_by_step():
+    problem, means, rng = sp.Problem(np.eye(3)), np.array([0.3, 0.1, 0.0]), np.random.default_rng(5)
+    driven, stepped = (sp.BetGapE().start(problem) for _ in range(2))
+    draws = rng.standard_normal(60)
+    for run in (driven, stepped):
+        run.absorb(run.decide().counts, means)
+        run.decide()
+    used, n_blocks = driven.drive_blocks(means, np.ones(3), draws, 10**6)
+    left = draws
+    for _ in range(n_blocks):
+        counts = stepped.decide().counts
+        n = np.count_nonzero(counts)
+        noise, left = left[:n], left[n:]
+        stepped.absorb(counts, counts * means + np.sqrt(counts) * noise)
+    assert len(draws) - len(left) == used > 0
+    assert driven.decide().counts.tolist() == stepped.decide().counts.tolist()
+    assert driven.log_evidence().tolist() == stepped.log_evidence().tolist()
+    assert driven.evidence.sums.tolist() == stepped.evidence.sums.tolist()
+
+
+@pytest.mark.parametrize(("n_arms", "is_bet_on"), [(2, True), (3, False)])
+def test_the_only_rival_left_is_bet_on_against_the_lead(n_arms, is_bet_on):
+    run = sp.BetGapE(delta=1e-6).start(sp.Problem(np.eye(n_arms)))
+    for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.6, 0.0, 0.0]):
+        counts = run.decide().counts
+        assert run.standing().lead in (None, 0)
+        before = run._books.wealth.mixture[0]
+        run.absorb(counts, counts * values[:n_arms])
+        after = run._books.wealth.mixture[0]
+        if values[0] == 0.0:  # the lead was beaten in this block, so that bets against it win
+            assert (after > before) == is_bet_on
+
+
+def test_a_lead_forgotten_among_many_counts_as_new():
+    rng = np.random.default_rng(0)
+    problem = sp.Problem(np.eye(80))
+    run = sp.BetGapE().start(problem)
+    for lead in range(80):  # every plan leads once, more than are remembered
+        counts = run.decide().counts
+        run.absorb(counts, counts * (rng.normal(size=80) + 60.0 * (lead + 1) * (np.arange(80) == lead)))
+    assert isinstance(run.decide(), Measure | Stop)
+
+
+@pytest.mark.parametrize("n", [1, 5, 300])
+def test_the_nth_largest(n):
+    values = np.round(np.random.default_rng(n).normal(size=300), 1)  # with ties
+    assert block_kernels._nth_largest.py_func(values.copy(), n) == np.sort(values)[-n]

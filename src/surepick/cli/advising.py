@@ -107,7 +107,7 @@ def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
     from surepick.policies import describe
 
     say = show.console.print
-    table = show.make_table(f"{loaded.title}: the advice", "", "use", "because")
+    table = show.make_table(f"{show.escape(loaded.title)}: the advice", "", "use", "because")
     table.columns[1].justify = table.columns[2].justify = "left"
     table.columns[2].no_wrap = False
     values = {
@@ -117,7 +117,7 @@ def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
         "batch": str(found.batch),
     }
     for name, value in values.items():
-        table.add_row(name, f"[bold]{value}[/]", found.reasons[name])
+        table.add_row(name, f"[bold]{value}[/]", show.escape(found.reasons[name]))
     say(table)
     low, middle, high, least = (
         count(n, found.budget) for n in (found.low, found.expected, found.high, found.limit)
@@ -128,9 +128,9 @@ def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
         f"the best possible method needs {least}."
     )
     busiest = ", ".join(f"{name} ({share:.0%})" for name, share in found.busiest)
-    say(f"Most of them go to {busiest}.")
+    say(show.escape(f"Most of them go to {busiest}."))
     if loaded.guess is None and loaded.means is not None:
         say("[dim]The file has no guess; its \\[truth] stands in.[/]")
     for sentence in found.assumptions:
-        say(f"[dim]Assumed: {sentence}.[/]")
-    say(f"\nNext: [bold]{next_command}[/]", soft_wrap=True)
+        say(f"[dim]Assumed: {show.escape(sentence)}.[/]")
+    say(f"\nNext: [bold]{show.escape(next_command)}[/]", soft_wrap=True)

@@ -192,17 +192,18 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
 
     problem, say = loaded.problem, show.console.print
     goal = "smallest" if problem.minimize else "largest"
-    say(f"[bold]{loaded.title}[/] ({loaded.kind}; the {goal} is best)")
+    say(f"[bold]{show.escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
     say(f"plans: {_completeness(loaded)}.")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
     n_matter = problem.n_arms - len(idle)
     matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
-    say(f"arms: {matter}{same}.")
+    say(show.escape(f"arms: {matter}{same}."))
     say(f"noise: {_noise(loaded, pilot)}.")
     if merged := _merged(problem):
         gone, kept = merged[0]
-        say(f"merged: {how_many(len(merged), 'plan')} equal to others, such as {gone!r} with {kept!r}.")
+        count = how_many(len(merged), "plan")
+        say(show.escape(f"merged: {count} equal to others, such as {gone!r} with {kept!r}."))
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")
@@ -230,5 +231,5 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
     order = sorted(range(loaded.problem.n_arms), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]
     table = show.make_table("Where the measurements go", "arm", "share")
     for s in order:
-        table.add_row(loaded.problem.arm_names[s], f"{forecast.arm_shares[s]:.1%}")
+        table.add_row(show.escape(loaded.problem.arm_names[s]), f"{forecast.arm_shares[s]:.1%}")
     say(table)

@@ -8,10 +8,14 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from surepick.errors import SessionError
 from surepick.session import Request, Session
@@ -20,6 +24,8 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.
 DOUBTFUL = re.compile(r"(?<![\w.])[-+]?\d+,[\d.,]*(?:[eE][-+]?\d+)?$")  # 12,5 or 1,234.5, at the end
 NO_NUMBER = re.compile(r"(?<!\w)[-+]?(?:nan|inf|infinity)(?!\w)", re.IGNORECASE)
 TAIL = 400  # characters of a failed program's output to show
+WAIT = 0.5  # seconds between two looks at whether others have left something to measure
+RUN = re.compile(r"run on (?P<host>.*), process (?P<process>\d+)")
 
 
 class MeasureError(SessionError):
@@ -116,20 +122,29 @@ def last_number(output: str, arm_name: str) -> float:
     return value
 
 
-def measure_all(
-    session: Session, command: Command, *, jobs: int, worker: str, show: Callable[[Session], None]
-) -> None:
+class Show(Protocol):
+    """Says where the session stands, and whether all there is to measure is in the hands of others."""
+
+    def __call__(self, session: Session, *, waiting: bool = False) -> None:
+        """Say it."""
+        ...
+
+
+def measure_all(session: Session, command: Command, *, jobs: int, show: Show) -> None:
     """Ask, call the command and tell, several at a time, until the session has ended.
 
     When a measurement fails for good its token is given back, the others under way are awaited and told, and
     the error goes to the caller; nothing that was measured is lost.
     """
+    worker = f"run on {socket.gethostname()}, process {os.getpid()}"
+    give_back_for_the_dead(session)
     under_way: dict[Future[float], Request] = {}
     with ThreadPoolExecutor(jobs) as pool:
         try:
             while True:
                 busy = {request.token for request in under_way.values()}
-                for request in session.ask(jobs, worker=worker, wait=not busy):
+                ask = _ask if not busy else _ask_once
+                for request in ask(session, jobs, worker, show):
                     if request.token not in busy:
                         under_way[pool.submit(command.measure, request)] = request
                 if not under_way:
@@ -142,6 +157,62 @@ def measure_all(
             raise
         finally:
             _finish(session, under_way)
+
+
+def _ask_once(session: Session, jobs: int, worker: str, _: Show) -> list[Request]:
+    return session.ask(jobs, worker=worker, wait=False)
+
+
+def _ask(session: Session, jobs: int, worker: str, show: Show) -> list[Request]:
+    """What to measure now; while others hold all of it this waits, says so, and looks whether they live."""
+    while not (requests := session.ask(jobs, worker=worker, wait=False)) and session.status is None:
+        give_back_for_the_dead(session)
+        show(session, waiting=True)
+        time.sleep(WAIT)
+    return requests
+
+
+def give_back_for_the_dead(session: Session) -> None:
+    """Give back the tokens of runs on this machine that ended without doing so: killed, or by a power cut."""
+    for lease in session.leases():
+        if _is_dead(lease.worker):
+            with contextlib.suppress(SessionError):  # it was told a moment ago
+                session.withdraw(lease.token, f"the {lease.worker}, is gone")
+
+
+def _is_dead(worker: str) -> bool:
+    """Whether this is the name of a run on this machine, and there is no such process any more.
+
+    >>> _is_dead("truck 7"), _is_dead(f"run on {socket.gethostname()}, process {os.getpid()}")
+    (False, False)
+    """
+    found = RUN.fullmatch(worker)
+    if found is None or found["host"] != socket.gethostname():
+        return False
+    try:
+        os.kill(int(found["process"]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it lives, and is somebody else's
+        return False
+    return False
+
+
+@contextlib.contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """Within, being asked to end (SIGTERM: a shutdown, a scheduler) is what Ctrl-C is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _tell_finished(session: Session, under_way: dict[Future[float], Request]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -43,6 +41,7 @@ Name = Annotated[
 Worker = Annotated[str, typer.Option(help="Who measures; workers that share a session need names.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
+DEFAULT_DELTA = 0.05
 Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
 Budget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
 Seed = Annotated[int, typer.Option(help="Fixes the policy's own randomness.")]
@@ -62,7 +61,7 @@ def new(
     file: File,
     name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
     policy: PolicyText = None,
-    delta: Delta = 0.05,
+    delta: Delta = DEFAULT_DELTA,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
     seed: Seed = 0,
@@ -296,7 +295,7 @@ def run(
     retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
     name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
     policy: PolicyText = None,
-    delta: Delta = 0.05,
+    delta: Delta = DEFAULT_DELTA,
     epsilon: Epsilon = 0.0,
     budget: Budget = None,
     seed: Seed = 0,
@@ -313,14 +312,15 @@ def run(
 
     Try: surepick run routes.toml --measure './drive.sh {arm}' --jobs 4
     """
-    from surepick.cli.measuring import Command, measure_all
+    from surepick.cli.measuring import Command, ended_as_interrupted, measure_all
 
     command = Command(measure, timeout, retries)
     created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
     session = _continue(file, name, store) or _create_once(*created)
-    who = f"run on {socket.gethostname()}, process {os.getpid()}"
+    _refuse_other_settings(session, policy, delta, epsilon, budget)
     try:
-        measure_all(session, command, jobs=jobs, worker=who, show=_Progress(quiet=as_json))
+        with ended_as_interrupted():
+            measure_all(session, command, jobs=jobs, show=_Progress(quiet=as_json))
     except KeyboardInterrupt:
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
         print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
@@ -374,6 +374,29 @@ def _create_once(file: Path, name: str | None, *settings: Any) -> Session:
         if session is None:
             raise
         return session
+
+
+def _refuse_other_settings(
+    session: Session, policy: str | None, delta: float, epsilon: float, budget: int | None
+) -> None:
+    """Refuse settings that somebody gave and that a session which was begun before does not have."""
+    from surepick.policies import describe, policy_for
+
+    mine, wanted = session.policy, policy_for(session.problem, policy, delta=delta, epsilon=epsilon)
+    other = {
+        "--policy": policy is not None and describe(wanted) != describe(mine),
+        "--delta": delta not in (DEFAULT_DELTA, mine.delta),
+        "--epsilon": epsilon not in (0.0, getattr(mine, "epsilon", 0.0)),
+        "--budget": budget not in (None, session.budget),
+    }
+    named = [option for option, differs in other.items() if differs]
+    if named:
+        limit = "no budget" if session.budget is None else f"budget {session.budget}"
+        raise SessionError(
+            f"session {session.name!r} was begun before with {describe(mine)}, delta {mine.delta:g}, epsilon "
+            f"{getattr(mine, 'epsilon', 0.0):g} and {limit}, and {named[0]} says otherwise; leave it out, "
+            "change the session with `surepick extend`, or choose another --name"
+        )
 
 
 def _continue(file: Path, name: str | None, store: str) -> Session | None:
@@ -488,18 +511,36 @@ class _Progress:
         self._next = 0.0
         self._last = ""
 
-    def __call__(self, session: Session) -> None:
+    def __call__(self, session: Session, *, waiting: bool = False) -> None:
         now = time.monotonic()
         if self._quiet or now < self._next:
             return
         self._next = now + 1.0
-        state = _state(session)
-        risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
-        lead = "nothing leads yet" if state["lead"] is None else f"lead {state['lead']}"
-        line = f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
+        self._say(_waiting(session) if waiting else self._standing(session))
+
+    def _say(self, line: str) -> None:
         if line != self._last:
             print(line, file=sys.stderr)
         self._last = line
+
+    def _standing(self, session: Session) -> str:
+        state = _state(session)
+        risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
+        lead = "nothing leads yet" if state["lead"] is None else f"lead {state['lead']}"
+        return f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
+
+
+def _waiting(session: Session) -> str:
+    """For whom a run waits, and how long it may take."""
+    from surepick.views.words import duration
+
+    held = [lease for lease in session.leases() if lease.expires > session.now()]
+    if not held:
+        return "waiting for what others measure"
+    first = min(held, key=lambda lease: lease.expires)
+    who, left = first.worker or "without a name", duration(first.expires - session.now())
+    others = f"{how_many(len(held), 'measurement')} in the hands of others"
+    return f"waiting for {others}; the first lease ({who}) ends in {left}"
 
 
 def _answer(data: Any, as_json: bool, text: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from rich import box
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape as escape  # for the other modules too
 from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -68,9 +69,9 @@ def _standing_table(problem: AnyProblem, policy: Policy, state: SimulationProgre
     table = Table.grid(padding=(0, 2))
     table.add_row("measurements", f"[bold]{state.n_measurements:,}[/] ({state.seconds:.1f} s, {policy.name})")
     if standing.lead is not None:
-        table.add_row("lead", f"[bold]{_short(problem.name_of(standing.lead))}[/]")
+        table.add_row("lead", f"[bold]{escape(_short(problem.name_of(standing.lead)))}[/]")
     if standing.rival is not None and standing.rival != standing.lead:
-        table.add_row("closest rival", _short(problem.name_of(standing.rival)))
+        table.add_row("closest rival", escape(_short(problem.name_of(standing.rival))))
     if standing.gap is not None and standing.radius is not None:
         table.add_row("estimated gap", f"{standing.gap:.4g}, known to within {standing.radius:.4g}")
     if standing.risk is not None:
@@ -83,7 +84,7 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
     if as_json:
         return
     problem = loaded.problem
-    console.print(f"[bold]{loaded.title}[/]")
+    console.print(f"[bold]{escape(loaded.title)}[/]")
     plans = (
         f"{in_short(problem.n_plans)} plans, none of them listed"
         if isinstance(problem, OracleProblem) and problem.n_plans is not None
@@ -129,13 +130,13 @@ def demo(loaded: Loaded, result: Outcome, others: Sequence[Outcome], as_json: bo
 def _print_answer(loaded: Loaded, result: Outcome) -> None:
     if result.plan is None:
         text = (
-            f"[bold yellow]Not sure yet[/]: the budget was spent. {result.lead_name!r} leads, "
+            f"[bold yellow]Not sure yet[/]: the budget was spent. {escape(repr(result.lead_name))} leads, "
             "but nothing is promised. Give a larger --budget, or accept near-ties with --epsilon."
         )
         console.print(Panel(text, border_style="yellow"))
     else:
         console.print(_plan_table(loaded, result.plan))
-        text = f"[bold green]{result.plan_name}[/] is the answer: {result.guarantee}."
+        text = f"[bold green]{escape(result.plan_name or '')}[/] is the answer: {result.guarantee}."
         console.print(Panel(text, title="certificate", border_style="green"))
         truth = _truth_sentence(loaded, result)
         if truth:
@@ -161,7 +162,7 @@ def _plan_table(loaded: Loaded, plan: Answer) -> Table:
 
 def _shipments(axes: tuple[tuple[str, ...], tuple[str, ...]], row: FloatArray) -> Table:
     """A plan as a table of amounts: suppliers down, demanders across where the terminal is wide enough."""
-    suppliers, demanders = axes
+    suppliers, demanders = (tuple(map(escape, names)) for names in axes)
     shares = row.reshape(len(suppliers), len(demanders)) * (100 / row.sum())
     wide = console.width >= 20 + sum(len(name) + 3 for name in demanders)
     table = _table("The plan: shipments in % of all goods", "from", *(demanders if wide else ["to"]))
@@ -181,7 +182,7 @@ def _items(loaded: Loaded, row: FloatArray) -> Table:
     table = _table("The plan", "arm", "amount")
     used = np.flatnonzero(row)
     for s in used[:MOST_ROWS]:
-        table.add_row(loaded.problem.arm_names[s], f"{row[s]:g}")
+        table.add_row(escape(loaded.problem.arm_names[s]), f"{row[s]:g}")
     if len(used) > MOST_ROWS:
         table.add_row(f"[dim]and {len(used) - MOST_ROWS} more[/]", "")
     return table
@@ -226,7 +227,7 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
         )
         return
     with_costs = bool(np.ptp(loaded.problem.costs) > 0)
-    title = f"{loaded.title}: {how_many(rows[0].runs, 'run')} each, delta = {delta:g}"
+    title = f"{escape(loaded.title)}: {how_many(rows[0].runs, 'run')} each, delta = {delta:g}"
     cost = ["cost"] if with_costs else []
     numbers = ("mean ± sd", "median", *cost, "wrong", "95% CI", "cut", "risk")
     table = _table(title, "policy", *numbers)
@@ -271,8 +272,9 @@ def limit(loaded: Loaded, found: Limit, theory: Theory | UnlistedTheory | None, 
             ]
         _print_json(data)
         return
-    console.print(f"[bold]{loaded.title}[/]: the best plan is [bold]{problem.name_of(found.best)}[/].")
-    console.print(found.explanation[0].upper() + found.explanation[1:] + ".")
+    best = escape(problem.name_of(found.best) or "")
+    console.print(f"[bold]{escape(loaded.title)}[/]: the best plan is [bold]{best}[/].")
+    console.print(escape(found.explanation[0].upper() + found.explanation[1:] + "."))
     if found.is_finite:
         bracket = f"between {found.lower:.7g} and {found.upper:.7g}"
         console.print(f"T* = {found.characteristic_time:.7g} ({bracket}, certified).\n")
@@ -290,7 +292,7 @@ def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
     order = np.argsort(-found.allocation, kind="stable")
     for s in order[:MOST_ROWS]:
         costs = [f"{found.cost_allocation[s]:.1%}"] if with_costs else []
-        table.add_row(problem.arm_names[s], f"{found.allocation[s]:.1%}", *costs)
+        table.add_row(escape(problem.arm_names[s]), f"{found.allocation[s]:.1%}", *costs)
     if len(order) > MOST_ROWS:
         rest = float(found.allocation[order[MOST_ROWS:]].sum())
         table.add_row(f"[dim]{how_many(len(order) - MOST_ROWS, 'other arm')}[/]", f"[dim]{rest:.1%}[/]")

@@ -26,9 +26,7 @@ BAR = 16  # letters
 
 First = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[session]", show_default=False, help="Which session; may be left out when there is one."
-    ),
+    typer.Argument(show_default=False, help="Which session; may be left out when there is one."),
 ]
 Named = Annotated[str | None, typer.Option("--session", "-s", help="The same, as other commands take it.")]
 

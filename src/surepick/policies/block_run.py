@@ -40,8 +40,13 @@ class Block(Generic[B]):
     sums: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.left = self.counts.copy()
+        self.left = self.counts  # replaced, never changed
         self.sums = np.zeros(len(self.counts))
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no part of it has been measured yet."""
+        return self.left is self.counts
 
     def next_request(self, max_batch: int | None) -> IntArray:
         """The missing measurements, lowest arms first, no more than max_batch of them."""
@@ -111,7 +116,8 @@ class BlockRun(ABC, Generic[B]):
         if state["block"]:
             counts, left, sums = state["block"]
             self._block = Block(counts, bets)
-            self._block.left, self._block.sums = left, sums
+            if not np.array_equal(left, counts):
+                self._block.left, self._block.sums = left, sums
 
     @property
     def _is_started(self) -> bool:

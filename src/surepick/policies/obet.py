@@ -31,9 +31,8 @@ import numpy as np
 from surepick.branches import plan_set, spanned
 from surepick.evidence import Evidence
 from surepick.oracle import OracleProblem
-from surepick.policies.bet_gap_e import TUNING as SINGLE
 from surepick.policies.block_run import Block, BlockRun, check_max_batch, filled_means
-from surepick.policies.plan_wealth import Bet, Wealth
+from surepick.policies.plan_wealth import SINGLE, Bet, Wealth
 from surepick.policies.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 from surepick.policy import (
     SUB_GAUSSIAN,
@@ -313,7 +312,7 @@ class OBetRun(BlockRun[Bet]):
             self._cash + math.log(share),
             rows_share=TUNING.rows_share,
             kinds=np.array(kinds),
-            ladder_share=SINGLE.first_ladder_share if first else 0.0,
+            ladder_share=SINGLE.ladder_share if first else 0.0,
         )
         self._cash += math.log1p(-share)
         account.cash = self._cash

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from surepick.bet_tuning import Tuning
 from surepick.branches import ROUNDING, Branch
-from surepick.policies.bet_gap_e import TUNING as SINGLE
 from surepick.problem import FloatArray
 
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
+SINGLE = Tuning(ladder_share=0.48, selection=0.35, rungs=17)  # of the single bets, set with the rows
 _NOTHING = -1e300  # log of an empty purse
 
 

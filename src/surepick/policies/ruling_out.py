@@ -61,12 +61,14 @@ class Account:
     out: set[bytes] = field(default_factory=set)
     rivals: Rivals = field(init=False)
     _tilt: FloatArray = field(init=False)  # the last p that ruled out a branch
+    _start: tuple[FloatArray | None, float, FloatArray] = field(init=False)  # the first plan of a bound, ...
 
     def __post_init__(self) -> None:
         n_arms = len(self.branch.lower)
         n_purses = len(self.wealth.purses(self.branch.lower))
         self.rivals = Rivals(np.zeros((0, n_arms)), np.zeros((0, n_purses)), np.zeros(0, dtype=bool))
         self._tilt = np.ones(1)
+        self._start = None, 0.0, np.zeros(n_arms)
 
     def receive(self, log_stake: float, *, rows_share: float, kinds: FloatArray, ladder_share: float) -> None:
         """Put a stake on the bets against every plan; see `Wealth.receive`."""
@@ -153,8 +155,24 @@ class Account:
             if self.plans.n_calls > most:
                 self._append(worst, self.wealth.purses(worst), stubborn=True)
                 return False
-            branches.extend(here.without(plan, self.plans.step, one_size=self.one_size))
+            easy = self._easy(here, plan)
+            parts = here.without(plan, self.plans.step, one_size=self.one_size, left_out=easy)
+            branches.extend(parts)
         return True
+
+    def _easy(self, branch: Branch, plan: FloatArray) -> BoolArray | None:
+        """The arms on which differing from the plan costs so much that the same p rules out who does.
+
+        The plan is the one with the least bound, and a part that differs from it on an arm is within the
+        plans of the branch that do.
+        """
+        first, bound, weights = self._start
+        if plan is not first:
+            return None
+        losses = self.plans.losses(weights, branch, plan)
+        if losses is None:
+            return None
+        return np.asarray(bound + losses - self.plans.slack(weights, branch) >= self.target)
 
     def _bound(self, branch: Branch) -> tuple[bool, FloatArray | None]:
         """(True, None): the branch is ruled out; (False, None): a rival was found; (False, plan): split."""
@@ -166,8 +184,10 @@ class Account:
         share = np.zeros(0)
         seen: set[bytes] = set()
         least, worst = math.inf, None
-        for _ in range(MOST_STEPS):
-            bound, plan = self._lower(tilt, branch)
+        for step in range(MOST_STEPS):
+            bound, plan, weights = self._lower(tilt, branch)
+            if step == 0:
+                self._start = plan, bound, weights
             if plan is None or bound >= self.target:
                 self._tilt = tilt if plan is not None else self._tilt
                 return True, None
@@ -186,15 +206,20 @@ class Account:
                 break  # whatever p is, these plans together keep the bound below the target
         return False, worst
 
-    def _lower(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray | None]:
-        """H(p) + min over the branch of sum_r p_r l_r, less rounding, and where; infinite if it is empty."""
+    def _lower(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray | None, FloatArray]:
+        """H(p) + min over the branch of sum_r p_r l_r, less rounding; where; and the weights that it is for.
+
+        It is infinite if the branch is empty.
+        """
         constant, slope, rounding = self.wealth.affine(tilt[1:], branch)
-        plan = self.plans.best(-slope, branch)
+        weights = -slope
+        plan = self.plans.best(weights, branch)
         if plan is None:
-            return math.inf, None
+            return math.inf, None, weights
         used = tilt[tilt > 0]
         constant += float(tilt[0]) * self.cash - float(used @ np.log(used))
-        return constant + float(slope @ plan) - rounding - self.plans.slack(slope, branch) - FLAT, plan
+        bound = constant + float(slope @ plan) - rounding - self.plans.slack(slope, branch) - FLAT
+        return bound, plan, weights
 
     def lower_bound(self, branch: Branch) -> float:
         """A lower bound of the log wealth against every plan of the branch, by one oracle call."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import perm
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.layout import Layout
-from surepick.problem import BoolArray, Bounds, FloatArray, names_for
+from surepick.problem import BoolArray, Bounds, FloatArray, IntArray, names_for
 from surepick.problems.candidates import Progress
 from surepick.problems.families import Family, FoundProblem, PerArm
 
@@ -83,6 +84,11 @@ class _Pairs:
     columns: tuple[str, ...]
     possible: BoolArray  # (n_rows, n_columns)
 
+    @cached_property
+    def number(self) -> IntArray:
+        """(n_rows, n_columns) the number of each possible pair, -1 for the others."""
+        return np.where(self.possible, np.cumsum(self.possible).reshape(self.possible.shape) - 1, -1)
+
 
 def _pairs(
     guess: npt.ArrayLike, row_names: Sequence[str] | None, column_names: Sequence[str] | None
@@ -121,6 +127,7 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
 
     return Family(
         solve=solve,
+        losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
         piece_names=names,
         minimize=minimize,
         n_plans=perm(max(pairs.possible.shape), min(pairs.possible.shape)),
@@ -143,6 +150,22 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
     )
 
 
+def _losses(pairs: _Pairs, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    """With rows or columns that stand for staying without, so that there are as many of each."""
+    from surepick.problems.graph_kernels import assignment_losses
+
+    (n_rows, n_columns), n = pairs.possible.shape, max(pairs.possible.shape)
+    costs = np.zeros((n, n))
+    costs[:n_rows, :n_columns] = np.inf
+    costs[:n_rows, :n_columns][pairs.possible] = weights
+    rows, columns = np.nonzero(pairs.possible)
+    used = plan > 0
+    column = np.full(n, -1)
+    column[rows[used]] = columns[used]
+    column[column < 0] = np.setdiff1d(np.arange(n), columns[used])
+    return np.asarray(assignment_losses(costs, column)[rows, columns])
+
+
 def _assign(
     pairs: _Pairs, weights: FloatArray, required: list[int], forbidden: list[int]
 ) -> list[int] | None:
@@ -151,8 +174,6 @@ def _assign(
 
     costs = np.full(pairs.possible.shape, np.inf)
     costs[pairs.possible] = weights
-    piece = np.full(pairs.possible.shape, -1)
-    piece[pairs.possible] = np.arange(len(weights))
     rows, columns = np.arange(len(pairs.rows)), np.arange(len(pairs.columns))
     if required or forbidden:
         at_row, at_column = np.nonzero(pairs.possible)
@@ -162,4 +183,4 @@ def _assign(
         i, j = linear_sum_assignment(costs[np.ix_(rows, columns)] if required else costs)
     except ValueError:  # infeasible
         return None
-    return required + [int(s) for s in piece[rows[i], columns[j]]]
+    return required + [int(s) for s in pairs.number[rows[i], columns[j]]]

@@ -131,8 +131,14 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
         plan[np.argsort(sign * means, kind="stable")[:size]] = 1.0
         return plan
 
+    def losses(means: FloatArray, plan: FloatArray) -> FloatArray:
+        """An arm that joins drives out the worst of those chosen; one that leaves lets in the best other."""
+        costs, chosen = sign * means, plan > 0
+        return np.asarray(np.where(chosen, costs[~chosen].min() - costs, costs - costs[chosen].max()))
+
     return Family(
         solve=solve,
+        losses=losses,
         piece_names=names,
         minimize=minimize,
         n_plans=comb(len(names), size),

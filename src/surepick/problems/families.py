@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from surepick.errors import ProblemError
 from surepick.layout import Layout
-from surepick.oracle import BestWithin, OracleProblem
+from surepick.oracle import BestWithin, Losses, OracleProblem
 from surepick.problem import Bounds, FloatArray, Problem, drawn, names_for, read_only
 from surepick.problems.candidates import (
     Candidates,
@@ -46,7 +46,9 @@ class Family:
     `solve(weights)` returns a plan, one number per piece, with the least total weight where `minimize` is
     true and the largest otherwise; it is exact. `n_plans` is a number that the plans do not exceed, None
     where there is no such number. `solve_within(weights, lower, upper)`, for plans of whole numbers, is the
-    same among the plans within bounds, and None where there are none. `recipe()` gives the kind of family and
+    same among the plans within bounds, and None where there are none. `losses(weights, plan)`, for plans of
+    zeros and ones, says of every piece how much worse the best plan with the other entry there is than
+    `plan`, which is the best of all; infinite where there is none. `recipe()` gives the kind of family and
     the arguments of the function that makes it, as JSON values, so that it can be kept in a file.
     """
 
@@ -63,6 +65,7 @@ class Family:
     recipe: Callable[[], Mapping[str, Any]] | None = None
     layout: Layout | None = None  # of the pieces
     solve_within: BestWithin | None = None
+    losses: Losses | None = None
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -173,6 +176,7 @@ class FamilyProblem(OracleProblem):
             best_within=family.solve_within if family.coefficients is None else None,
         )
         object.__setattr__(self, "family", family)
+        object.__setattr__(self, "losses", family.losses if family.coefficients is None else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +310,7 @@ def on_grid(plan: FloatArray) -> FloatArray:
     >>> on_grid(np.array([1.0, 0.1 + 0.2])).tolist() == on_grid(np.array([1.0, 0.3])).tolist()
     True
     """
-    if (plan == np.rint(plan)).all():
+    if not np.count_nonzero(plan - np.rint(plan)):
         return plan
     largest = float(np.abs(plan).max())
     unit = 2.0 ** (np.floor(np.log2(largest)) - GRID)

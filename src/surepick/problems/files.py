@@ -145,7 +145,9 @@ def _parse(path: Path) -> dict[str, Any]:
     """The document in the file, whichever of the two languages it is written in."""
     parsers: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": _parse_json}
     if path.suffix.lower() not in parsers:
-        raise FileError(f"a problem file ends in .toml or .json, got {str(path)!r}")
+        is_table = path.suffix.lower() in (".csv", ".xlsx", ".xls", ".ods")
+        hint = "; see `surepick init table` for one that names a CSV file of plans" if is_table else ""
+        raise FileError(f"a problem file ends in .toml or .json, got {str(path)!r}{hint}")
     text = read_text(path)
     try:
         document = parsers[path.suffix.lower()](text)

@@ -70,3 +70,105 @@ def spanning(tails: IntArray, heads: IntArray, order: IntArray, n_nodes: int) ->
             chosen[n_chosen] = e
             n_chosen += 1
     return chosen[:n_chosen].copy()
+
+
+@numba.njit(cache=True)
+def path_losses(
+    tails: IntArray,
+    heads: IntArray,
+    weights: FloatArray,
+    used: BoolArray,
+    source: int,
+    target: int,
+    n_nodes: int,
+) -> FloatArray:
+    """For every arc, how much longer the shortest path is that uses it, or avoids it where it is used.
+
+    Arcs are those of an acyclic network in topological order, `used` marks a shortest path. A path crosses
+    every cut between levels once, so that one which avoids an arc crosses that arc's cut elsewhere.
+    """
+    to, onward = np.full(n_nodes, np.inf), np.full(n_nodes, np.inf)
+    level = np.zeros(n_nodes, dtype=np.int64)
+    to[source], onward[target] = 0.0, 0.0
+    for a in range(tails.size):
+        to[heads[a]] = min(to[heads[a]], to[tails[a]] + weights[a])
+        level[heads[a]] = max(level[heads[a]], level[tails[a]] + 1)
+    for a in range(tails.size - 1, -1, -1):
+        onward[tails[a]] = min(onward[tails[a]], weights[a] + onward[heads[a]])
+    losses = np.empty(tails.size)
+    for a in range(tails.size):
+        losses[a] = to[tails[a]] + weights[a] + onward[heads[a]] - to[target]
+    avoided = np.full(tails.size, np.inf)
+    for b in range(tails.size):
+        if used[b]:
+            cut = level[tails[b]]
+            for a in range(tails.size):
+                if a != b and level[tails[a]] <= cut < level[heads[a]]:
+                    avoided[b] = min(avoided[b], losses[a])
+    return np.where(used, avoided, losses)
+
+
+@numba.njit(cache=True)
+def tree_losses(
+    tails: IntArray, heads: IntArray, weights: FloatArray, used: BoolArray, n_nodes: int
+) -> FloatArray:
+    """For every edge, how much heavier the least tree is that uses it, or avoids it where it is used.
+
+    `used` marks a least tree. An edge that joins it drives out the heaviest edge of the cycle that it closes.
+    """
+    up, over = np.full(n_nodes, -1, dtype=np.int64), np.full(n_nodes, -1, dtype=np.int64)
+    depth = np.full(n_nodes, -1, dtype=np.int64)
+    depth[0] = 0
+    found = 1
+    while found < n_nodes:
+        before = found
+        for e in range(tails.size):
+            if used[e]:
+                for a, b in ((tails[e], heads[e]), (heads[e], tails[e])):
+                    if depth[a] >= 0 and depth[b] < 0:
+                        up[b], over[b], depth[b] = a, e, depth[a] + 1
+                        found += 1
+        if found == before:
+            break
+    losses = np.full(tails.size, np.inf)
+    for e in range(tails.size):
+        if used[e]:
+            continue
+        a, b = tails[e], heads[e]
+        while a != b:
+            if depth[a] < depth[b]:
+                a, b = b, a
+            t = over[a]
+            gain = weights[e] - weights[t]
+            losses[e] = min(losses[e], gain)
+            losses[t] = min(losses[t], gain)
+            a = up[a]
+    return losses
+
+
+@numba.njit(cache=True)
+def assignment_losses(costs: FloatArray, column: IntArray) -> FloatArray:
+    """For every pair, how much dearer the least assignment is that has it, or is without it where it is used.
+
+    `costs` is square, infinite where a pair cannot be, and row i has column[i] in a least assignment. Another
+    one is reached by cycles of rows, each taking the column of the next; shortest ways by Floyd and Warshall.
+    """
+    n = column.size
+    step = np.empty((n, n))
+    for i in range(n):
+        for k in range(n):
+            step[i, k] = costs[i, column[k]] - costs[i, column[i]]
+    way = step.copy()
+    for m in range(n):
+        for i in range(n):
+            for k in range(n):
+                if way[i, m] + way[m, k] < way[i, k]:
+                    way[i, k] = way[i, m] + way[m, k]
+    losses = np.full((n, n), np.inf)
+    for i in range(n):
+        for k in range(n):
+            if k != i:
+                cycle = step[i, k] + way[k, i]
+                losses[i, column[k]] = cycle
+                losses[i, column[i]] = min(losses[i, column[i]], cycle)
+    return losses

@@ -8,6 +8,7 @@ makes some cycle negative: then the shortest *simple* path is a hard problem, an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -83,6 +84,7 @@ def path_family(
     sign = 1.0 if minimize else -1.0
     return Family(
         solve=lambda weights: _as_vector(ways, _shortest(ways, sign * weights)),
+        losses=(lambda weights, plan: _losses(ways, sign * weights, plan)) if ways.acyclic else None,
         piece_names=network.edge_names,
         minimize=minimize,
         n_plans=_count_at_most(ways),
@@ -112,6 +114,11 @@ class _Ways:
     heads: IntArray
     edges: IntArray
     acyclic: bool
+
+    @cached_property
+    def all_open(self) -> BoolArray:
+        """All arcs may be used."""
+        return np.ones(len(self.tails), dtype=bool)
 
 
 def _ways(network: Network, source: int, target: int) -> _Ways:
@@ -171,19 +178,28 @@ def _count_at_most(ways: _Ways) -> int:
     return int(total[ways.target])
 
 
-def _run(ways: _Ways, weights: FloatArray, open_: BoolArray, source: int) -> list[int] | None:
-    """The arcs of a shortest path, none if there is no path; None when a negative cycle is in the way."""
+def _run(ways: _Ways, weights: FloatArray, open_: BoolArray, source: int) -> IntArray | None:
+    """The edges of a shortest path, none if there is no path; None when a negative cycle is in the way."""
     from surepick.problems.graph_kernels import shortest  # here, so that Numba is loaded only when needed
 
     n_nodes = len(ways.network.nodes)
     arcs = shortest(ways.tails, ways.heads, weights[ways.edges], open_, source, ways.target, n_nodes)
-    return None if arcs.size and arcs[0] < 0 else [int(a) for a in arcs]
+    return None if arcs.size and arcs[0] < 0 else np.asarray(ways.edges[arcs])
 
 
-def _shortest(ways: _Ways, weights: FloatArray) -> list[int]:
+def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
     """The edges of a shortest simple path."""
-    found = _run(ways, weights, np.ones(len(ways.tails), dtype=bool), ways.source)
-    return _simple_path(ways, weights) if found is None else [int(e) for e in ways.edges[found]]
+    found = _run(ways, weights, ways.all_open, ways.source)
+    return _simple_path(ways, weights) if found is None else found
+
+
+def _losses(ways: _Ways, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    from surepick.problems.graph_kernels import path_losses
+
+    ends = ways.source, ways.target, len(ways.network.nodes)
+    losses = np.full(len(plan), np.inf)  # of edges on no path
+    losses[ways.edges] = path_losses(ways.tails, ways.heads, weights[ways.edges], plan[ways.edges] > 0, *ends)
+    return losses
 
 
 def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
@@ -198,7 +214,7 @@ def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: li
             "the best paths cannot be listed in order: under this guess some cycle has a negative weight; "
             "leave n_best out, and candidates come from draws"
         )
-    return required + [int(e) for e in ways.edges[found]] if found else None
+    return required + found.tolist() if found.size else None
 
 
 def _follow(network: Network, source: int, edges: list[int]) -> tuple[int, list[int]]:
@@ -210,7 +226,7 @@ def _follow(network: Network, source: int, edges: list[int]) -> tuple[int, list[
     return here, visited
 
 
-def _simple_path(ways: _Ways, weights: FloatArray) -> list[int]:
+def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
     """The shortest simple path whatever the weights: an integer program, with cycles cut off as they turn "
     "up."""
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -236,7 +252,7 @@ def _simple_path(ways: _Ways, weights: FloatArray) -> list[int]:
             raise ProblemError(f"no shortest simple path was found: {answer.message}")
         path, cycles = _walk(ways, np.flatnonzero(np.round(answer.x)))
         if not cycles:
-            return [int(e) for e in ways.edges[path]]
+            return np.asarray(ways.edges[path])
         rules += [_cut(cycle, n_arcs) for cycle in cycles]
     raise ProblemError("no shortest simple path was found: too many cycles of negative weight")
 
@@ -268,7 +284,7 @@ def _chain(ways: _Ways, leaving: dict[int, int], node: int) -> list[int]:
     return arcs
 
 
-def _as_vector(ways: _Ways, edges: list[int]) -> FloatArray:
+def _as_vector(ways: _Ways, edges: IntArray) -> FloatArray:
     plan = np.zeros(ways.network.n_edges)
     plan[edges] = 1.0
     return plan

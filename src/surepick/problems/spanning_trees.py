@@ -77,6 +77,7 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
     sign = 1.0 if minimize else -1.0
     return Family(
         solve=lambda weights: _as_vector(network, _least(network, sign * weights)),
+        losses=lambda weights, plan: _losses(network, sign * weights, plan),
         piece_names=network.edge_names,
         minimize=minimize,
         n_plans=_count_at_most(network),
@@ -119,6 +120,12 @@ def _kruskal(network: Network, order: IntArray) -> IntArray:
 
     edges: IntArray = spanning(network.tails, network.heads, order, len(network.nodes))
     return edges
+
+
+def _losses(network: Network, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    from surepick.problems.graph_kernels import tree_losses
+
+    return np.asarray(tree_losses(network.tails, network.heads, weights, plan > 0, len(network.nodes)))
 
 
 def _within(
