@@ -28,7 +28,8 @@ from surepick.policy import start
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-SEED = 8_500_000  # far from the seeds of development
+SEED = 9_700_000  # far from the seeds of development, and from those of the tables before it
+LIMITS_SEED = 8_500_000  # the seeds of those tables: brackets of T* are compared with what they were then
 TOO_LONG = 150_000
 DRAWS_BUDGET = 1_000  # measurements after which GenTS-Explore is cut off: each is hundreds of oracle calls
 
@@ -74,8 +75,8 @@ def cables():
 
 
 LARGE = {
-    "top 20 of 40": (lambda: problems.top_k_family(names(40), 20), 6),
-    "spanning trees of K_12": (lambda: trees(nx.complete_graph(12)), 6),
+    "top 20 of 40": (lambda: problems.top_k_family(names(40), 20), 16),
+    "spanning trees of K_12": (lambda: trees(nx.complete_graph(12)), 10),
     "assignments, 13 x 13": (lambda: matchings(13), 6),
     "grid paths, 18 x 18": (lambda: grid(18), 4),
 }
@@ -199,7 +200,7 @@ def large(scale):
         row(name, family, cases)
     family, lengths = cables()
     found = sp.limit(family.oracle_problem(), lengths, tolerance=1e-3)
-    row("cable network, 18 cities, noise 100 km", family, [(lengths, found)] * max(2, int(6 * scale)))
+    row("cable network, 18 cities, noise 100 km", family, [(lengths, found)] * max(2, int(16 * scale)))
 
 
 def limits(scale):
@@ -209,7 +210,7 @@ def limits(scale):
         family = make()
         problem = family.oracle_problem()
         for k in range(max(1, int(3 * scale))):
-            means = np.random.default_rng([SEED + k, 0]).normal(size=family.n_arms)
+            means = np.random.default_rng([LIMITS_SEED + k, 0]).normal(size=family.n_arms)
             began = time.process_time()
             found = sp.limit(problem, means, tolerance=1e-3)
             seconds = time.process_time() - began
