@@ -94,7 +94,7 @@ class OBet:
     max_batch: int | None = None
 
     name: ClassVar[str] = "OBet"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     randomized: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
 
