@@ -381,9 +381,9 @@ def test_measurements_that_nobody_asked_for_inform_the_run():
     assert run._account.wealth.n_rows == 0  # and win no bet
 
 
-def test_the_first_decisions_are_those_of_version_1():
+def test_the_first_decisions_are_those_of_version_2():
     """Golden: another result is another version of the policy, and a line in the changelog."""
-    assert OBet.version == 1
+    assert OBet.version == 2
     run, taken = OBet().start(oracle(np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1.0]]))), []
     means = np.array([0.6, 0.3, 0.5, 0.25])
     while isinstance(decision := run.decide(), sp.Measure):
