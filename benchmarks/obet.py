@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 SEED = 9_700_000  # far from the seeds of development, and from those of the tables before it
+NOISE_SEED = 9_800_000
 LIMITS_SEED = 8_500_000  # the seeds of those tables: brackets of T* are compared with what they were then
 TOO_LONG = 150_000
 DRAWS_BUDGET = 1_000  # measurements after which GenTS-Explore is cut off: each is hundreds of oracle calls
@@ -66,12 +67,12 @@ SMALL = {
 }
 
 
-def cables():
-    """The network of examples/cable_network.py with its own lengths, in units of a noise of 100 km."""
+def cables(noise=100.0):
+    """The network of examples/cable_network.py with its own lengths, in units of this noise in km."""
     from cable_network import links
 
     pairs, lengths = links()
-    return trees(pairs), lengths / 100.0
+    return trees(pairs), lengths / noise
 
 
 LARGE = {
@@ -203,6 +204,24 @@ def large(scale):
     row("cable network, 18 cities, noise 100 km", family, [(lengths, found)] * max(2, int(16 * scale)))
 
 
+def noises(scale):
+    """The cable network from the noise of its example upwards; T* grows with its square."""
+    n = max(2, int(10 * scale))
+    print(f"\n## The cable network by the noise of one survey, {n} runs each\n")
+    print("| noise, km | T* | limit | right | OBet / limit | CPU s a run |\n|---|---|---|---|---|---|")
+    for noise in (2.0, 20.0, 50.0, 100.0, 200.0, 400.0):
+        family, lengths = cables(noise)
+        found = sp.limit(family.oracle_problem(), lengths, tolerance=1e-3)
+        runs = [timed_run(family, lengths, NOISE_SEED + k) for k in range(n)]
+        multiples = [run.n_measurements / unit(found) for run in runs]
+        right, seconds = sum(run.right for run in runs), np.mean([run.seconds for run in runs])
+        print(
+            f"| {noise:g} | {found.lower:.4g} | {unit(found):.0f} | {right} of {n} "
+            f"| {spread(multiples)} (largest {max(multiples):.1f}) | {seconds:.1f} |",
+            flush=True,
+        )
+
+
 def limits(scale):
     print("\n## The limit without a list: certified bracket of T*\n")
     print("| family | arms | T*, lower end | upper / lower - 1 | CPU s |\n|---|---|---|---|---|")
@@ -302,7 +321,7 @@ def errors(scale):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the runs")
-    names_of_parts = ["enumerable", "limits", "large", "growth", "errors"]
+    names_of_parts = ["enumerable", "limits", "large", "noises", "growth", "errors"]
     parser.add_argument("--only", choices=names_of_parts, help="one part")
     options = parser.parse_args()
     sp.simulate(sp.Problem(np.eye(2)), sp.OBet(), sp.Gaussian([9.0, 0.0]))  # compile first
@@ -310,6 +329,7 @@ def main():
         "enumerable": lambda: enumerable(options.scale),
         "limits": lambda: limits(options.scale),
         "large": lambda: large(options.scale),
+        "noises": lambda: noises(options.scale),
         "growth": growth,
         "errors": lambda: errors(options.scale),
     }
