@@ -126,7 +126,7 @@ def advise(
     that it is the one whose settings are tried out.
 
     >>> problem = Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)
-    >>> found = advise(problem, [3.0, 1.0, 1.0], 0.5, n_worlds=5)
+    >>> found = advise(problem, [3.0, 1.0, 1.0], 0.5)
     >>> found.policy.name, found.epsilon, bool(found.limit < found.expected < 1000)
     ('BetGapE', 0.0, True)
     """
