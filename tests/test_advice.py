@@ -54,14 +54,14 @@ def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
     problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     found = {
         budget: sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=budget, delta=0.05, n_worlds=5)
-        for budget in (2_000, 50_000)
+        for budget in (20_000, 100_000)
     }
-    assert 0 < found[50_000].epsilon < found[2_000].epsilon < 1
-    assert found[50_000].expected <= 50_000
-    exact = found[50_000].rehearsals[0]
+    assert 0 < found[100_000].epsilon < found[20_000].epsilon < 1
+    assert found[100_000].expected <= 100_000
+    exact = found[100_000].rehearsals[0]
     assert exact.policy.epsilon == 0
     assert exact.quantile(0.5) == math.inf
-    assert "near-ties" in found[50_000].reasons["epsilon"]
+    assert "near-ties" in found[100_000].reasons["epsilon"]
 
 
 def test_a_hopeless_problem_is_called_so():
