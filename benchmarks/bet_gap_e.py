@@ -213,18 +213,21 @@ def in_time(scale):
     families += [("knapsack, 9 items", knapsacks(9), 60), ("two arms, gap .1", two_arms(0.1), 30)]
     for name, draw, n in families:
         cases = draw(max(4, int(n * scale)))
-        cells = [f"{np.mean([cpu(one, policy) for one in cases]):.2f}" for policy in policies.values()]
-        print(f"| {name} ({len(cases)}) | {' | '.join(cells)} |", flush=True)
+        taken = np.mean([in_turn(one, policies.values()) for one in cases], axis=0)
+        print(f"| {name} ({len(cases)}) | {' | '.join(f'{cell:.2f}' for cell in taken)} |", flush=True)
 
 
-def cpu(one, policy):
-    """The least of three runs, all alike: other work on the machine can only add to it."""
-    seconds = []
-    for _ in range(3):
-        began = time.process_time()
-        run(one, policy, SEED)
-        seconds.append(time.process_time() - began)
-    return 1e3 * min(seconds)
+def in_turn(one, policies):
+    """CPU milliseconds of each policy: the least of five runs, all alike and in turn, as machines vary."""
+    taken = []
+    for _ in range(5):
+        row = []
+        for policy in policies:
+            began = time.process_time()
+            run(one, policy, SEED)
+            row.append(1e3 * (time.process_time() - began))
+        taken.append(row)
+    return np.min(taken, axis=0)
 
 
 def large(_scale):
