@@ -14,6 +14,7 @@ class Tuning(NamedTuple):
     first_stake: float = 0.73  # of the cash at the first chance
     ladder_share: float = 0.7  # of the first stake on fixed bets, the others are adaptive ...
     ladder_share_per_log: float = 0.06  # ... less this times log(n_plans): with many plans gaps are learnt
+    least_ladder_share: float = 0.2
     stake: float = 0.3  # of the cash at every restart
     stake_with_epsilon: float = 0.35  # the same with epsilon, where every new lead is a restart too
     ripe: float = (

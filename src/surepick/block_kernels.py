@@ -187,7 +187,9 @@ def make_table(problem: Problem, variance: FloatArray, delta: float, epsilon: fl
         epsilon=float(epsilon),
         smoothing=tuning.smoothing_with_costs if priced else tuning.smoothing,
         distrust=tuning.selection * log_plans,
-        ladder_share=max(0.2, tuning.ladder_share - tuning.ladder_share_per_log * log_plans),
+        ladder_share=max(
+            tuning.least_ladder_share, tuning.ladder_share - tuning.ladder_share_per_log * log_plans
+        ),
         n_relevant=int(np.count_nonzero(relevant)),
     )
     rows = bet_kernels.make_rows(problem)

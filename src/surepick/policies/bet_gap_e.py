@@ -120,11 +120,9 @@ class BetRun(BlockRun[int]):
         """
         if self._block is None or not self._block.is_untouched or self._waiting.counts.any():
             return 0, 0
-        books = self._books
-        room, past = self._room, books.past
-        use = self._kernels.advance(self._table, books, *room, TUNING, means, scale, draws, budget)
+        books, past = self._books, self._books.past
+        use = self._kernels.advance(self._table, books, *self._room, TUNING, means, scale, draws, budget)
         self._evidence = Evidence(past.counts.copy(), past.sums.copy())
-        self._means = past.means.copy()
         self._block = None if self._is_stopped else self._booked_block()
         return use
 

@@ -64,7 +64,6 @@ class BlockRun(ABC, Generic[B]):
         self._relevant = relevant
         self._evidence = Evidence.none(len(relevant))
         self._waiting = Evidence.none(len(relevant))  # came unasked while a block was open
-        self._means = np.zeros(len(relevant))  # pooled; 0 for arms without a measurement
         self._block: Block[B] | None = None
 
     @property
@@ -111,7 +110,6 @@ class BlockRun(ABC, Generic[B]):
     def _restore_measured(self, state: Mapping[str, Any], bets: B | None) -> None:
         """Have measured what is in this state, with these bets on the block that is open."""
         self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
-        self._means = filled_means(self._evidence)
         self._block = None
         if state["block"]:
             counts, left, sums = state["block"]
@@ -135,8 +133,7 @@ class BlockRun(ABC, Generic[B]):
     def _remember(self, seen: Evidence) -> None:
         """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
         self._evidence = self._evidence + seen + self._waiting
-        self._waiting = Evidence.none(len(self._means))
-        self._means = filled_means(self._evidence)
+        self._waiting = Evidence.none(len(self._relevant))
         if self._is_started:
             self._choose_lead()
 
@@ -158,9 +155,3 @@ def check_max_batch(max_batch: int | None) -> None:
         raise ParameterError(
             f"max_batch is the most measurements to ask for at once, 1 or more, got {max_batch!r}"
         )
-
-
-def filled_means(evidence: Evidence) -> FloatArray:
-    """The means, and 0 where nothing was measured: on such arms no plan is compared."""
-    zeros = np.zeros(len(evidence.sums))
-    return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)

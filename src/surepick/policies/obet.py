@@ -31,7 +31,7 @@ import numpy as np
 from surepick.branches import plan_set, spanned
 from surepick.evidence import Evidence
 from surepick.oracle import OracleProblem
-from surepick.policies.block_run import Block, BlockRun, check_max_batch, filled_means
+from surepick.policies.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.plan_wealth import SINGLE, Bet, Wealth
 from surepick.policies.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 from surepick.policy import (
@@ -143,6 +143,7 @@ class OBetRun(BlockRun[Bet]):
         self._one_size = self._size(ones) == self._size(-ones)
         priced = len(set(problem.costs[self._relevant].tolist())) > 1
         self._smoothing = SINGLE.smoothing_with_costs if priced else SINGLE.smoothing
+        self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
         self._cash = 0.0
         self._accounts: dict[bytes, Account] = {}
         self._nominated: dict[bytes, IntArray] = {}  # counts at each lead's first nomination
@@ -202,6 +203,7 @@ class OBetRun(BlockRun[Bet]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
         self._restore_measured(state, Bet(*state["bet"]) if state["bet"] else None)
+        self._means = _filled_means(self._evidence)
         self._lead, self._share = state["lead"], state["share"]
         self._cash, self._next_stake = state["cash"], state["next_stake"]
         self._accounts = {}
@@ -274,11 +276,12 @@ class OBetRun(BlockRun[Bet]):
     def _settle(self, bets: Bet, seen: Evidence) -> None:
         """Multiply what is staked for the lead by its bets' factors, of this block's own means."""
         account = self._account
-        account.wealth.settle(bets, filled_means(seen), self._spread(seen.counts))
+        account.wealth.settle(bets, _filled_means(seen), self._spread(seen.counts))
         account.rivals.purses = account.rivals.purses + account.wealth.last_factors(account.rivals.plans)
 
     def _choose_lead(self) -> None:
         """The plan that looks best of those that agree with the fixed arms, ruled out or not."""
+        self._means = _filled_means(self._evidence)
         branch = self._everything if self._policy.epsilon else self._account.branch
         best = self._plans.best(self._means, branch)
         assert best is not None
@@ -432,6 +435,12 @@ class OBetRun(BlockRun[Bet]):
 
     def _price_per_share(self) -> FloatArray:
         return np.asarray(self._price / np.maximum(self._share, _LEAST_SHARE / len(self._share)))
+
+
+def _filled_means(evidence: Evidence) -> FloatArray:
+    """The means, and 0 where nothing was measured: on such arms no plan is compared."""
+    zeros = np.zeros(len(evidence.sums))
+    return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
 
 
 @functools.cache
