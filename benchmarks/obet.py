@@ -23,10 +23,10 @@ import numpy as np
 import surepick as sp
 from surepick import problems
 from surepick.comparison import binomial_interval
-from surepick.policy import start
+from surepick.core.policy import start
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 SEED = 9_700_000  # far from the seeds of development, and from those of the tables before it
 NOISE_SEED = 9_800_000

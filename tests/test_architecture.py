@@ -9,11 +9,9 @@ SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # From the bottom up; modules on one line may import each other.
 LAYERS = [
-    {"_version", "errors", "plugins", "wording"},
-    {"layout", "problem", "oracle"},
-    {"evidence"},
+    {"_version", "errors", "plugins"},
+    {"core", "layout", "policy"},
     {
-        "policy",
         "compiled",
         "radius",
         "design",
@@ -23,11 +21,9 @@ LAYERS = [
         "bet_kernels",
         "bet_tuning",
         "block_kernels",
-        "branches",
         "row_kernels",
         "draw_kernels",
         "round_words",
-        "pilot",
     },
     {"policies", "problems", "forecasts", "environments"},
     {"simulation"},
@@ -38,7 +34,7 @@ LAYERS = [
     {"cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-KERNEL = {name for names in LAYERS[:4] for name in names} | {"policies"}
+KERNEL = {name for names in LAYERS[:3] for name in names} | {"policies"}
 FORBIDDEN = {
     "kernel": {
         "sqlalchemy",
@@ -55,7 +51,7 @@ FORBIDDEN = {
     "store": {"numpy", "scipy", "numba"},
     "problems": {"sqlalchemy", "rich", "typer", "logging", "time"},
 }
-ALLOWED_IN_KERNEL = {("problem", "pathlib")}  # plans may be given as the path of a CSV file
+ALLOWED_IN_KERNEL = {("core", "pathlib")}  # plans may be given as the path of a CSV file
 
 
 def room_of(path):

@@ -12,8 +12,8 @@ import surepick as sp
 from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
 from surepick import codec
 from surepick.certificate import check_noise, rivals_of
+from surepick.core.evidence import Evidence
 from surepick.errors import SessionError
-from surepick.evidence import Evidence
 from surepick.ledger import Moments
 from surepick.session import Session
 from surepick.store import Store, open_store

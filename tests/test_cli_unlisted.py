@@ -13,8 +13,8 @@ import surepick as sp
 from surepick import problems
 from surepick.cli import app, show
 from surepick.comparison import is_error, loss
+from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import FileError, ParameterError
-from surepick.oracle import OracleProblem
 
 CABLES = """
 kind = "trees"

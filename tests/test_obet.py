@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, logsumexp
 
 import surepick as sp
 from hard_families import FAMILIES, count_errors, is_refuted
-from surepick.branches import Branch, plan_set, spanned
+from surepick.core.plan_sets import Branch, plan_set, spanned
 from surepick.errors import ProblemError
 from surepick.policies.obet import OBet, OBetRun
 from surepick.policies.plan_wealth import SINGLE

@@ -12,9 +12,9 @@ import surepick as sp
 from session_tools import Tapes, run_to_end, same_run
 from surepick import problems
 from surepick.certificate import verify
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.problem import FloatArray
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
-from surepick.oracle import OracleProblem
-from surepick.problem import FloatArray
 from surepick.replica import Replica
 from surepick.session import Session
 from surepick.store import Store, open_store

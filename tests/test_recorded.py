@@ -9,10 +9,10 @@ from scipy import stats
 import surepick as sp
 from policy_contract import CASES
 from session_tools import MEANS, Tapes, problem, run_to_end, same_run
+from surepick.core.pilot import Pilot
+from surepick.core.policy import Policy
 from surepick.ledger import Ledger, Setup
-from surepick.pilot import Pilot
 from surepick.policies import describe
-from surepick.policy import Policy
 from surepick.replica import SNAPSHOT_EVERY
 from surepick.session import Session
 

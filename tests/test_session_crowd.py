@@ -16,7 +16,7 @@ from session_tools import Tapes, best_plan, oracle_problem, problem, run_to_end,
 from session_workers import record_until_statement, work, work_until_statement
 from store_workers import all_succeed, crowd
 from surepick.certificate import verify
-from surepick.oracle import Best
+from surepick.core.oracle_problem import Best
 from surepick.session import Receipt, Session
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.branches import plan_set, spanned
+from surepick.core.plan_sets import plan_set, spanned
 from surepick.design import optimal_allocation
 from surepick.limits import limit
 from surepick.unlisted_limit import Rivals, _Node, _Proof

@@ -11,8 +11,8 @@ import pytest
 import surepick as sp
 from session_tools import MEANS, Tapes, problem, run_to_end, tell_all
 from surepick import codec, problems, views
-from surepick.layout import Layout
-from surepick.policy import Policy
+from surepick.core.layout import Layout
+from surepick.core.policy import Policy
 from surepick.session import Session
 from surepick.store import Store, open_store
 from surepick.views import State, look

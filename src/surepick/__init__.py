@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from surepick import problems as problems
     from surepick.advice import Advice as Advice
     from surepick.advice import advise as advise
+    from surepick.core.oracle_problem import OracleProblem as OracleProblem
+    from surepick.core.pilot import Pilot as Pilot
+    from surepick.core.policy import Measure as Measure
+    from surepick.core.policy import Policy as Policy
+    from surepick.core.policy import Run as Run
+    from surepick.core.policy import Standing as Standing
+    from surepick.core.policy import Stop as Stop
+    from surepick.core.problem import Problem as Problem
     from surepick.environments import Bernoulli as Bernoulli
     from surepick.environments import Gaussian as Gaussian
     from surepick.environments import Replay as Replay
@@ -21,8 +29,6 @@ if TYPE_CHECKING:
     from surepick.forecasts import forecast as forecast
     from surepick.limits import Limit as Limit
     from surepick.limits import limit as limit
-    from surepick.oracle import OracleProblem as OracleProblem
-    from surepick.pilot import Pilot as Pilot
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
     from surepick.policies import BetGapE as BetGapE
@@ -33,12 +39,6 @@ if TYPE_CHECKING:
     from surepick.policies import Peace as Peace
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
-    from surepick.policy import Measure as Measure
-    from surepick.policy import Policy as Policy
-    from surepick.policy import Run as Run
-    from surepick.policy import Standing as Standing
-    from surepick.policy import Stop as Stop
-    from surepick.problem import Problem as Problem
     from surepick.session import Session as Session
     from surepick.simulation import Outcome as Outcome
     from surepick.simulation import Status as Status
@@ -56,21 +56,21 @@ _HOME = {
     "GenTSExplore": "policies",
     "Limit": "limits",
     "LinGapE": "policies",
-    "Measure": "policy",
+    "Measure": "core.policy",
     "OBet": "policies",
-    "OracleProblem": "oracle",
+    "OracleProblem": "core.oracle_problem",
     "Outcome": "simulation",
     "Peace": "policies",
-    "Policy": "policy",
-    "Pilot": "pilot",
-    "Problem": "problem",
+    "Policy": "core.policy",
+    "Pilot": "core.pilot",
+    "Problem": "core.problem",
     "RAGE": "policies",
     "Replay": "environments",
-    "Run": "policy",
+    "Run": "core.policy",
     "Session": "session",
-    "Standing": "policy",
+    "Standing": "core.policy",
     "Status": "simulation",
-    "Stop": "policy",
+    "Stop": "core.policy",
     "SurepickError": "errors",
     "TSExplore": "policies",
     "Uniform": "policies",

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.pilot import Pilot, with_scale
+from surepick.core.policy import Policy, check_delta, check_epsilon
+from surepick.core.problem import FloatArray, Problem, replaced
+from surepick.core.wording import how_many, plural
 from surepick.environments import Gaussian
 from surepick.errors import ParameterError
 from surepick.forecasts import UNLISTED_TOLERANCE
 from surepick.limits import limit
-from surepick.oracle import AnyProblem, OracleProblem
-from surepick.pilot import Pilot, with_scale
 from surepick.policies import BetGapE, CombGapE, OBet, describe
-from surepick.policy import Policy, check_delta, check_epsilon
-from surepick.problem import FloatArray, Problem, replaced
 from surepick.simulation import Outcome, simulate
-from surepick.wording import how_many, plural
 
 DELTAS = (0.1, 0.05, 0.01, 0.001)
 USUAL_DELTA = 0.05

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.compiled import compiled, compiled_fast
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
 
 NOTHING = -1e300  # log of an empty stake: finite, so that differences of logs stay numbers
 _HALF_LOG_TWO_PI = 0.9189385332046727

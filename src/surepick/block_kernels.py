@@ -33,7 +33,7 @@ from surepick.bet_kernels import (
 )
 from surepick.bet_tuning import Tuning
 from surepick.compiled import compiled, compiled_inner
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
 
 _LEAST_DEFICIT = 0.1  # nats: a rival about to be dropped still counts a little
 _WORKING_SET = 256  # rivals an allocation looks at

@@ -13,16 +13,16 @@ from scipy import stats
 
 from surepick import codec
 from surepick._version import __version__
-from surepick.branches import plan_set
+from surepick.core.evidence import Evidence, Moments
+from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, counted
+from surepick.core.plan_sets import plan_set
+from surepick.core.policy import Answer, stated_guarantee
+from surepick.core.problem import FloatArray, Problem
+from surepick.core.wording import how_many, plural
 from surepick.errors import DamageError, ProblemError, SessionError
-from surepick.evidence import Evidence, Moments
 from surepick.ledger import Ledger, Setup
-from surepick.oracle import AnyProblem, Best, OracleProblem, counted
-from surepick.policy import Answer, stated_guarantee
-from surepick.problem import FloatArray, Problem
 from surepick.simulation import Status
 from surepick.store import Event, Store
-from surepick.wording import how_many, plural
 
 MOST_RIVALS = 100  # the closest ones; the others are further away
 NOISE_LEVEL = 0.001  # how often the check of the noise may warn of nothing, over all arms together

@@ -13,12 +13,12 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
+from surepick.core.policy import Policy
+from surepick.core.problem import Problem, replaced
 from surepick.errors import FileError, MissingFunctionError, ParameterError
-from surepick.layout import Layout
-from surepick.oracle import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
 from surepick.policies import policy_named
-from surepick.policy import Policy
-from surepick.problem import Problem, replaced
 from surepick.simulation import Outcome
 
 FORMAT = 1

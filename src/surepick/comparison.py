@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.pilot import Pilot
+from surepick.core.policy import Answer, Policy
+from surepick.core.problem import FloatArray
 from surepick.environments import Environment
 from surepick.errors import ParameterError
-from surepick.oracle import AnyProblem, OracleProblem
-from surepick.pilot import Pilot
-from surepick.policy import Answer, Policy
-from surepick.problem import FloatArray
 from surepick.simulation import Outcome, Status, simulate
 
 ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
@@ -118,7 +118,7 @@ def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) ->
 def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:
     """How much worse than the best plan this one is, if the arms had these means.
 
-    >>> from surepick.problem import Problem
+    >>> from surepick.core.problem import Problem
     >>> loss(Problem([[1, 0], [0, 1]], minimize=True), 1, np.array([2.0, 5.0]))
     3.0
     """

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from surepick.core.problem import BoolArray, FloatArray, IntArray
 from surepick.errors import ParameterError
-from surepick.problem import BoolArray, FloatArray, IntArray
 
 Squares: TypeAlias = Any  # (n_rows, n_arms) float array or scipy.sparse.csr_array
 

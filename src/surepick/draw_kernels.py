@@ -44,8 +44,8 @@ import numpy as np
 
 from surepick import kernels, radius
 from surepick.compiled import compiled, compiled_fast
+from surepick.core.problem import FloatArray, IntArray, Problem
 from surepick.kernels import Feed, Field, Race
-from surepick.problem import FloatArray, IntArray, Problem
 from surepick.round_words import (
     N_WORDS,
     WordArray,

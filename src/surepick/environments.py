@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.problem import FloatArray, IntArray
 from surepick.errors import ParameterError
-from surepick.problem import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.pilot import Pilot, pilot_for, with_scale
+from surepick.core.policy import check_delta
+from surepick.core.problem import FloatArray, per_arm
+from surepick.core.wording import how_many
 from surepick.errors import ParameterError
 from surepick.limits import limit
-from surepick.oracle import AnyProblem, OracleProblem
-from surepick.pilot import Pilot, pilot_for, with_scale
-from surepick.policy import check_delta
-from surepick.problem import FloatArray, per_arm
 from surepick.problems.candidates import Progress
-from surepick.wording import how_many
 
 TOLERANCE = 1e-2  # of each limit; the spread between worlds is far larger
 UNLISTED_TOLERANCE = 0.5  # where plans are not listed: of the upper end, which no forecast uses
@@ -71,7 +71,7 @@ def forecast(
     A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement: the
     forecast then has the pilot (`Pilot()` unless given) and what its bounds cost.
 
-    >>> from surepick.problem import Problem
+    >>> from surepick.core.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]])
     >>> found = forecast(problem, [1.0, 0.0], 0.2, n_worlds=10)
     >>> bool(found.quantile(0.1) <= found.quantile(0.9))

@@ -27,7 +27,7 @@ import numpy as np
 
 from surepick import radius
 from surepick.compiled import compiled, compiled_fast
-from surepick.problem import FloatArray, IntArray, Plans, Problem
+from surepick.core.problem import FloatArray, IntArray, Plans, Problem
 
 BLOCK = 32  # plans a block; columns are padded to whole blocks
 REFRESH = 4096

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick import codec
+from surepick.core.evidence import Evidence, Moments
+from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
+from surepick.core.pilot import Begun, Pilot, begin, hand_over, standing_after
+from surepick.core.policy import Answer, Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
+from surepick.core.problem import FloatArray, IntArray
 from surepick.errors import SessionError
-from surepick.evidence import Evidence, Moments
-from surepick.oracle import AnyProblem, Best, OracleProblem
-from surepick.pilot import Begun, Pilot, begin, hand_over, standing_after
 from surepick.policies import policy_named
-from surepick.policy import Answer, Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
-from surepick.problem import FloatArray, IntArray
 from surepick.run_state import from_json, restore_run, run_to_json, to_json
 from surepick.simulation import Status, round_rng
 from surepick.trace import Sample, Trace

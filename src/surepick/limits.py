@@ -18,12 +18,12 @@ from typing import Any, ClassVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from surepick.branches import PlanSet, plan_set, spanned
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.plan_sets import PlanSet, plan_set, spanned
+from surepick.core.policy import Answer, check_delta, known_noise_scale
+from surepick.core.problem import FloatArray, Problem, replaced
 from surepick.design import Allocation, optimal_allocation
 from surepick.errors import ParameterError, ProblemError
-from surepick.oracle import OracleProblem
-from surepick.policy import Answer, check_delta, known_noise_scale
-from surepick.problem import FloatArray, Problem, replaced
 from surepick.unlisted_limit import Rivals
 
 DIFFERS = 1e-9  # plans differ in an arm when by more than this share of the arm's largest coefficient

@@ -48,9 +48,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.policy import GAUSSIAN, SUB_GAUSSIAN, promise
+from surepick.core.problem import FloatArray
 from surepick.errors import ParameterError, suggestion
-from surepick.policy import GAUSSIAN, SUB_GAUSSIAN, promise
-from surepick.problem import FloatArray
 
 PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE = range(6)
 

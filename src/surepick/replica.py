@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from surepick import codec
 from surepick._version import __version__
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.policy import Policy
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.ledger import Decision, Ledger, LostTapesError, Setup
-from surepick.oracle import OracleProblem
-from surepick.policy import Policy
 from surepick.store import Draft, Event, Head, Snapshot, Store, View
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from surepick.compiled import compiled
-from surepick.problem import FloatArray
+from surepick.core.problem import FloatArray
 
 _STEPS = 60
 _BISECTIONS = 12

@@ -20,14 +20,14 @@ from typing import Any, cast
 from surepick import codec
 from surepick._version import __version__
 from surepick.certificate import Certificate, Verdict, certify, verify
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
+from surepick.core.pilot import Pilot, pilot_for
+from surepick.core.policy import Policy, Standing, stated_guarantee
+from surepick.core.problem import Problem, outside
 from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.handing_out import AHEAD, HandingOut, slot_of, token_of
-from surepick.layout import Layout
 from surepick.ledger import Body, Ledger, Setup, Slot, told_in
-from surepick.oracle import AnyProblem, Best, OracleProblem, absent
-from surepick.pilot import Pilot, pilot_for
-from surepick.policy import Policy, Standing, stated_guarantee
-from surepick.problem import Problem, outside
 from surepick.replica import Change, LostRaceError, Replica, drafts_of
 from surepick.simulation import Outcome, Status
 from surepick.store import START, Draft, Event, Head, Lease, Store, open_store

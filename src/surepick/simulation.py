@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 
+from surepick.core.evidence import Evidence, Moments
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.pilot import Pilot, begin, hand_over, pilot_for, standing_after
+from surepick.core.policy import Answer, Measure, Policy, Run, Standing, Stop, start, stated_guarantee
+from surepick.core.problem import FloatArray, IntArray, Problem, outside
 from surepick.environments import (
     BoundedEnvironment,
     CompiledEnvironment,
@@ -22,11 +27,6 @@ from surepick.environments import (
     is_compiled,
 )
 from surepick.errors import ParameterError
-from surepick.evidence import Evidence, Moments
-from surepick.oracle import OracleProblem
-from surepick.pilot import Pilot, begin, hand_over, pilot_for, standing_after
-from surepick.policy import Answer, Measure, Policy, Run, Standing, Stop, start, stated_guarantee
-from surepick.problem import FloatArray, IntArray, Problem, outside
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed

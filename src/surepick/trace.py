@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.evidence import Evidence
-from surepick.policy import Answer, Standing
+from surepick.core.evidence import Evidence
+from surepick.core.policy import Answer, Standing
 
 MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
 MOST_NUMBERS = 2**14  # of samples times arms

@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from surepick.branches import Branch, PlanSet
+from surepick.core.plan_sets import Branch, PlanSet
+from surepick.core.policy import Answer
+from surepick.core.problem import BoolArray, FloatArray, IntArray
 from surepick.design import Allocation, optimal_allocation
-from surepick.policy import Answer
-from surepick.problem import BoolArray, FloatArray, IntArray
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_WORK = 1_500_000  # entries of the linear programs for one bracket: some ten seconds

@@ -8,9 +8,9 @@ from scipy.special import log_ndtr
 import surepick as sp
 from surepick import bet_kernels as kernels
 from surepick import block_kernels
+from surepick.core.policy import Measure, Stop
 from surepick.design import optimal_allocation
 from surepick.errors import ParameterError
-from surepick.policy import Measure, Stop
 from surepick.testing import decisions
 
 

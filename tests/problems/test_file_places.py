@@ -9,8 +9,8 @@ import pytest
 
 import surepick as sp
 from surepick import codec, plots, problems, views
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import FileError, ProblemError
-from surepick.oracle import AnyProblem
 from surepick.report import report
 from surepick.store import open_store
 from surepick.web.charts import map_chart

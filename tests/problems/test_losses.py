@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surepick import problems
-from surepick.branches import plan_set, spanned
+from surepick.core.plan_sets import plan_set, spanned
 
 
 def grid(n):

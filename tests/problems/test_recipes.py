@@ -8,9 +8,9 @@ import pytest
 
 import surepick as sp
 from surepick import codec, problems
+from surepick.core.oracle_problem import absent
+from surepick.core.pilot import with_scale
 from surepick.errors import FileError, MissingFunctionError, ParameterError, ProblemError
-from surepick.oracle import absent
-from surepick.pilot import with_scale
 from surepick.problems.families import FamilyProblem
 from surepick.problems.recipes import family_from
 

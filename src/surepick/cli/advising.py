@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surepick.cli.decisions import File, Json, Seed
-from surepick.wording import plural
+from surepick.core.wording import plural
 
 if TYPE_CHECKING:
     from surepick.advice import Advice

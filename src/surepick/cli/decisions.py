@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from surepick.core.pilot import Pilot
+    from surepick.core.policy import Policy
     from surepick.environments import Gaussian, UniformNoise
-    from surepick.pilot import Pilot
-    from surepick.policy import Policy
     from surepick.problems.files import Loaded
     from surepick.simulation import Outcome
 
@@ -132,7 +132,7 @@ def compare(
     """
     from surepick.cli import show
     from surepick.comparison import compare as run_comparison
-    from surepick.oracle import OracleProblem
+    from surepick.core.oracle_problem import OracleProblem
     from surepick.policies import parse_policy
 
     loaded = _load(file, as_json)
@@ -185,7 +185,7 @@ def _load(file: Path, quiet: bool) -> Loaded:
 
 def pilot_of(loaded: Loaded, size: int, one_scale: bool) -> Pilot | None:
     """The pilot of these options, where the file leaves the noise scale unknown."""
-    from surepick.pilot import Pilot
+    from surepick.core.pilot import Pilot
 
     return Pilot(size=size, pooled=one_scale) if loaded.problem.noise_scale is None else None
 

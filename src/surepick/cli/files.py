@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surepick.cli.decisions import Delta, File, Json, PilotSize, Pooled, Seed, pilot_of
-from surepick.wording import how_many, plural
+from surepick.core.wording import how_many, plural
 
 if TYPE_CHECKING:
+    from surepick.core.oracle_problem import AnyProblem
+    from surepick.core.pilot import Pilot
     from surepick.forecasts import Forecast
-    from surepick.oracle import AnyProblem
-    from surepick.pilot import Pilot
     from surepick.problems.candidates import Progress
     from surepick.problems.files import Loaded
 
@@ -120,7 +120,7 @@ def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:
 
 
 def _completeness(loaded: Loaded) -> str:
-    from surepick.oracle import in_short
+    from surepick.core.oracle_problem import in_short
     from surepick.problems.families import FamilyProblem, FoundProblem
 
     problem = loaded.problem
@@ -133,7 +133,7 @@ def _completeness(loaded: Loaded) -> str:
 
 
 def _merged(problem: AnyProblem) -> tuple[tuple[str, str], ...]:
-    from surepick.problem import Problem
+    from surepick.core.problem import Problem
 
     return problem.duplicates if isinstance(problem, Problem) else ()
 
@@ -156,7 +156,7 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
 
 
 def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
-    from surepick.problem import Problem
+    from surepick.core.problem import Problem
 
     problem = loaded.problem
     data: dict[str, Any] = {

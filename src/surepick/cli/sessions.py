@@ -21,8 +21,8 @@ from surepick.cli.session_files import (
     write_csv,
     write_json,
 )
+from surepick.core.wording import how_many
 from surepick.errors import SessionError, StoreError, SurepickError
-from surepick.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.session import Request, Session

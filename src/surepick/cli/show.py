@@ -18,15 +18,15 @@ from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from surepick.oracle import OracleProblem, in_short
-from surepick.wording import how_many
+from surepick.core.oracle_problem import OracleProblem, in_short
+from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.comparison import Comparison
+    from surepick.core.oracle_problem import AnyProblem
+    from surepick.core.policy import Answer, Policy
+    from surepick.core.problem import FloatArray
     from surepick.limits import Limit, Theory, UnlistedTheory
-    from surepick.oracle import AnyProblem
-    from surepick.policy import Answer, Policy
-    from surepick.problem import FloatArray
     from surepick.problems.files import Loaded
     from surepick.simulation import Outcome
     from surepick.simulation import Progress as SimulationProgress

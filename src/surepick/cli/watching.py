@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surepick.cli.sessions import DEFAULT_STORE, NOT_SURE, Json, StoreUrl, answer, open_to_read
-from surepick.wording import how_many
+from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -18,6 +18,7 @@ import numpy as np
 from surepick import codec
 from surepick._version import __version__
 from surepick.comparison import is_error
+from surepick.core.policy import known_noise_scale
 from surepick.environments import Gaussian
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
@@ -28,7 +29,6 @@ from surepick.experiments.specs import (
     policy_spec,
 )
 from surepick.limits import Limit, limit
-from surepick.policy import known_noise_scale
 from surepick.problems import Instance
 from surepick.simulation import Outcome, Status, simulate
 

@@ -12,11 +12,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from surepick.core.policy import check_delta
 from surepick.errors import ParameterError, suggestion
 from surepick.experiments.cases import Case
 from surepick.experiments.specs import LARGEST_GAP, Spec, hours_spec
 from surepick.policies import POLICIES
-from surepick.policy import check_delta
 from surepick.problems.cities import KNOWN
 
 Pace: TypeAlias = Literal["steps", "draws", "phases"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surepick import codec
+from surepick.core.wording import how_many, plural
 from surepick.experiments.cases import Case, Row
 from surepick.experiments.paper import (
     REFERENCE,
@@ -22,7 +23,6 @@ from surepick.experiments.paper import (
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
 from surepick.experiments.summary import MethodSummary, brief, summarize
-from surepick.wording import how_many, plural
 
 
 @dataclass(frozen=True)

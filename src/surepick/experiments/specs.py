@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick import codec
+from surepick.core.policy import Policy
+from surepick.core.problem import Problem, Table, read_table
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
-from surepick.policy import Policy
-from surepick.problem import Problem, Table, read_table
 from surepick.problems import Instance, knapsack_instance, transport_instance
 
 Spec: TypeAlias = Mapping[str, Any]

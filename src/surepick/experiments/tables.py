@@ -8,9 +8,9 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
+from surepick.core.wording import how_many
 from surepick.experiments.reproduction import ColumnResult, Reproduction, has_guarantee
 from surepick.experiments.summary import Errors, MethodSummary, Spread, brief
-from surepick.wording import how_many
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

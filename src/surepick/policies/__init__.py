@@ -7,8 +7,9 @@ from importlib.metadata import EntryPoint
 from typing import Any, cast
 
 from surepick import plugins
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.policy import Policy
 from surepick.errors import ParameterError, suggestion
-from surepick.oracle import AnyProblem, OracleProblem
 from surepick.policies.bet_gap_e import BetGapE
 from surepick.policies.clucb import CLUCB
 from surepick.policies.comb_gap_e import CombGapE
@@ -19,7 +20,6 @@ from surepick.policies.peace import Peace
 from surepick.policies.rage import RAGE
 from surepick.policies.ts_explore import TSExplore
 from surepick.policies.uniform import Uniform
-from surepick.policy import Policy
 
 POLICIES: dict[str, type[Policy]] = {
     "BetGapE": BetGapE,

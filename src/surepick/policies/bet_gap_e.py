@@ -25,10 +25,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.bet_tuning import TUNING
-from surepick.evidence import Evidence
-from surepick.policies.block_run import Block, BlockRun, check_max_batch
-from surepick.policies.gap_run import arrays_of, refill
-from surepick.policy import (
+from surepick.core.evidence import Evidence
+from surepick.core.policy import (
     SUB_GAUSSIAN,
     Measure,
     Standing,
@@ -38,7 +36,9 @@ from surepick.policy import (
     known_noise_scale,
     promise,
 )
-from surepick.problem import FloatArray, Problem
+from surepick.core.problem import FloatArray, Problem
+from surepick.policies.block_run import Block, BlockRun, check_max_batch
+from surepick.policies.gap_run import arrays_of, refill
 
 
 @dataclass(frozen=True)

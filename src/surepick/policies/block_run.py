@@ -9,9 +9,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from surepick.core.evidence import Evidence
+from surepick.core.problem import BoolArray, FloatArray, IntArray
 from surepick.errors import ParameterError
-from surepick.evidence import Evidence
-from surepick.problem import BoolArray, FloatArray, IntArray
 
 B = TypeVar("B")  # the bets of a block
 

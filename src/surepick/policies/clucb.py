@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick import radius as radii
+from surepick.core.policy import check_delta, check_epsilon, promise
+from surepick.core.problem import Problem
 from surepick.policies.gap_run import GapRule, GapRun
-from surepick.policy import check_delta, check_epsilon, promise
-from surepick.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick import radius as radii
+from surepick.core.policy import check_delta, check_epsilon
+from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.policies.gap_run import GapRule, GapRun
-from surepick.policy import check_delta, check_epsilon
-from surepick.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surepick import radius as radii
+from surepick.core.evidence import Evidence
+from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
+from surepick.core.problem import FloatArray, IntArray, Problem
 from surepick.errors import ParameterError
-from surepick.evidence import Evidence
 from surepick.policies.gap_run import ARM_RULES, arrays_of, race_state, refill
 from surepick.policies.plan_oracle import PlanOracle
-from surepick.policy import Measure, Standing, Stop, known_noise_scale, standing_of
-from surepick.problem import FloatArray, IntArray, Problem
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed

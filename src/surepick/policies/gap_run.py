@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surepick import radius as radii
+from surepick.core.evidence import Evidence
+from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.core.problem import FloatArray, IntArray, Problem
 from surepick.errors import ParameterError
-from surepick.evidence import Evidence
-from surepick.policy import Measure, Standing, Stop, known_noise_scale
-from surepick.problem import FloatArray, IntArray, Problem
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed, Race

@@ -28,12 +28,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.policy import Run, check_delta
+from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.oracle import OracleProblem
 from surepick.policies.draw_run import DrawRule, OracleRun, WinnerRun
 from surepick.policies.plan_oracle import CallableOracle, ListedOracle
-from surepick.policy import Run, check_delta
-from surepick.problem import Problem
 
 NO_PROOF = (
     "none: the published proof treats counts that the data chose as fixed; no excess of errors was seen"

@@ -28,13 +28,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.branches import plan_set, spanned
-from surepick.evidence import Evidence
-from surepick.oracle import OracleProblem
-from surepick.policies.block_run import Block, BlockRun, check_max_batch
-from surepick.policies.plan_wealth import SINGLE, Bet, Wealth
-from surepick.policies.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
-from surepick.policy import (
+from surepick.core.evidence import Evidence
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.plan_sets import plan_set, spanned
+from surepick.core.policy import (
     SUB_GAUSSIAN,
     Measure,
     Standing,
@@ -44,7 +41,10 @@ from surepick.policy import (
     known_noise_scale,
     promise,
 )
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.policies.block_run import Block, BlockRun, check_max_batch
+from surepick.policies.plan_wealth import SINGLE, Bet, Wealth
+from surepick.policies.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 
 
 @dataclass(frozen=True)

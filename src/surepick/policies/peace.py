@@ -32,11 +32,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from surepick.core.policy import GAUSSIAN, check_delta, promise
+from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
 from surepick.design import round_allocation, width_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phase_run import Phase, PhasedRun
-from surepick.policy import GAUSSIAN, check_delta, promise
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 EPS = 1 / 10
 

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.policy import Answer, known_noise_scale
+from surepick.core.problem import FloatArray, IntArray, Problem
 from surepick.errors import ProblemError
-from surepick.oracle import OracleProblem
-from surepick.policy import Answer, known_noise_scale
-from surepick.problem import FloatArray, IntArray, Problem
 
 
 class PlanOracle(Protocol):

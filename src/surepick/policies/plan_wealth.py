@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from surepick.bet_tuning import Tuning
-from surepick.branches import ROUNDING, Branch
-from surepick.problem import FloatArray
+from surepick.core.plan_sets import ROUNDING, Branch
+from surepick.core.problem import FloatArray
 
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
 SINGLE = Tuning(ladder_share=0.48, selection=0.35, rungs=17)  # of the single bets, set with the rows

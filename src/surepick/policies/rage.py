@@ -35,11 +35,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from surepick.core.policy import SUB_GAUSSIAN, check_delta, promise
+from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
 from surepick.design import pair_allocation, round_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phase_run import Phase, PhasedRun
-from surepick.policy import SUB_GAUSSIAN, check_delta, promise
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 PAPER_EPS, AUTHORS_EPS = 1 / 5, 1 / 10
 AUTHORS_FLOOR = 20  # measurements per arm of the design's support

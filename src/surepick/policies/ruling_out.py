@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from surepick.branches import Branch, PlanSet
+from surepick.core.plan_sets import Branch, PlanSet
+from surepick.core.problem import BoolArray, FloatArray
 from surepick.policies.plan_wealth import FLAT, Wealth, log_sum
-from surepick.problem import BoolArray, FloatArray
 
 MOST_STEPS = 15  # oracle calls on one branch
 CALLS_A_BLOCK = 800  # oracle calls that the checks of a block may use, beyond one for each arm

@@ -22,12 +22,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.policy import Run, check_delta
+from surepick.core.problem import Problem
 from surepick.errors import ProblemError
-from surepick.oracle import OracleProblem
 from surepick.policies.draw_run import DrawRule
 from surepick.policies.gen_ts_explore import NO_PROOF, check_draws, start_draws
-from surepick.policy import Run, check_delta
-from surepick.problem import Problem
 
 
 @dataclass(frozen=True)

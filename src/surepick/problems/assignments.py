@@ -10,9 +10,9 @@ from math import perm
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.layout import Layout
+from surepick.core.problem import BoolArray, Bounds, FloatArray, IntArray, names_for
 from surepick.errors import ProblemError
-from surepick.layout import Layout
-from surepick.problem import BoolArray, Bounds, FloatArray, IntArray, names_for
 from surepick.problems.candidates import Progress
 from surepick.problems.families import Family, FoundProblem, PerArm
 

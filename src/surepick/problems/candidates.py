@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.problem import FloatArray, IntArray, Problem, read_only
 from surepick.errors import ProblemError
-from surepick.problem import FloatArray, IntArray, Problem, read_only
 
 Oracle: TypeAlias = Callable[[FloatArray], npt.ArrayLike]
 Progress: TypeAlias = Callable[[int, int], object]

@@ -9,9 +9,9 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.oracle_problem import counted
+from surepick.core.problem import Bounds, FloatArray, Problem, names_for
 from surepick.errors import ProblemError, suggestion
-from surepick.oracle import counted
-from surepick.problem import Bounds, FloatArray, Problem, names_for
 from surepick.problems.candidates import Progress, as_count
 from surepick.problems.families import MOST_LISTED, Family, FoundProblem, PerArm
 

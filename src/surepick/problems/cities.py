@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from surepick.core.problem import FloatArray, Table, read_only, read_table
 from surepick.errors import ProblemError, suggestion
-from surepick.problem import FloatArray, Table, read_only, read_table
 
 Distances: TypeAlias = Literal["great-circle", "freeway"]
 KNOWN: tuple[Distances, ...] = ("great-circle", "freeway")

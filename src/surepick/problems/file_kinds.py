@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick import plugins
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.problem import FloatArray, Problem, Table, names_for
 from surepick.errors import FileError
-from surepick.oracle import AnyProblem, OracleProblem
-from surepick.problem import FloatArray, Problem, Table, names_for
 from surepick.problems.assignments import matching_family, matchings
 from surepick.problems.candidates import Progress
 from surepick.problems.choices import subsets, top_k, top_k_family

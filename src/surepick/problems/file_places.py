@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.problem import Table
 from surepick.errors import FileError
-from surepick.oracle import AnyProblem
-from surepick.problem import Table
 from surepick.problems.file_sections import Section, is_list_of_numbers, is_number
 
 # The names that the two coordinates may have, that to the right first, and whether they are geographic.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from surepick.core.problem import Table, read_table
 from surepick.errors import FileError, suggestion
-from surepick.problem import Table, read_table
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.problem import FloatArray, Table, per_arm, read_only, replaced, scale_and_bounds
 from surepick.errors import FileError, ProblemError
-from surepick.oracle import AnyProblem
-from surepick.problem import FloatArray, Table, per_arm, read_only, replaced, scale_and_bounds
 from surepick.problems.candidates import Progress, half_widths
 from surepick.problems.file_kinds import COMMON_KEYS, Built, kind_named, kind_names, lists_plans
 from surepick.problems.file_places import on_map

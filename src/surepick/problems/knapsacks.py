@@ -13,10 +13,10 @@ from math import gcd, prod
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import counted
+from surepick.core.problem import Bounds, FloatArray, IntArray, names_for, read_only
 from surepick.errors import ProblemError
-from surepick.layout import Layout
-from surepick.oracle import counted
-from surepick.problem import Bounds, FloatArray, IntArray, names_for, read_only
 from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
 from surepick.problems.families import Family, FoundProblem, OneCandidateError
 

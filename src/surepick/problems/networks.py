@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.layout import Layout
+from surepick.core.problem import FloatArray, IntArray, csv_lines, read_only
 from surepick.errors import ProblemError, suggestion
-from surepick.layout import Layout
-from surepick.problem import FloatArray, IntArray, csv_lines, read_only
 
 Graph: TypeAlias = Any  # a Network, a networkx or rustworkx graph, the path of a CSV file, or a list of pairs
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.problem import Bounds, FloatArray, names_for
 from surepick.errors import ProblemError, suggestion
-from surepick.problem import Bounds, FloatArray, names_for
 from surepick.problems.candidates import Progress, as_numbers
 from surepick.problems.families import Family, FoundProblem, PerArm
 from surepick.problems.programs import Program, as_program, program_family

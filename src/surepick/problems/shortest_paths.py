@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.problem import BoolArray, Bounds, FloatArray, IntArray
 from surepick.errors import ProblemError
-from surepick.problem import BoolArray, Bounds, FloatArray, IntArray
 from surepick.problems.candidates import Progress
 from surepick.problems.families import Family, FoundProblem, PerArm
 from surepick.problems.networks import Graph, Network, as_network

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.oracle_problem import counted
+from surepick.core.problem import Bounds, FloatArray, IntArray, read_only
 from surepick.errors import ProblemError
-from surepick.oracle import counted
-from surepick.problem import Bounds, FloatArray, IntArray, read_only
 from surepick.problems.candidates import Progress, seeded
 from surepick.problems.families import Family, FamilyProblem, FoundProblem, PerArm
 from surepick.problems.networks import Graph, Network, as_network

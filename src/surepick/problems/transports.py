@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.layout import Layout
+from surepick.core.problem import Bounds, FloatArray, Table, read_only
 from surepick.errors import ProblemError, missing_extra
-from surepick.layout import Layout
-from surepick.problem import Bounds, FloatArray, Table, read_only
 from surepick.problems.candidates import Instance, Progress, as_numbers, half_widths, seeded
 from surepick.problems.cities import city_hours, city_points
 from surepick.problems.families import Family, FoundProblem

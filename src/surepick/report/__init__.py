@@ -12,7 +12,8 @@ from typing import Any
 
 from surepick import views
 from surepick._version import __version__
-from surepick.oracle import in_short
+from surepick.core.oracle_problem import in_short
+from surepick.core.wording import how_many, plural
 from surepick.plots import paper
 from surepick.report.figures import inline_svg
 from surepick.report.html import Html, joined, table, tag
@@ -20,7 +21,6 @@ from surepick.session import Session
 from surepick.store import Event
 from surepick.views import Arms, Look, Picture, Progress, Rivals, Summary
 from surepick.views.words import times
-from surepick.wording import how_many, plural
 
 MOST_RIVALS, MOST_ARMS, MOST_ENTRIES = 15, 25, 40
 LAST_EVENTS = 40  # of the log; those that are no measurements are listed beyond them

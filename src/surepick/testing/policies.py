@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pytest
 
 import surepick as sp
+from surepick.core.policy import KeptRun, Measure, Policy, RecallingRun, Run, Stop, recalling
+from surepick.core.problem import FloatArray, IntArray
 from surepick.environments import Environment
 from surepick.policies import parse_policy, policy_named
-from surepick.policy import KeptRun, Measure, Policy, RecallingRun, Run, Stop, recalling
-from surepick.problem import FloatArray, IntArray
 from surepick.run_state import restore_run, run_to_json
 from surepick.simulation import is_driven, round_rng
 

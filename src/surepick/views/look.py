@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.certificate import NoiseFinding, check_noise
+from surepick.core.evidence import Evidence
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.policy import Answer, Policy, Standing
+from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
 from surepick.design import optimal_allocation
-from surepick.evidence import Evidence
-from surepick.layout import Layout
 from surepick.ledger import Slot
-from surepick.oracle import OracleProblem
-from surepick.policy import Answer, Policy, Standing
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 from surepick.session import Session
 from surepick.simulation import Status
 from surepick.store import Head, Lease

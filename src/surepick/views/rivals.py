@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.oracle import OracleProblem
-from surepick.policy import Answer
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.policy import Answer
 from surepick.views.look import Look, Weight, pair, weigh
 from surepick.views.words import shortened
 

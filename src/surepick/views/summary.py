@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from surepick.oracle import OracleProblem
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.wording import how_many, plural
 from surepick.simulation import Status
 from surepick.views.look import Look, pair, weigh
 from surepick.views.words import duration
-from surepick.wording import how_many, plural
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
 NEAR_TIE = 0.05  # of the difference between the best plan and the worst

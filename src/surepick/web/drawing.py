@@ -9,12 +9,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from surepick._version import __version__
-from surepick.oracle import in_short
+from surepick.core.oracle_problem import in_short
+from surepick.core.wording import how_many, plural
 from surepick.web import charts
 from surepick.web.keys import Keys
 from surepick.web.settings import Settings
 from surepick.web.shelf import slug_of
-from surepick.wording import how_many, plural
 
 
 class Renderer:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick import views
+from surepick.core.oracle_problem import in_short
+from surepick.core.wording import how_many
 from surepick.errors import SurepickError
-from surepick.oracle import in_short
 from surepick.session import Session
 from surepick.store import Event
 from surepick.web.shelf import Shelf, slug_of
-from surepick.wording import how_many
 
 SESSIONS, ROWS, LOG_ROWS, LAST_EVENTS = 24, 100, 100, 6  # on a page
 MOST_TEXT = 160  # letters of an event

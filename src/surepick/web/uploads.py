@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from surepick import codec
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import FileError, SurepickError
-from surepick.oracle import AnyProblem
 
 SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches

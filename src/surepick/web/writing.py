@@ -13,9 +13,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
+from surepick.core.policy import Policy
 from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy
-from surepick.policy import Policy
 from surepick.session import Receipt, Session
 from surepick.web import models
 from surepick.web.desk import Desk

@@ -10,12 +10,12 @@ import surepick as sp
 from policy_contract import CASES
 from session_tools import MEANS, PLANS, Tapes, run_to_end, same_run
 from surepick import codec
+from surepick.core.evidence import Evidence
+from surepick.core.pilot import Begun, Pilot, after_pilot, begin, hand_over
+from surepick.core.policy import Policy
 from surepick.errors import ParameterError, ProblemError
-from surepick.evidence import Evidence
 from surepick.ledger import Ledger, Setup
-from surepick.pilot import Begun, Pilot, after_pilot, begin, hand_over
 from surepick.policies import describe
-from surepick.policy import Policy
 from surepick.session import Session
 from surepick.simulation import round_rng
 

@@ -19,10 +19,10 @@ from typing import Protocol
 
 import numpy as np
 
+from surepick.core.oracle_problem import OracleProblem, counted
+from surepick.core.policy import Answer
+from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
 from surepick.errors import ProblemError
-from surepick.oracle import OracleProblem, counted
-from surepick.policy import Answer
-from surepick.problem import BoolArray, FloatArray, IntArray, Problem
 
 ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
 ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights

@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import surepick as sp
+from surepick.core.problem import read_table
 from surepick.errors import ProblemError
-from surepick.problem import read_table
 
 SMALL_TABLES = hnp.arrays(
     float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=st.integers(-2, 2)

@@ -1,7 +1,7 @@
 """Every policy of the package as cases of the contract. A new policy adds its cases to `CASES`."""
 
 import surepick as sp
-from surepick.policy import Policy
+from surepick.core.policy import Policy
 from surepick.testing import PolicyContract
 
 CASES: list[Policy] = [

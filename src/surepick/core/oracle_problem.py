@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.errors import ProblemError, SurepickError
-from surepick.layout import Layout, located
-from surepick.problem import (
+from surepick.core.layout import Layout, located
+from surepick.core.problem import (
     BoolArray,
     Bounds,
     FloatArray,
@@ -27,7 +26,8 @@ from surepick.problem import (
     replaced,
     scale_and_bounds,
 )
-from surepick.wording import plural
+from surepick.core.wording import plural
+from surepick.errors import ProblemError, SurepickError
 
 Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.

@@ -11,7 +11,7 @@ from typing import Any
 
 from session_tools import Tapes
 from surepick import replica
-from surepick.oracle import Best
+from surepick.core.oracle_problem import Best
 from surepick.session import Receipt, Session
 from surepick.store import sql
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from surepick.problem import FloatArray, IntArray
+from surepick.core.problem import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Counts and sums per arm; evidence from two places adds like a number.
 
-    >>> from surepick.evidence import Evidence
+    >>> from surepick.core.evidence import Evidence
     >>> import numpy as np
     >>> first, second = Evidence(np.array([2, 1]), np.array([3.0, 5.0])), Evidence.none(2)
     >>> (first + second).means.tolist()

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.layout import Layout, located
+from surepick.core.wording import plural
 from surepick.errors import ProblemError, suggestion
-from surepick.layout import Layout, located
-from surepick.wording import plural
 
 if TYPE_CHECKING:
     import pandas as pd

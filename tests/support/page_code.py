@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from surepick.cli import app
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^(?:`(?P<file>[\w./-]+)`\n\n)?```(?P<language>\w*)\n(?P<text>.*?)^```", re.S | re.M)
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -1,0 +1,277 @@
+"""What a policy is: a value that starts runs; a run says what to measure next, or stops with a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.errors import ParameterError, ProblemError
+
+# A plan by its index in the problem's list; where plans cannot be listed, by its vector.
+Answer: TypeAlias = int | tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A request: measure each arm this many times; order and parallelism within it do not matter."""
+
+    counts: IntArray  # (n_arms,)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The policy has seen enough and answers with this plan."""
+
+    plan: Answer
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands, for people to look at; nothing is decided by it.
+
+    `gap` is the estimated lead over the rival and `radius` its uncertainty in the policy's own terms.
+    `risk` is a proved bound on the probability that declaring the lead now would be wrong, where the policy
+    has one at every moment; otherwise None.
+    """
+
+    lead: Answer | None = None
+    rival: Answer | None = None
+    gap: float | None = None
+    radius: float | None = None
+    risk: float | None = None
+
+
+def standing_of(parts: Sequence[Any]) -> Standing:
+    """The standing with these fields; a plan vector may come as a list.
+
+    >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).lead
+    (1.0, 0.0)
+    """
+    lead, rival, *numbers = parts
+    return Standing(_as_answer(lead), _as_answer(rival), *numbers)
+
+
+def _as_answer(plan: Any) -> Answer | None:
+    return tuple(plan) if isinstance(plan, list) else plan
+
+
+class Run(Protocol):
+    """One run of a policy on one problem: mutable, owned by the loop or session that started it.
+
+    `decide` is called once per round and its answer is recorded before it is shown; calling it again before
+    anything is absorbed gives the same decision for the same `rng`. `absorb` takes the complete answer to
+    the last request.
+    """
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """What to measure next, or the plan to stop with."""
+        ...
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in the measurements that were asked for: how many of each arm, and their sums."""
+        ...
+
+    def standing(self) -> Standing:
+        """The lead, its closest rival and how far apart they are."""
+        ...
+
+
+@runtime_checkable
+class RecallingRun(Run, Protocol):
+    """A run whose proof allows measurements that it did not ask for, between two rounds.
+
+    All of them may take in a pilot, whose counts were fixed in advance, before their first round.
+    """
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """Whether the proof allows any number of them, at any time, and not the pilot's alone."""
+        ...
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements of arms that matter which no request asked for."""
+        ...
+
+
+@runtime_checkable
+class KeptRun(Run, Protocol):
+    """A run that can be kept beside a session's log, which is then opened without a replay.
+
+    The state is arrays, numbers, text, None, and lists and dictionaries (with text as keys) of them. Without
+    these two methods a policy is as good, and its long sessions take longer to open.
+    """
+
+    def state(self) -> dict[str, Any]:
+        """All that a fresh run of the same policy on the same problem needs to become this one.
+
+        It may share arrays with the run: whoever asks writes it down at once.
+        """
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is; called on a fresh run, before anything else."""
+        ...
+
+
+@runtime_checkable
+class WeighingRun(Run, Protocol):
+    """A run that knows how much speaks against each plan, for people to look at."""
+
+    def log_evidence(self) -> FloatArray | None:
+        """For each plan the log of the proved evidence that it is no better than the lead, or None.
+
+        A plan is ruled out at log(1/delta); what the number of the lead itself is has no meaning.
+        """
+        ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
+
+    `name` is its stable name in files and on the command line. `version` rises whenever its decisions
+    change. `randomized` says whether `decide` draws from its generator. `guarantee` is one sentence: the
+    promise and its assumption, or what is missing for one.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    randomized: ClassVar[bool]
+
+    @property
+    def delta(self) -> float:
+        """The allowed probability of a wrong answer."""
+        ...
+
+    @property
+    def guarantee(self) -> str:
+        """The promise and its assumption, or a sentence that begins with "none"."""
+        ...
+
+    def start(self, problem: Problem) -> Run:
+        """A fresh run on this problem."""
+        ...
+
+
+@runtime_checkable
+class OraclePolicy(Policy, Protocol):
+    """A policy that can also do with an oracle in place of a list of plans; it says so by `takes_oracle`."""
+
+    takes_oracle: ClassVar[bool]
+
+    def start(self, problem: Problem | OracleProblem) -> Run:
+        """A fresh run on this problem."""
+        ...
+
+
+class Onlooker:
+    """A run where the oracle's function is not at hand: others have decided, nothing is known of how.
+
+    It counts measurements that nobody asked for where the policy's own runs do.
+    """
+
+    def __init__(self, policy: OraclePolicy) -> None:
+        like = policy.start(OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2))
+        self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Refused: there is nobody to ask."""
+        raise ProblemError(
+            "the function that finds the best plan is not at hand, so nothing can be decided; give it"
+        )
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Nothing to take in for somebody who decides nothing."""
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """As little."""
+
+    def standing(self) -> Standing:
+        """Not known."""
+        return Standing()
+
+
+def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
+    """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
+    if not isinstance(problem, OracleProblem):
+        return policy.start(problem)
+    if isinstance(policy, OraclePolicy):
+        return policy.start(problem) if problem.has_oracle else Onlooker(policy)
+    raise ParameterError(
+        f"{policy.name} needs a list of plans and the problem has an oracle; use a policy that takes one, "
+        "such as OBet, or list the plans in a Problem"
+    )
+
+
+def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
+    """The run, if its proof allows measurements that it did not ask for; without a promise there is none.
+
+    `unasked` is about measurements that somebody recorded, otherwise those of a pilot are meant.
+    """
+    if not isinstance(run, RecallingRun) or policy.guarantee.startswith("none"):
+        return None
+    return run if run.recalls_unasked or not unasked else None
+
+
+# Assumptions under which promises are made.
+SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
+GAUSSIAN = "independent Gaussian noise of the given scale"
+PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
+BOUNDED = "independent measurements within the given bounds"  # in place of the first
+
+
+def promise(delta: float, epsilon: float, assumption: str) -> str:
+    """What a policy with a proof promises, in one sentence.
+
+    >>> promise(0.05, 0.0, GAUSSIAN)
+    'the best plan, wrong with probability at most 0.05, given independent Gaussian noise of the given scale'
+    """
+    goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
+    return f"{goal}, wrong with probability at most {delta:g}, given {assumption}"
+
+
+def stated_guarantee(policy: Policy, problem: Problem | OracleProblem) -> str:
+    """The policy's promise with the assumption that this problem makes about its noise.
+
+    >>> from surepick.policies import Uniform
+    >>> stated_guarantee(Uniform(), Problem([[1, 0], [0, 1]], bounds=(0, 1))).partition("given ")[2]
+    'independent measurements within the given bounds'
+    """
+    if problem.noise_scale is None:
+        return policy.guarantee.replace(SUB_GAUSSIAN, PILOTED).replace(GAUSSIAN, PILOTED)
+    return policy.guarantee if problem.bounds is None else policy.guarantee.replace(SUB_GAUSSIAN, BOUNDED)
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a delta outside (0, 1).
+
+    >>> check_delta(0.05)
+    """
+    if not 0 < delta < 1:
+        raise ParameterError(
+            f"delta is the allowed error probability, between 0 and 1, got {delta!r}; try 0.05"
+        )
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse a negative or non-finite epsilon.
+
+    >>> check_epsilon(0.0)
+    """
+    if not (epsilon >= 0 and np.isfinite(epsilon)):
+        raise ParameterError(f"epsilon is how much worse than the best is fine, 0 or more, got {epsilon!r}")
+
+
+def known_noise_scale(problem: Problem | OracleProblem) -> FloatArray:
+    """The noise scale per arm, or a clear error when the problem does not know it."""
+    if problem.noise_scale is None:
+        raise ProblemError(
+            "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "
+            "deviation of one measurement (or half the width of its range) as noise_scale"
+        )
+    return problem.noise_scale
