@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import surepick as sp
-from surepick.comparison import is_error
+from surepick.planning.comparison import is_error
 from surepick.problems import knapsack_instance, transport_instance
 
 SEED = 8_100_000  # far from the seeds of development

@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from hard_families import FAMILIES, Peeking, count_errors, is_refuted
-from surepick.comparison import binomial_interval
-from surepick.policies.bet_gap_e import BetGapE
+from surepick.planning.comparison import binomial_interval
+from surepick.policies.betting.bet_gap_e import BetGapE
 
 SEED = 8_200_000
 CONTROL = "two arms, gap .02, delta .05"

@@ -9,8 +9,8 @@ import argparse
 import numpy as np
 
 import surepick as sp
-from surepick.comparison import compare
-from surepick.radius import RADII
+from surepick.planning.comparison import compare
+from surepick.policies.gap.radius import RADII
 
 ROWS = [
     ("identity(2), means (.02, 0)", np.eye(2), [0.02, 0.0], 0.05),

@@ -22,8 +22,8 @@ import numpy as np
 
 import surepick as sp
 from surepick import problems
-from surepick.comparison import binomial_interval
 from surepick.core.policy import start
+from surepick.planning.comparison import binomial_interval
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
@@ -297,8 +297,9 @@ def growth():
 
 
 def errors(scale):
-    from hard_families import FAMILIES, count_errors, is_refuted
     from test_obet import Peeking
+
+    from hard_families import FAMILIES, count_errors, is_refuted
 
     runs = max(50, int(200 * scale))
     print(f"\n## Error rates on families made to catch a policy, {runs} runs each\n")

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import surepick as sp
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.store import Snapshot, Store, open_store
 
 N_ARMS, N_PLANS = 20, 60

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 import surepick as sp
-from surepick.session import Session
+from surepick.sessions.session import Session
 
 NAME = "bench"
 N_PLANS, N_ARMS = 1000, 40

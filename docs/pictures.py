@@ -26,7 +26,7 @@ from surepick.experiments.reproduction import summarize_experiment
 from surepick.experiments.rows import read_rows
 from surepick.plots.style import styled
 from surepick.report import write_report
-from surepick.session import Session
+from surepick.sessions.session import Session
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick import codec
 from surepick.cli import app
 from surepick.errors import FileError, ParameterError, PluginError
 from surepick.policies import describe, parse_policy, policy_named
+from surepick.sessions import codec
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-a-policy.md").read_text(encoding="utf-8")

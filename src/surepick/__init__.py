@@ -10,8 +10,6 @@ from surepick._version import __version__
 if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
-    from surepick.advice import Advice as Advice
-    from surepick.advice import advise as advise
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
     from surepick.core.pilot import Pilot as Pilot
     from surepick.core.policy import Measure as Measure
@@ -20,15 +18,13 @@ if TYPE_CHECKING:
     from surepick.core.policy import Standing as Standing
     from surepick.core.policy import Stop as Stop
     from surepick.core.problem import Problem as Problem
-    from surepick.environments import Bernoulli as Bernoulli
-    from surepick.environments import Gaussian as Gaussian
-    from surepick.environments import Replay as Replay
-    from surepick.environments import UniformNoise as UniformNoise
     from surepick.errors import SurepickError as SurepickError
-    from surepick.forecasts import Forecast as Forecast
-    from surepick.forecasts import forecast as forecast
-    from surepick.limits import Limit as Limit
-    from surepick.limits import limit as limit
+    from surepick.planning.advice import Advice as Advice
+    from surepick.planning.advice import advise as advise
+    from surepick.planning.forecast import Forecast as Forecast
+    from surepick.planning.forecast import forecast as forecast
+    from surepick.planning.limit import Limit as Limit
+    from surepick.planning.limit import limit as limit
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
     from surepick.policies import BetGapE as BetGapE
@@ -39,48 +35,52 @@ if TYPE_CHECKING:
     from surepick.policies import Peace as Peace
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
-    from surepick.session import Session as Session
-    from surepick.simulation import Outcome as Outcome
-    from surepick.simulation import Status as Status
-    from surepick.simulation import simulate as simulate
+    from surepick.sessions.session import Session as Session
+    from surepick.simulation.environments import Bernoulli as Bernoulli
+    from surepick.simulation.environments import Gaussian as Gaussian
+    from surepick.simulation.environments import Replay as Replay
+    from surepick.simulation.environments import UniformNoise as UniformNoise
+    from surepick.simulation.simulate import Outcome as Outcome
+    from surepick.simulation.simulate import Status as Status
+    from surepick.simulation.simulate import simulate as simulate
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _HOME = {
-    "Advice": "advice",
-    "Bernoulli": "environments",
+    "Advice": "planning.advice",
+    "Bernoulli": "simulation.environments",
     "BetGapE": "policies",
     "CLUCB": "policies",
     "CombGapE": "policies",
-    "Forecast": "forecasts",
-    "Gaussian": "environments",
+    "Forecast": "planning.forecast",
+    "Gaussian": "simulation.environments",
     "GenTSExplore": "policies",
-    "Limit": "limits",
+    "Limit": "planning.limit",
     "LinGapE": "policies",
     "Measure": "core.policy",
     "OBet": "policies",
     "OracleProblem": "core.oracle_problem",
-    "Outcome": "simulation",
+    "Outcome": "simulation.simulate",
     "Peace": "policies",
     "Policy": "core.policy",
     "Pilot": "core.pilot",
     "Problem": "core.problem",
     "RAGE": "policies",
-    "Replay": "environments",
+    "Replay": "simulation.environments",
     "Run": "core.policy",
-    "Session": "session",
+    "Session": "sessions.session",
     "Standing": "core.policy",
-    "Status": "simulation",
+    "Status": "simulation.simulate",
     "Stop": "core.policy",
     "SurepickError": "errors",
     "TSExplore": "policies",
     "Uniform": "policies",
-    "UniformNoise": "environments",
-    "advise": "advice",
-    "forecast": "forecasts",
-    "limit": "limits",
+    "UniformNoise": "simulation.environments",
+    "advise": "planning.advice",
+    "forecast": "planning.forecast",
+    "limit": "planning.limit",
     "policies": "",
     "problems": "",
-    "simulate": "simulation",
+    "simulate": "simulation.simulate",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]

@@ -13,9 +13,10 @@ from scipy import stats
 
 import surepick as sp
 from session_tools import Tapes, run_to_end, same_run
-from surepick import codec, problems
+from surepick import problems
 from surepick.errors import FileError, ParameterError, ProblemError, SessionError
-from surepick.session import Session
+from surepick.sessions import codec
+from surepick.sessions.session import Session
 
 TWO = [[1, 0], [0, 1]]
 N_RUNS = 400

@@ -9,15 +9,15 @@ from scipy import stats
 import surepick as sp
 from policy_contract import CASES
 from session_tools import MEANS, PLANS, Tapes, run_to_end, same_run
-from surepick import codec
 from surepick.core.evidence import Evidence
 from surepick.core.pilot import Begun, Pilot, after_pilot, begin, hand_over
 from surepick.core.policy import Policy
 from surepick.errors import ParameterError, ProblemError
-from surepick.ledger import Ledger, Setup
 from surepick.policies import describe
-from surepick.session import Session
-from surepick.simulation import round_rng
+from surepick.sessions import codec
+from surepick.sessions.ledger import Ledger, Setup
+from surepick.sessions.session import Session
+from surepick.simulation.simulate import round_rng
 
 UNKNOWN = sp.Problem(PLANS, noise_scale=None)
 SCALES = np.array([0.5, 1.0, 2.0, 0.1])

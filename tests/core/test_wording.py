@@ -12,7 +12,7 @@ import surepick as sp
 from surepick import report, views
 from surepick.cli import app
 from surepick.core.wording import how_many
-from surepick.session import Session
+from surepick.sessions.session import Session
 from web_tools import running
 
 COUNTED = "measurement|rival|plan|arm|round|event|run|line|instance|time|warning|entrie|value|worker"

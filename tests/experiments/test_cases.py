@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny_cases import NAIVE, PUBLISHED, problem, untimed
 
 from surepick.errors import ParameterError
 from surepick.experiments import Case, instance_from_spec, policy_from_spec, policy_spec, run_case
 from surepick.experiments.specs import LARGEST_GAP
 from surepick.policies import POLICIES, CombGapE
+from tiny_cases import NAIVE, PUBLISHED, problem, untimed
 
 
 def test_the_key_of_a_case_is_the_same_on_every_machine_and_in_every_version() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_cases import quick_cases, slow_cases, untimed
 
 from surepick.errors import ParameterError
 from surepick.experiments import ClusterError, RunProgress, executors, read_rows, run_case, run_cases
+from tiny_cases import quick_cases, slow_cases, untimed
 
 distributed = pytest.importorskip("distributed")
 

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_cases import PUBLISHED, problem, quick_cases
 
 from surepick.errors import FileError
 from surepick.experiments import Case, read_rows, repair, run_case, run_cases, write_parquet
 from surepick.experiments.rows import appending, row_from_line, row_to_line
+from tiny_cases import PUBLISHED, problem, quick_cases
 
 
 @pytest.fixture

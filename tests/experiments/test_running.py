@@ -11,9 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-import tiny_cases
-from tiny_cases import PUBLISHED, problem, quick_cases, slow_cases, untimed
 
+import tiny_cases
 from surepick.errors import ParameterError
 from surepick.experiments import (
     Case,
@@ -25,6 +24,7 @@ from surepick.experiments import (
     run_cases,
     running,
 )
+from tiny_cases import PUBLISHED, problem, quick_cases, slow_cases, untimed
 
 SCRIPT = """
 import os, signal, sys

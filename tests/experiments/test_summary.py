@@ -4,11 +4,11 @@ import math
 
 import pytest
 from scipy.stats import binomtest
-from tiny_cases import PUBLISHED, problem
 
 from surepick.errors import ParameterError
 from surepick.experiments import Case, Row
 from surepick.experiments.summary import brief, error_rate, relative_measurements, spread, summarize
+from tiny_cases import PUBLISHED, problem
 
 
 def made_up(

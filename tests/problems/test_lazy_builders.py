@@ -27,8 +27,8 @@ def test_a_table_file_loads_nothing_slow(tmp_path):
 
 
 def test_builders_stay_functions_after_their_modules_are_imported():
-    importlib.import_module("surepick.problems.knapsacks")
-    importlib.import_module("surepick.problems.transports")
+    importlib.import_module("surepick.problems.kinds.knapsack")
+    importlib.import_module("surepick.problems.kinds.transport")
     assert callable(problems.knapsack)
     assert callable(problems.transport)
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick import codec, problems
+from surepick import problems
 from surepick.core.oracle_problem import absent
 from surepick.core.pilot import with_scale
 from surepick.errors import FileError, MissingFunctionError, ParameterError, ProblemError
-from surepick.problems.families import FamilyProblem
+from surepick.problems.family import FamilyProblem
 from surepick.problems.recipes import family_from
+from surepick.sessions import codec
 
 DIAMOND = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("B", "D")]
 NAMES = ["tea", "coffee", "cocoa", "milk"]

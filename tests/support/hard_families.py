@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.comparison import is_error
-from surepick.policies.bet_gap_e import BetGapE, BetRun
+from surepick.planning.comparison import is_error
+from surepick.policies.betting.bet_gap_e import BetGapE, BetRun
 
 REFUTED = 1e-6  # so many errors would be an accident of this probability at error rate delta
 

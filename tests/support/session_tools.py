@@ -8,7 +8,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.problem import FloatArray, IntArray
-from surepick.session import Request, Session
+from surepick.sessions.session import Request, Session
 
 PLANS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=float)
 SCALE = 0.3

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from session_tools import Tapes
-from surepick import replica
 from surepick.core.oracle_problem import Best
-from surepick.session import Receipt, Session
+from surepick.sessions import replica
+from surepick.sessions.session import Receipt, Session
 from surepick.store import sql
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from surepick.session import Session
+from surepick.sessions.session import Session
 
 MEANS = {"ferry": 3.0, "tunnel": 1.0, "bridge": 1.2}
 

@@ -12,7 +12,7 @@ import httpx
 
 import session_tools as tools
 import surepick as sp
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.web.server import Server, listen, make_server
 from surepick.web.settings import Settings
 

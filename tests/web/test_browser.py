@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from teller import MEANS
 
 import surepick as sp
-from surepick.problems.files import load
-from surepick.session import Session
+from surepick.problems.files.load import load
+from surepick.sessions.session import Session
+from teller import MEANS
 from web_tools import Running, positions, problem_file, running
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -176,7 +176,7 @@ def test_script_in_every_name_stays_text(page: Page, memory_disk: Path) -> None:
 
 
 def session_slug(name: str) -> str:
-    from surepick.web.shelf import slug_of
+    from surepick.web.session_cache import slug_of
 
     return slug_of(name)
 

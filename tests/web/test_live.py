@@ -11,10 +11,10 @@ import pytest
 
 import session_tools as tools
 import surepick as sp
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.web import live
 from surepick.web.live import Channel, Edition, Hub, TooManyViewersError
-from surepick.web.shelf import Shelf
+from surepick.web.session_cache import Shelf
 from web_tools import Running
 
 

@@ -10,12 +10,12 @@ import pytest
 
 import session_tools as tools
 import surepick as sp
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.store import Draft
 from surepick.web.app import create_app
 from surepick.web.models import LOG_ROWS, SESSIONS
+from surepick.web.session_cache import name_of, slug_of
 from surepick.web.settings import Settings
-from surepick.web.shelf import name_of, slug_of
 from web_tools import Running, positions, running
 
 DOCS = Path(__file__).parent.parent.parent / "docs"

@@ -12,7 +12,7 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ParameterError
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.web import server as web_server
 from surepick.web.keys import COOKIE, Keys
 from surepick.web.settings import Settings
@@ -417,7 +417,7 @@ def test_a_client_that_never_finishes_its_headers_is_hung_up_on(
 
 
 def test_a_body_that_never_comes_is_not_awaited_for_ever(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surepick.web.guard.BODY_SECONDS", 0.3)
+    monkeypatch.setattr("surepick.web.security.BODY_SECONDS", 0.3)
     with running(store, write=True) as server, connected(server) as line:
         line.sendall(
             b"POST /api/sessions/middle/tell HTTP/1.1\r\nHost: localhost\r\n"

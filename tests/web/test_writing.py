@@ -11,8 +11,8 @@ import pytest
 import session_tools as tools
 import surepick as sp
 from surepick.errors import FileError
-from surepick.problems.files import load
-from surepick.session import Session
+from surepick.problems.files.load import load
+from surepick.sessions.session import Session
 from surepick.web import uploads
 from web_tools import PROBLEM, Running, positions
 

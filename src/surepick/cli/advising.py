@@ -10,8 +10,8 @@ from surepick.cli.decisions import File, Json, Seed
 from surepick.core.wording import plural
 
 if TYPE_CHECKING:
-    from surepick.advice import Advice
-    from surepick.problems.files import Loaded
+    from surepick.planning.advice import Advice
+    from surepick.problems.files.load import Loaded
 
 
 def advise(
@@ -35,8 +35,8 @@ def advise(
     Choices are rehearsed in worlds drawn from the file's guess and spread. Try: surepick advise
     examples/knapsack.toml
     """
-    from surepick.advice import advise as find_advice
     from surepick.cli import show
+    from surepick.planning.advice import advise as find_advice
     from surepick.problems import load
 
     with show.bar("finding candidate plans", quiet=as_json) as progress:
@@ -102,8 +102,8 @@ def _data(loaded: Loaded, found: Advice, next_command: str) -> dict[str, Any]:
 
 
 def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
-    from surepick.advice import count
     from surepick.cli import show
+    from surepick.planning.advice import count
     from surepick.policies import describe
 
     say = show.console.print

@@ -13,9 +13,9 @@ import typer
 if TYPE_CHECKING:
     from surepick.core.pilot import Pilot
     from surepick.core.policy import Policy
-    from surepick.environments import Gaussian, UniformNoise
-    from surepick.problems.files import Loaded
-    from surepick.simulation import Outcome
+    from surepick.problems.files.load import Loaded
+    from surepick.simulation.environments import Gaussian, UniformNoise
+    from surepick.simulation.simulate import Outcome
 
 COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
 COMPARED_UNLISTED = "OBet"  # the other policies that need no list take minutes a run
@@ -131,8 +131,8 @@ def compare(
     The file needs a [truth] section. Try: surepick compare examples/routes.toml --runs 50
     """
     from surepick.cli import show
-    from surepick.comparison import compare as run_comparison
     from surepick.core.oracle_problem import OracleProblem
+    from surepick.planning.comparison import compare as run_comparison
     from surepick.policies import parse_policy
 
     loaded = _load(file, as_json)
@@ -164,8 +164,8 @@ def limit(
     The file needs a [truth] section. Try: surepick limit examples/routes.toml
     """
     from surepick.cli import show
-    from surepick.limits import limit as find_limit
-    from surepick.limits import theory as find_theory
+    from surepick.planning.limit import limit as find_limit
+    from surepick.planning.limit import theory as find_theory
 
     loaded = _load(file, as_json)
     means, known = _truth(loaded).means, loaded.known
@@ -193,7 +193,7 @@ def pilot_of(loaded: Loaded, size: int, one_scale: bool) -> Pilot | None:
 def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
     from surepick.cli import show
     from surepick.problems import city_hours, transport_instance
-    from surepick.problems.files import Loaded
+    from surepick.problems.files.load import Loaded
 
     hours = city_hours(distances)
     with show.bar("finding candidate plans", quiet=quiet) as progress:
@@ -204,7 +204,7 @@ def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
 
 def _demo_trees(seed: int) -> Loaded:
     from surepick.problems import cable_instance
-    from surepick.problems.files import Loaded
+    from surepick.problems.files.load import Loaded
 
     problem, means = cable_instance(seed)
     return Loaded(problem, means, "trees", "Cables that connect twelve towns for the least cost")
@@ -212,8 +212,8 @@ def _demo_trees(seed: int) -> Loaded:
 
 def _truth(loaded: Loaded) -> Gaussian | UniformNoise:
     """What a rehearsal measures: Gaussian noise; within bounds, as evenly spread as they allow."""
-    from surepick.environments import Gaussian, UniformNoise
     from surepick.errors import FileError
+    from surepick.simulation.environments import Gaussian, UniformNoise
 
     if loaded.means is None:
         raise FileError(
@@ -236,7 +236,7 @@ def _run(
     loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool, *, pilot: Pilot | None = None
 ) -> Outcome:
     from surepick.cli import show
-    from surepick.simulation import simulate as run
+    from surepick.simulation.simulate import simulate as run
 
     truth = _truth(loaded)
     with show.live(loaded.problem, policy, quiet=quiet) as progress:

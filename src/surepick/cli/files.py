@@ -14,9 +14,9 @@ from surepick.core.wording import how_many, plural
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
     from surepick.core.pilot import Pilot
-    from surepick.forecasts import Forecast
+    from surepick.planning.forecast import Forecast
     from surepick.problems.candidates import Progress
-    from surepick.problems.files import Loaded
+    from surepick.problems.files.load import Loaded
 
 MOST_ARMS = 12  # shown with their share of the forecast
 
@@ -31,7 +31,7 @@ def init(
     Try: surepick init paths, then surepick check paths.toml
     """
     from surepick.cli import show
-    from surepick.problems.starter_files import write_starter
+    from surepick.problems.files.starters import write_starter
 
     written = write_starter(kind, into, force=force)
     for path in written:
@@ -84,7 +84,7 @@ def _forecast(
     pilot: Pilot | None,
     progress: Progress | None,
 ) -> Forecast | None:
-    from surepick.forecasts import forecast
+    from surepick.planning.forecast import forecast
 
     centre = loaded.means if loaded.guess is None else loaded.guess
     rough = loaded.true_scale if noise is None else noise
@@ -121,7 +121,7 @@ def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:
 
 def _completeness(loaded: Loaded) -> str:
     from surepick.core.oracle_problem import in_short
-    from surepick.problems.families import FamilyProblem, FoundProblem
+    from surepick.problems.family import FamilyProblem, FoundProblem
 
     problem = loaded.problem
     if isinstance(problem, FamilyProblem):

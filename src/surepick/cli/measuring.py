@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from surepick.errors import SessionError
-from surepick.session import Request, Session
+from surepick.sessions.session import Request, Session
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
 DOUBTFUL = re.compile(r"(?<![\w.])[-+]?\d+,[\d.,]*(?:[eE][-+]?\d+)?$")  # 12,5 or 1,234.5, at the end

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from surepick.errors import FileError, ProblemError
 
 if TYPE_CHECKING:
-    from surepick.session import Session
+    from surepick.sessions.session import Session
     from surepick.store import Event
     from surepick.store.doctor import LogHealth
 
@@ -43,7 +43,7 @@ def write_csv(session: Session, stream: TextIO) -> None:
 
 def write_json(session: Session, stream: TextIO) -> None:
     """Write the problem, the policy, every measurement and, once there is one, the certificate."""
-    from surepick import codec
+    from surepick.sessions import codec
 
     data = {
         "session": session.name,
@@ -94,7 +94,7 @@ def import_rows(
     session: Session, rows: list[Row], *, answers: bool, worker: str, picked: bool = False
 ) -> dict[str, int]:
     """Tell the rows in their order; those far ahead of what is asked wait for the session to move on."""
-    from surepick.session import Receipt
+    from surepick.sessions.session import Receipt
 
     counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
     waiting = []
@@ -170,7 +170,7 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
 
 
 def _told(event: Event) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    from surepick.ledger import told_in
+    from surepick.sessions.ledger import told_in
 
     if event.kind != "measured":
         return

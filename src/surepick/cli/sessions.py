@@ -25,7 +25,7 @@ from surepick.core.wording import how_many
 from surepick.errors import SessionError, StoreError, SurepickError
 
 if TYPE_CHECKING:
-    from surepick.session import Request, Session
+    from surepick.sessions.session import Request, Session
     from surepick.store import Event, Store
 
 DEFAULT_STORE = "sqlite:///surepick.db"
@@ -256,7 +256,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Replay a session from its first event: do it, and a certificate, hold? Exit code 1: no."""
-    from surepick.certificate import verify as check
+    from surepick.sessions.certificate import verify as check
 
     place = _store(store)
     verdict = check(place, session or _only_name(place), read_certificate(certificate))
@@ -349,8 +349,8 @@ def _create(
     store: str,
 ) -> Session:
     from surepick.policies import policy_for
-    from surepick.problems.files import load
-    from surepick.session import Session
+    from surepick.problems.files.load import load
+    from surepick.sessions.session import Session
 
     loaded = load(file)
     return Session.create(
@@ -401,9 +401,9 @@ def _refuse_other_settings(
 
 def _continue(file: Path, name: str | None, store: str) -> Session | None:
     """The session that an earlier call began, if it is about the same problem."""
-    from surepick import codec
-    from surepick.problems.files import load
-    from surepick.session import Session
+    from surepick.problems.files.load import load
+    from surepick.sessions import codec
+    from surepick.sessions.session import Session
     from surepick.store import open_store
 
     place = open_store(store)
@@ -421,7 +421,7 @@ def _continue(file: Path, name: str | None, store: str) -> Session | None:
 
 def _load(store: str, name: str | None, *, read_only: bool = False) -> Session:
     """The session; one that is only looked at opens even where its plans need a Python function."""
-    from surepick.session import Session
+    from surepick.sessions.session import Session
 
     return Session.load(_store(store), name, read_only=read_only)
 
@@ -433,7 +433,7 @@ def _store(url: str) -> Store:
 
 
 def _only_name(place: Store) -> str:
-    from surepick.session import only_session
+    from surepick.sessions.session import only_session
 
     return only_session(place)
 
@@ -454,7 +454,7 @@ def _token_of(session: Session, given: str) -> str:
 
 def _state(session: Session) -> dict[str, Any]:
     """What every answer in JSON says about the session."""
-    from surepick import codec
+    from surepick.sessions import codec
 
     ledger = session.ledger()
     standing, name_of = ledger.standing(), ledger.problem.name_of
@@ -480,7 +480,7 @@ def _state(session: Session) -> dict[str, Any]:
 
 def _summary(place: Store, name: str) -> dict[str, Any]:
     """One line of `list`; a session that cannot be opened is listed with the reason."""
-    from surepick.session import Session
+    from surepick.sessions.session import Session
 
     try:
         state = _state(Session.load(place, name, read_only=True))
@@ -532,7 +532,7 @@ class _Progress:
 
 def _waiting(session: Session) -> str:
     """For whom a run waits, and how long it may take."""
-    from surepick.views.words import duration
+    from surepick.views.text import duration
 
     held = [lease for lease in session.leases() if lease.expires > session.now()]
     if not held:

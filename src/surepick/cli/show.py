@@ -22,14 +22,14 @@ from surepick.core.oracle_problem import OracleProblem, in_short
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
-    from surepick.comparison import Comparison
     from surepick.core.oracle_problem import AnyProblem
     from surepick.core.policy import Answer, Policy
     from surepick.core.problem import FloatArray
-    from surepick.limits import Limit, Theory, UnlistedTheory
-    from surepick.problems.files import Loaded
-    from surepick.simulation import Outcome
-    from surepick.simulation import Progress as SimulationProgress
+    from surepick.planning.comparison import Comparison
+    from surepick.planning.limit import Limit, Theory, UnlistedTheory
+    from surepick.problems.files.load import Loaded
+    from surepick.simulation.simulate import Outcome
+    from surepick.simulation.simulate import Progress as SimulationProgress
 
 console = Console(highlight=False)
 SHOWN = 1e-7  # smaller shares are rounding
@@ -145,7 +145,7 @@ def _print_answer(loaded: Loaded, result: Outcome) -> None:
 
 def _truth_sentence(loaded: Loaded, result: Outcome) -> str:
     """In a simulation the truth is known: say how the answer compares."""
-    from surepick.comparison import loss
+    from surepick.planning.comparison import loss
 
     if loaded.means is None or result.plan is None:
         return ""
@@ -315,7 +315,7 @@ def exit_code(result: Outcome) -> int:
 
 
 def _limit_of(loaded: Loaded, result: Outcome) -> Limit | None:
-    from surepick.limits import limit as find_limit
+    from surepick.planning.limit import limit as find_limit
 
     if loaded.means is None:
         return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from surepick.session import Session
+    from surepick.sessions.session import Session
     from surepick.views import Page
 
 N_RIVALS, N_ARMS, N_TOKENS = 6, 6, 5
@@ -81,7 +81,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _open(store: str, name: str | None) -> Session:
-    from surepick.session import Session
+    from surepick.sessions.session import Session
 
     return Session.load(open_to_read(store), name, read_only=True)
 
@@ -126,7 +126,7 @@ def _until_end(session: Session, every: float, show: Callable[[Page], None]) -> 
 
 
 def _line(page: Page) -> str:
-    from surepick.views.words import plain
+    from surepick.views.text import plain
 
     coming = page.progress.forecast
     more = "" if coming is None else f" Forecast: {coming.explanation}."
@@ -168,7 +168,7 @@ def _text(words: object, length: int, style: str = "") -> Text:
     """Text of people: no markup, no control characters."""
     from rich.text import Text
 
-    from surepick.views.words import plain
+    from surepick.views.text import plain
 
     return Text(plain(words, length), style=style)
 
@@ -208,7 +208,7 @@ def _rivals(page: Page) -> list[RenderableType]:
     from rich.text import Text
 
     from surepick.cli.show import make_table
-    from surepick.views.words import times
+    from surepick.views.text import times
 
     rivals = page.rivals
     title = f"Rivals: {rivals.n_ruled_out:,} of {rivals.n_rivals:,} ruled out"
@@ -239,7 +239,7 @@ def _arms(page: Page) -> list[RenderableType]:
 
 def _work(page: Page) -> list[RenderableType]:
     from surepick.cli.show import make_table
-    from surepick.views.words import duration
+    from surepick.views.text import duration
 
     work = page.work
     title = f"To measure: {work.n_missing:,}, of which {work.n_held:,} in somebody's hands"

@@ -15,11 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick import codec
 from surepick._version import __version__
-from surepick.comparison import is_error
 from surepick.core.policy import known_noise_scale
-from surepick.environments import Gaussian
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
@@ -28,9 +25,12 @@ from surepick.experiments.specs import (
     policy_from_spec,
     policy_spec,
 )
-from surepick.limits import Limit, limit
+from surepick.planning.comparison import is_error
+from surepick.planning.limit import Limit, limit
 from surepick.problems import Instance
-from surepick.simulation import Outcome, Status, simulate
+from surepick.sessions import codec
+from surepick.simulation.environments import Gaussian
+from surepick.simulation.simulate import Outcome, Status, simulate
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surepick import codec
 from surepick.experiments.cases import Row
 from surepick.experiments.summary import MethodSummary, summarize
+from surepick.sessions import codec
 
 
 @dataclass(frozen=True)

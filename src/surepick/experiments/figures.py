@@ -14,7 +14,7 @@ from surepick.experiments.paper import METHODS, REFERENCE
 from surepick.experiments.reproduction import ColumnResult, Reproduction
 from surepick.experiments.summary import relative_measurements, spread
 from surepick.plots.style import BLUE, GREEN, INK, OCHRE, ORANGE, PAPER, PINK, RED, SKY, pyplot, styled
-from surepick.views.words import superscript
+from surepick.views.text import superscript
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

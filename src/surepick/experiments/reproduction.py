@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from surepick import codec
 from surepick.core.wording import how_many, plural
 from surepick.experiments.cases import Case, Row
 from surepick.experiments.paper import (
@@ -23,6 +22,7 @@ from surepick.experiments.paper import (
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
 from surepick.experiments.summary import MethodSummary, brief, summarize
+from surepick.sessions import codec
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from surepick import codec
 from surepick.errors import FileError, missing_extra
 from surepick.experiments.cases import Case, Row
+from surepick.sessions import codec
 
 FORMAT = 1
 SYNC_SECONDS = 1.0  # a power cut may cost the rows of this long; a kill costs none

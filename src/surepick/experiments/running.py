@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from surepick import codec
 from surepick.errors import SurepickError
 from surepick.experiments.cases import Case, Row, run_in_worker
 from surepick.experiments.executors import Workers, open_workers
 from surepick.experiments.rows import RowWriter, appending, checked_rows
+from surepick.sessions import codec
 
 ATTEMPTS = 3  # how often a case may lose its worker before it is given up
 POLL_SECONDS = 0.5  # how often to look whether the cluster is still there, and to report the time left

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from surepick import codec
 from surepick.core.policy import Policy
 from surepick.core.problem import Problem, Table, read_table
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
 from surepick.problems import Instance, knapsack_instance, transport_instance
+from surepick.sessions import codec
 
 Spec: TypeAlias = Mapping[str, Any]
 

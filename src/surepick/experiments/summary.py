@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick import codec
-from surepick.comparison import binomial_interval
 from surepick.errors import ParameterError
 from surepick.experiments.cases import Row
+from surepick.planning.comparison import binomial_interval
+from surepick.sessions import codec
 
 CONFIDENCE = 0.95  # of the intervals for error rates
 

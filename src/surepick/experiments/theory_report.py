@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from surepick.experiments.cases import Row
 from surepick.experiments.specs import Spec, instance_from_spec
 from surepick.experiments.summary import Value, brief
-from surepick.limits import theory
+from surepick.planning.limit import theory
 
 
 @dataclass(frozen=True)

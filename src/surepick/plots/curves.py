@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from surepick.plots.style import GREY, PALETTE
 from surepick.views import Progress
-from surepick.views.words import rounded
+from surepick.views.text import rounded
 
 FARTHEST = 4.0  # times the measurements so far that the forecast may stretch the axis to
 EARLIER = "earlier leads"

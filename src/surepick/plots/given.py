@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from surepick import views
 from surepick.errors import SessionError
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.views import Arms, Look, Picture, Progress, Rivals
 
 Given: TypeAlias = Session | Look

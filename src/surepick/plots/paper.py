@@ -23,7 +23,7 @@ from surepick.plots.style import (
 )
 from surepick.views import Arms, Link, Picture, Place, Progress, Rivals
 from surepick.views.pictures import LONGEST_NAME, MOST_NAMED
-from surepick.views.words import plain, short_number, times
+from surepick.views.text import plain, short_number, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from surepick.plots.curves import confidence_ticks, forecast_reach, lead_stretch
 from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
 from surepick.plots.style import BLUE, GREEN, GREY, ORANGE, PALETTE, SKY
 from surepick.views import Arms, Link, Picture, Progress, Rival, Rivals
-from surepick.views.words import plain, short_number, times
+from surepick.views.text import plain, short_number, times
 
 _ROW, _TALL_ROW = 26, 38  # pixels, the second with a line of text above the mark
 _LONGEST_NAME, _LONGEST_IN_COLUMN = 36, 16  # letters, of a row and beside two columns: telephones are narrow

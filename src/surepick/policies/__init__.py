@@ -10,16 +10,16 @@ from surepick import plugins
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.policy import Policy
 from surepick.errors import ParameterError, suggestion
-from surepick.policies.bet_gap_e import BetGapE
-from surepick.policies.clucb import CLUCB
-from surepick.policies.comb_gap_e import CombGapE
-from surepick.policies.gen_ts_explore import GenTSExplore
-from surepick.policies.lin_gap_e import LinGapE
-from surepick.policies.obet import OBet
-from surepick.policies.peace import Peace
-from surepick.policies.rage import RAGE
-from surepick.policies.ts_explore import TSExplore
-from surepick.policies.uniform import Uniform
+from surepick.policies.betting.bet_gap_e import BetGapE
+from surepick.policies.betting.obet import OBet
+from surepick.policies.gap.clucb import CLUCB
+from surepick.policies.gap.comb_gap_e import CombGapE
+from surepick.policies.gap.lin_gap_e import LinGapE
+from surepick.policies.gap.uniform import Uniform
+from surepick.policies.phased.peace import Peace
+from surepick.policies.phased.rage import RAGE
+from surepick.policies.sampling.gen_ts_explore import GenTSExplore
+from surepick.policies.sampling.ts_explore import TSExplore
 
 POLICIES: dict[str, type[Policy]] = {
     "BetGapE": BetGapE,

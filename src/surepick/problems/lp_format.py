@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from surepick.errors import FileError
-from surepick.problems.file_sections import read_text
-from surepick.problems.programs import Program
+from surepick.problems.files.section import read_text
+from surepick.problems.program import Program
 
 SECTIONS = {
     "maximize": "max",

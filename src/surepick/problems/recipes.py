@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from surepick.errors import FileError, suggestion
-from surepick.problems.families import Family
+from surepick.problems.family import Family
 
 # by the kind in the recipe: the function that takes the rest of it as arguments
 _MAKERS = {
-    "knapsack": "knapsacks.knapsack_family",
-    "matchings": "assignments.matching_family",
-    "paths": "shortest_paths.path_family",
-    "program": "programs.program_family",
-    "top k": "choices.top_k_family",
-    "transport": "transports.transport_family",
-    "trees": "spanning_trees.tree_family",
+    "knapsack": "kinds.knapsack.knapsack_family",
+    "matchings": "kinds.matching.matching_family",
+    "paths": "kinds.path.path_family",
+    "program": "program.program_family",
+    "top k": "kinds.choice.top_k_family",
+    "transport": "kinds.transport.transport_family",
+    "trees": "kinds.tree.tree_family",
 }
 
 
@@ -35,6 +35,6 @@ def family_from(recipe: Mapping[str, Any]) -> Family:
             f"this surepick knows no family of plans of kind {kind!r} ({suggestion(kind, _MAKERS)}); upgrade "
             "surepick to read it"
         )
-    module, _, name = _MAKERS[kind].partition(".")
+    module, _, name = _MAKERS[kind].rpartition(".")
     family: Family = getattr(importlib.import_module(f"surepick.problems.{module}"), name)(**arguments)
     return family if through is None else family.through(**through)

@@ -17,10 +17,10 @@ from surepick.core.wording import how_many, plural
 from surepick.plots import paper
 from surepick.report.figures import inline_svg
 from surepick.report.html import Html, joined, table, tag
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.store import Event
 from surepick.views import Arms, Look, Picture, Progress, Rivals, Summary
-from surepick.views.words import times
+from surepick.views.text import times
 
 MOST_RIVALS, MOST_ARMS, MOST_ENTRIES = 15, 25, 40
 LAST_EVENTS = 40  # of the log; those that are no measurements are listed beyond them

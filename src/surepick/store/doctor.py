@@ -13,9 +13,9 @@ from typing import Any
 
 from surepick.errors import DamageError, StoreError
 from surepick.store import migrations
-from surepick.store.carving import carve
 from surepick.store.drivers import Driver, driver_for
 from surepick.store.events import START, Event, Head, is_successor
+from surepick.store.salvage import carve
 
 CHUNK = 4096  # events read at once while nothing is wrong
 SMALLEST = 512  # bytes; no SQLite file is shorter

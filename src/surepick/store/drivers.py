@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError
 
 from surepick.errors import ConflictError, DamageError, StoreError, missing_extra
 from surepick.store.events import Event, Head
-from surepick.store.waiting import WaitingLine
+from surepick.store.write_queue import WaitingLine
 
 Parameters = Mapping[str, object]
 Statement = tuple[str, Parameters]

@@ -15,10 +15,10 @@ import pytest
 import surepick as sp
 from surepick.core.policy import KeptRun, Measure, Policy, RecallingRun, Run, Stop, recalling
 from surepick.core.problem import FloatArray, IntArray
-from surepick.environments import Environment
 from surepick.policies import parse_policy, policy_named
-from surepick.run_state import restore_run, run_to_json
-from surepick.simulation import is_driven, round_rng
+from surepick.sessions.snapshot import restore_run, run_to_json
+from surepick.simulation.environments import Environment
+from surepick.simulation.simulate import is_driven, round_rng
 
 SEEDS = (0, 1, 2)
 N_PLANS, N_ARMS = 6, 4

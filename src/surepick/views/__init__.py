@@ -37,7 +37,7 @@ from surepick.views.pictures import Entry, Link, Picture, Place, picture
 from surepick.views.progress import Forecast, Point, Progress, progress
 from surepick.views.rivals import Rival, Rivals, rivals
 from surepick.views.summary import State, Summary, Warning, summary
-from surepick.views.words import duration, shortened
+from surepick.views.text import duration, shortened
 from surepick.views.work import Token, Want, Work, Worker, work
 
 __all__ = [

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surepick.certificate import NoiseFinding, check_noise
 from surepick.core.evidence import Evidence
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer, Policy, Standing
 from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
-from surepick.design import optimal_allocation
-from surepick.ledger import Slot
-from surepick.session import Session
-from surepick.simulation import Status
+from surepick.design.allocation import optimal_allocation
+from surepick.sessions.certificate import NoiseFinding, check_noise
+from surepick.sessions.history import Sample
+from surepick.sessions.ledger import Slot
+from surepick.sessions.session import Session
+from surepick.simulation.simulate import Status
 from surepick.store import Head, Lease
-from surepick.trace import Sample
-from surepick.views.words import shortened
+from surepick.views.text import shortened
 
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm

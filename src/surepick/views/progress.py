@@ -12,7 +12,7 @@ from surepick.core.policy import Standing
 from surepick.core.problem import FloatArray
 from surepick.core.wording import plural
 from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
-from surepick.views.words import rounded
+from surepick.views.text import rounded
 
 N_WORLDS = 48  # drawn from what the measurements leave open
 SPREAD = (0.1, 0.5, 0.9)  # quantiles of the forecast

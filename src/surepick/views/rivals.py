@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer
 from surepick.views.look import Look, Weight, pair, weigh
-from surepick.views.words import shortened
+from surepick.views.text import shortened
 
 MOST_LOG = 700.0  # a larger exponential has no number
 LONGEST_NAME = 36  # letters; of plans with longer names the label says what is different

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import how_many, plural
-from surepick.simulation import Status
+from surepick.simulation.simulate import Status
 from surepick.views.look import Look, pair, weigh
-from surepick.views.words import duration
+from surepick.views.text import duration
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
 NEAR_TIE = 0.05  # of the difference between the best plan and the worst

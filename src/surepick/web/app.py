@@ -17,13 +17,13 @@ from starlette.types import Scope
 
 from surepick.errors import StoreError, SurepickError
 from surepick.web import pages, writing
-from surepick.web.desk import Desk
-from surepick.web.drawing import Renderer
-from surepick.web.guard import Guard
+from surepick.web.context import Desk
 from surepick.web.keys import Keys
 from surepick.web.live import Hub, TooManyViewersError
+from surepick.web.security import Guard
+from surepick.web.session_cache import Shelf, UnknownSessionError
 from surepick.web.settings import Settings
-from surepick.web.shelf import Shelf, UnknownSessionError
+from surepick.web.templating import Renderer
 from surepick.web.twins import PlainJson
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from surepick.experiments.families import families
 from surepick.experiments.rows import RowsFile, read_rows
-from surepick.web.shelf import UnknownSessionError, slug_of
+from surepick.web.session_cache import UnknownSessionError, slug_of
 
 MOST_FILES = 200
 MOST_BYTES = 64 * 2**20  # of a row file that is shown

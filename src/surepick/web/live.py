@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 from surepick.errors import SurepickError
-from surepick.web.shelf import Shelf
+from surepick.web.session_cache import Shelf
 
 LOOK_SECONDS = 0.5  # between two looks at the end of the log
 REST = 4  # times as long as a look took is waited before the next one, if that is longer

@@ -12,9 +12,9 @@ from surepick import views
 from surepick.core.oracle_problem import in_short
 from surepick.core.wording import how_many
 from surepick.errors import SurepickError
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.store import Event
-from surepick.web.shelf import Shelf, slug_of
+from surepick.web.session_cache import Shelf, slug_of
 
 SESSIONS, ROWS, LOG_ROWS, LAST_EVENTS = 24, 100, 100, 6  # on a page
 MOST_TEXT = 160  # letters of an event

@@ -12,11 +12,11 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from surepick.errors import SurepickError
-from surepick.session import Session
+from surepick.sessions.session import Session
 from surepick.web import models
-from surepick.web.desk import Desk
+from surepick.web.context import Desk
 from surepick.web.live import Parts
-from surepick.web.shelf import name_of
+from surepick.web.session_cache import name_of
 from surepick.web.twins import Model, twin
 
 Page = Annotated[int, Query(ge=1, le=10**7)]

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, Response
 
 from surepick import views
-from surepick.web.drawing import Renderer
+from surepick.web.templating import Renderer
 
 Model = Callable[..., Awaitable[Any]]  # what a page shows, from the parameters of its URL
 

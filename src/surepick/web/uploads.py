@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surepick import codec
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import FileError, SurepickError
+from surepick.sessions import codec
 
 SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches
@@ -133,7 +133,7 @@ def _limit_this_process() -> None:
 
 
 def _answer(path: str) -> dict[str, Any]:
-    from surepick.problems.files import load
+    from surepick.problems.files.load import load
 
     try:
         problem = load(path, confined=True).problem

@@ -16,11 +16,11 @@ from starlette.datastructures import FormData, UploadFile
 from surepick.core.policy import Policy
 from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy
-from surepick.session import Receipt, Session
+from surepick.sessions.session import Receipt, Session
 from surepick.web import models
-from surepick.web.desk import Desk
+from surepick.web.context import Desk
 from surepick.web.keys import COOKIE, COOKIE_SECONDS
-from surepick.web.shelf import slug_of
+from surepick.web.session_cache import slug_of
 from surepick.web.strict_json import read_object
 from surepick.web.twins import PlainJson
 from surepick.web.uploads import MOST_FILES, Upload, read_problem

@@ -1,0 +1,387 @@
+"""Advice: which policy, delta, epsilon and batch for the problem at hand, from rehearsals of it.
+
+The means are not known before anything is measured, but where they may lie is. Worlds are drawn from there,
+and the choices are tried out in each of them by simulation: what is recommended is what did well, with the
+numbers. Nothing of this enters the evidence of a later session.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.pilot import Pilot, with_scale
+from surepick.core.policy import Policy, check_delta, check_epsilon
+from surepick.core.problem import FloatArray, Problem, replaced
+from surepick.core.wording import how_many, plural
+from surepick.errors import ParameterError
+from surepick.planning.forecast import UNLISTED_TOLERANCE
+from surepick.planning.limit import limit
+from surepick.policies import BetGapE, CombGapE, OBet, describe
+from surepick.simulation.environments import Gaussian
+from surepick.simulation.simulate import Outcome, simulate
+
+DELTAS = (0.1, 0.05, 0.01, 0.001)
+USUAL_DELTA = 0.05
+WORLDS, UNLISTED_WORLDS = 12, 5  # a rehearsal with an oracle takes seconds
+EPSILON_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2)  # of the stake
+ENOUGH = 0.8  # of the worlds have to end within the budget
+SURER_FACTOR = 2.0  # a smaller delta may cost this many times the usual one
+WORLD_WIDTH = 3.0  # noise scales on either side of 0, where there is no guess
+LIMIT_TOLERANCE = 1e-2  # worlds differ by far more
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """How one choice did: the measurements it took in each world, infinite where it was cut off."""
+
+    policy: Policy
+    measurements: FloatArray  # (n_worlds,)
+    price: float  # their cost in the median world, infinite when that was cut off
+    block: float  # measurements a round asks for, in the middle of a run
+    arm_shares: FloatArray = field(repr=False)  # (n_arms,)
+
+    def quantile(self, q: float) -> float:
+        """The measurements that are enough in a share q of the worlds; infinite when they are not.
+
+        >>> Rehearsal(BetGapE(), np.array([10.0, 20.0, np.inf]), 1.0, 1.0, np.ones(1)).quantile(0.5)
+        20.0
+        """
+        return _quantile(self.measurements, q)
+
+    def times(self, other: Rehearsal) -> float:
+        """How many times the measurements of the other one it took: the geometric mean over the worlds."""
+        both = np.isfinite(self.measurements) & np.isfinite(other.measurements)
+        if not both.any():
+            return math.inf
+        return float(np.exp(np.mean(np.log(self.measurements[both] / other.measurements[both]))))
+
+    @property
+    def label(self) -> str:
+        """The policy, its delta and its epsilon in one line."""
+        epsilon = getattr(self.policy, "epsilon", 0.0)
+        return f"{describe(self.policy)}, delta {self.policy.delta:g}, epsilon {epsilon:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What to use, why, and what it will take.
+
+    `policy` is ready to use. `batch` is how many measurements one worker does well to ask for at a time.
+    `expected`, `low` and `high` are the median and the range of eight of ten worlds of the measurements to
+    the end (`high` is infinite when some were cut off at `budget`), `limit` is the median of what any method
+    needs.
+    """
+
+    policy: Policy
+    delta: float
+    epsilon: float
+    batch: int
+    expected: float
+    low: float
+    high: float
+    limit: float
+    budget: int
+    reasons: dict[str, str]  # by what is recommended: policy, delta, epsilon, batch
+    assumptions: tuple[str, ...]
+    rehearsals: tuple[Rehearsal, ...]
+    busiest: tuple[tuple[str, float], ...]  # arms by name, and their share of the measurements
+
+    @property
+    def explanation(self) -> str:
+        """The advice in one sentence."""
+        return (
+            f"use {describe(self.policy)} with delta {self.delta:g} and epsilon {self.epsilon:g}, asking for "
+            f"{self.batch} at a time; expect about {count(self.expected, self.budget)} "
+            + plural(self.expected, "measurement")
+        )
+
+
+def advise(
+    problem: AnyProblem,
+    guess: npt.ArrayLike | None = None,
+    spread: npt.ArrayLike = 0.0,
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    budget: int = 200_000,
+    workers: int = 1,
+    noise: float | None = None,
+    n_worlds: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Advice:
+    """Recommend policy, delta, epsilon and batch for a problem whose means lie within `spread` of the guess.
+
+    What is given is kept: `delta`, `epsilon`. `budget` is how many measurements can be afforded; rehearsals
+    end there. `noise` is a rough noise scale where the problem does not know its own. `n_worlds` is 12 unless
+    given, and 5 where plans are not listed: of the policies with a proof OBet alone can do without a list, so
+    that it is the one whose settings are tried out.
+
+    >>> problem = Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)
+    >>> found = advise(problem, [3.0, 1.0, 1.0], 0.5)
+    >>> found.policy.name, found.epsilon, bool(found.limit < found.expected < 1000)
+    ('BetGapE', 0.0, True)
+    """
+    is_listed = not isinstance(problem, OracleProblem)
+    if n_worlds is None:
+        n_worlds = WORLDS if is_listed else UNLISTED_WORLDS
+    _check(problem, delta, epsilon, budget, workers, n_worlds)
+    stage = _Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
+    start, fixed = delta or USUAL_DELTA, epsilon or 0.0
+    kinds = (BetGapE, CombGapE) if is_listed else (OBet,)
+    first = [stage.rehearse(kind(delta=start, epsilon=fixed)) for kind in kinds]
+    chosen = min(first, key=lambda one: one.price)  # of equals the first
+    reasons = {"policy": _why_policy(chosen, first, stage)}
+    chosen, reasons["epsilon"] = _choose_epsilon(stage, chosen, epsilon)
+    chosen, reasons["delta"] = _choose_delta(stage, chosen, delta)
+    batch, reasons["batch"] = _choose_batch(chosen, workers)
+    order = np.argsort(-chosen.arm_shares, kind="stable")[:3]
+    return Advice(
+        policy=chosen.policy,
+        delta=chosen.policy.delta,
+        epsilon=_epsilon(chosen.policy),
+        batch=batch,
+        expected=chosen.quantile(0.5),
+        low=chosen.quantile(0.1),
+        high=chosen.quantile(0.9),
+        limit=stage.limit(chosen.policy.delta),
+        budget=budget,
+        reasons=reasons,
+        assumptions=stage.assumptions,
+        rehearsals=tuple(stage.done.values()),
+        busiest=tuple((problem.arm_names[s], float(chosen.arm_shares[s])) for s in order),
+    )
+
+
+class _Stage:
+    """Where choices are tried out: the worlds, and the rehearsals done so far, which `rehearse` adds to."""
+
+    def __init__(
+        self,
+        problem: AnyProblem,
+        guess: npt.ArrayLike | None,
+        spread: npt.ArrayLike,
+        budget: int,
+        noise: float | None,
+        n_worlds: int,
+        seed: int,
+        progress: Progress | None,
+    ) -> None:
+        self.problem, self.budget, self.seed, self.progress = problem, budget, seed, progress
+        self.scale, about_noise = _noise(problem, noise, has_guess=guess is not None)
+        centre, width, about_means = _prior(problem, guess, spread, self.scale)
+        rng = np.random.default_rng(seed)
+        self.worlds = [centre + width * rng.uniform(-1.0, 1.0, len(centre)) for _ in range(n_worlds)]
+        cut = f"one is cut off at {how_many(budget, 'measurement')}"
+        self.assumptions = (about_means, about_noise, f"{n_worlds} rehearsals of each choice; {cut}")
+        self.done: dict[Policy, Rehearsal] = {}
+
+    def rehearse(self, policy: Policy) -> Rehearsal:
+        """The policy in every world; a second time it costs nothing."""
+        if policy not in self.done:
+            self.done[policy] = self._rehearse(policy)
+        return self.done[policy]
+
+    def _rehearse(self, policy: Policy) -> Rehearsal:
+        # rehearsed noise is Gaussian: bounds would refuse it, and have given the noise scale
+        told, outcomes = replaced(self.problem, self.problem.noise_scale, None), list[Outcome]()
+        for w, means in enumerate(self.worlds):
+            truth = Gaussian(means, self.scale)
+            outcomes.append(simulate(told, policy, truth, seed=self.seed + w, budget=self.budget))
+            if self.progress is not None:
+                self.progress(w + 1, len(self.worlds))
+        sure = np.array([outcome.plan is not None for outcome in outcomes])
+        measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
+        costs = np.array([outcome.cost for outcome in outcomes])
+        counts = sum((outcome.counts for outcome in outcomes), np.zeros(self.problem.n_arms))
+        blocks = [(one.n_measurements - one.n_pilot) / max(one.n_rounds, 1) for one in outcomes]
+        return Rehearsal(
+            policy,
+            np.where(sure, measured, np.inf),
+            _quantile(np.where(sure, costs, np.inf), 0.5),
+            float(np.median(blocks)),
+            counts / max(float(counts.sum()), 1.0),
+        )
+
+    def limit(self, delta: float) -> float:
+        """The median over the worlds of what any method needs; infinite where plans tie."""
+        known = with_scale(self.problem, self.scale)
+        tolerance = UNLISTED_TOLERANCE if isinstance(known, OracleProblem) else LIMIT_TOLERANCE
+        found = (limit(known, means, delta=delta, tolerance=tolerance) for means in self.worlds)
+        return float(np.median([one.measurements() for one in found]))
+
+    def stake(self) -> tuple[float, str]:
+        """What choosing well is worth, in the median world, and how that was measured."""
+        problem = self.problem
+        if isinstance(problem, OracleProblem):
+            ends = (
+                [problem.best_plan(sign * means) @ means for sign in (1.0, -1.0)] for means in self.worlds
+            )
+            return float(np.median([abs(one - other) / 2 for one, other in ends])), (
+                "that are half of what lies between the worst plan and the best"
+            )
+        values = (np.asarray(problem.oriented @ means) for means in self.worlds)
+        return float(np.median([v.max() - v.mean() for v in values])), (
+            "between the average plan and the best"
+        )
+
+
+def _check(
+    problem: AnyProblem,
+    delta: float | None,
+    epsilon: float | None,
+    budget: int,
+    workers: int,
+    n_worlds: int,
+) -> None:
+    if not isinstance(problem, Problem | OracleProblem):
+        raise ParameterError(f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}")
+    if delta is not None:
+        check_delta(delta)
+    if epsilon is not None:
+        check_epsilon(epsilon)
+    for name, value in (("budget", budget), ("workers", workers), ("n_worlds", n_worlds)):
+        if value < 1:
+            raise ParameterError(f"{name} must be 1 or more, got {value!r}")
+
+
+def _noise(problem: AnyProblem, noise: float | None, *, has_guess: bool) -> tuple[FloatArray, str]:
+    """The noise scale of the rehearsals, and the sentence about it."""
+    if noise is not None and not (noise > 0 and math.isfinite(noise)):
+        raise ParameterError(f"noise is a rough standard deviation of one measurement, got {noise!r}")
+    if problem.noise_scale is not None:
+        return problem.noise_scale, "the noise is Gaussian, of the scale that the problem states"
+    if noise is None and has_guess:
+        raise ParameterError(
+            "the problem does not know its noise scale, so a rehearsal needs a rough one: pass noise=... "
+            "(on the command line --noise)"
+        )
+    rough = 1.0 if noise is None else noise
+    return np.full(problem.n_arms, rough), (
+        f"the noise is Gaussian, in truth of scale {rough:g}; the session does not know that and begins with "
+        f"a pilot of {Pilot().size} measurements of each arm that matters"
+    )
+
+
+def _prior(
+    problem: AnyProblem, guess: npt.ArrayLike | None, spread: npt.ArrayLike, scale: FloatArray
+) -> tuple[FloatArray, FloatArray, str]:
+    """Where the means may lie: centre and half width, and the sentence about it."""
+    if guess is None:
+        about = (
+            f"no guess of the means was given: worlds are drawn evenly within {WORLD_WIDTH:g} noise scales "
+            "of 0, so that the counts are rough orders of magnitude"
+        )
+        return np.zeros(problem.n_arms), WORLD_WIDTH * scale, about
+    centre = problem.as_means(guess)
+    width = np.broadcast_to(np.asarray(spread, dtype=float), centre.shape)
+    if not width.any():
+        return centre, width, "the means are exactly the guess (no spread was given)"
+    low, high = float(width.min()), float(width.max())
+    how = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    return centre, width, f"the means lie within {how} of the guess, anywhere in there alike"
+
+
+def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) -> str:
+    is_listed = not isinstance(stage.problem, OracleProblem)
+    priced = bool(np.ptp(stage.problem.costs) > 0)
+    told = " and ".join(
+        f"{describe(one.policy)} took {count(one.price, stage.budget)} "
+        + ("in price" if priced else plural(one.price, "measurement"))
+        for one in tried
+    )
+    if not math.isfinite(chosen.price):
+        return (
+            f"no proved policy ended in half of the worlds within {how_many(stage.budget, 'measurement')}; "
+            + ("as a rule BetGapE needs the fewest" if is_listed else "without a list OBet is the only one")
+        )
+    if not is_listed:
+        return (
+            "of the policies whose promise is proved it alone needs no list of plans; in rehearsals (median "
+            f"of the worlds) {told}"
+        )
+    return f"its promise is proved, and in rehearsals (median of the worlds) {told}"
+
+
+def _choose_epsilon(stage: _Stage, exact: Rehearsal, given: float | None) -> tuple[Rehearsal, str]:
+    if given is not None:
+        return exact, "as you asked"
+    within, share = f"ends within {how_many(stage.budget, 'measurement')}", _share(exact, stage.budget)
+    if share >= ENOUGH:
+        return exact, f"the exact question {within} in {share:.0%} of the worlds"
+    (stake, meaning), one = stage.stake(), exact
+    kind = OBet if isinstance(stage.problem, OracleProblem) else BetGapE
+    why = f"the exact question {within} in only {share:.0%} of the worlds, for near-ties"
+    for step in EPSILON_STEPS if stake > 0 else ():
+        epsilon = _round_up(step * stake)
+        one = stage.rehearse(kind(exact.policy.delta, epsilon))
+        share = _share(one, stage.budget)
+        if share >= ENOUGH:
+            worth = f"{epsilon / stake:.0%} of the {stake:.3g} {meaning}"
+            return one, f"{why}; a plan within {epsilon:g} of the best ({worth}) is found in {share:.0%}"
+    return one, f"{why}, and no epsilon that was tried helps: afford more, or measure with less noise"
+
+
+def _choose_delta(stage: _Stage, usual: Rehearsal, given: float | None) -> tuple[Rehearsal, str]:
+    if given is not None:
+        return usual, "as you asked"
+    best, prices = usual, list[str]()
+    for delta in DELTAS:
+        one = stage.rehearse(type(usual.policy)(delta=delta, epsilon=_epsilon(usual.policy)))  # type: ignore[call-arg]
+        prices.append(f"{one.times(usual):.2g}")
+        fits = _share(one, stage.budget) >= min(ENOUGH, _share(usual, stage.budget))
+        if fits and delta < best.policy.delta and one.times(usual) <= SURER_FACTOR:
+            best = one
+    return best, (
+        f"the smallest of {', '.join(f'{delta:g}' for delta in DELTAS)} that takes at most {SURER_FACTOR:g} "
+        f"times as much as {USUAL_DELTA:g}; they take {', '.join(prices)} times as much"
+    )
+
+
+def _choose_batch(chosen: Rehearsal, workers: int) -> tuple[int, str]:
+    name, block = chosen.policy.name, max(1, round(chosen.block))
+    if block == 1:
+        return 1, f"{name} asks for one measurement at a time; further workers measure ahead of it"
+    batch = max(1, math.ceil(block / workers))
+    among = "" if workers == 1 else f", {batch} for each of {workers} workers"
+    return batch, (
+        f"a round of {name} asks for about {block} measurements, which may be made in any order and at the "
+        f"same time{among}"
+    )
+
+
+def _epsilon(policy: Policy) -> float:
+    return float(getattr(policy, "epsilon", 0.0))
+
+
+def _share(one: Rehearsal, budget: int) -> float:
+    """The share of the worlds in which the policy was sure within the budget."""
+    return float(np.mean(one.measurements <= budget))
+
+
+def _quantile(values: FloatArray, q: float) -> float:
+    """The smallest value that a share q of them does not exceed; infinities count as largest."""
+    return float(np.sort(values)[max(0, math.ceil(q * len(values)) - 1)])
+
+
+def _round_up(x: float) -> float:
+    """The next number with one significant digit: people have to say it."""
+    unit = 10.0 ** math.floor(math.log10(x))
+    return float(f"{math.ceil(x / unit - 1e-9) * unit:.1g}")
+
+
+def count(n: float, budget: int) -> str:
+    """A number of measurements; infinite says no more than that the budget was not enough.
+
+    >>> count(1234.0, 10), count(math.inf, 10)
+    ('1,234', 'more than 10')
+    """
+    return f"{n:,.0f}" if math.isfinite(n) else f"more than {budget:,}"

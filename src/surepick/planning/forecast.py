@@ -1,0 +1,114 @@
+"""Forecasts: how many measurements a decision may take, before any is made.
+
+The means are not known, but where they are thought to lie is. For worlds drawn from there, the limit of any
+method is computed; its quantiles over the worlds are the forecast. Where the noise scale is unknown, "any
+method" is any one that runs after the same pilot, with its bounds on the scale and the delta that it leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.pilot import Pilot, pilot_for, with_scale
+from surepick.core.policy import check_delta
+from surepick.core.problem import FloatArray, per_arm
+from surepick.core.wording import how_many
+from surepick.errors import ParameterError
+from surepick.planning.limit import limit
+from surepick.problems.candidates import Progress
+
+TOLERANCE = 1e-2  # of each limit; the spread between worlds is far larger
+UNLISTED_TOLERANCE = 0.5  # where plans are not listed: of the upper end, which no forecast uses
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The measurements that any method needs in each of many worlds drawn from the prior guess."""
+
+    delta: float
+    measurements: FloatArray  # (n_worlds,) sorted; infinite where plans tie
+    arm_shares: FloatArray  # (n_arms,) the mean share of the measurements that an arm gets, after any pilot
+    n_pilot: int = 0  # of the measurements, those that an unknown noise scale costs at first
+
+    def quantile(self, q: float) -> float:
+        """The measurements that are enough in a share q of the worlds; infinite when ties are more frequent.
+
+        >>> Forecast(0.05, np.array([10.0, 20.0, np.inf]), np.ones(1)).quantile(0.5)
+        20.0
+        """
+        return float(self.measurements[int(np.ceil(q * (len(self.measurements) - 1)))])
+
+    @property
+    def explanation(self) -> str:
+        """One sentence for people."""
+        low, middle, high = (self.quantile(q) for q in (0.1, 0.5, 0.9))
+        pilot = f", {self.n_pilot:,} of them for the pilot" if self.n_pilot else ""
+        return (
+            f"the best possible method needs about {how_many(middle, 'measurement')} at delta {self.delta:g}"
+            f"{pilot}, between {low:,.0f} and {high:,.0f} in eight of ten worlds like the guess; methods "
+            "that exist take a few times as many"
+        )
+
+
+def forecast(
+    problem: AnyProblem,
+    guess: npt.ArrayLike,
+    spread: npt.ArrayLike = 0.0,
+    *,
+    delta: float = 0.05,
+    n_worlds: int = 20,
+    seed: int = 0,
+    noise: npt.ArrayLike | None = None,
+    pilot: Pilot | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """How many measurements any method needs in `n_worlds` worlds within `spread` of the guess.
+
+    A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement: the
+    forecast then has the pilot (`Pilot()` unless given) and what its bounds cost.
+
+    >>> from surepick.core.problem import Problem
+    >>> problem = Problem([[1, 0], [0, 1]])
+    >>> found = forecast(problem, [1.0, 0.0], 0.2, n_worlds=10)
+    >>> bool(found.quantile(0.1) <= found.quantile(0.9))
+    True
+    """
+    check_delta(delta)
+    if n_worlds < 1:
+        raise ParameterError(f"n_worlds must be 1 or more, got {n_worlds!r}")
+    told, level, n_pilot = _after_pilot(problem, delta, noise, pilot_for(problem, pilot, None))
+    centre = problem.as_means(guess)
+    width = np.broadcast_to(np.asarray(spread, dtype=float), centre.shape)
+    worlds = 1 if not width.any() else n_worlds
+    tolerance = UNLISTED_TOLERANCE if isinstance(problem, OracleProblem) else TOLERANCE
+    rng = np.random.default_rng(seed)
+    needed, shares = np.empty(worlds), np.zeros(problem.n_arms)
+    for w in range(worlds):
+        means = centre + width * rng.uniform(-1.0, 1.0, centre.size)
+        found = limit(told, means, delta=level, tolerance=tolerance)
+        needed[w] = n_pilot + found.measurements()
+        if found.is_finite:
+            shares += found.allocation
+        if progress is not None:
+            progress(w + 1, worlds)
+    return Forecast(delta, np.sort(needed), shares / max(shares.sum(), 1e-300), n_pilot)
+
+
+def _after_pilot(
+    problem: AnyProblem, delta: float, noise: npt.ArrayLike | None, pilot: Pilot | None
+) -> tuple[AnyProblem, float, int]:
+    """The problem and the delta that a policy runs with, and the measurements that were made before."""
+    if pilot is None:
+        return problem, delta, 0
+    if noise is None:
+        raise ParameterError(
+            "the problem does not know its noise scale, so a forecast needs a rough one: pass noise=... (on "
+            "the command line --noise)"
+        )
+    rough = per_arm("noise", np.asarray(noise, dtype=float), problem.arm_names)
+    bound = pilot.factor(problem, delta) * rough
+    return with_scale(problem, bound), (1 - pilot.share) * delta, int(pilot.counts(problem).sum())

@@ -1,0 +1,83 @@
+"""The compiled inner loop of OBet's bound: the point of a hull with the least log-sum-exp."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.problem import FloatArray
+from surepick.kernels.compiled import compiled
+
+_STEPS = 60
+_BISECTIONS = 12
+_FLAT = 1e-3  # nats: a hull is searched until its bound is this narrow
+
+
+@compiled
+def least_log_sum(points: FloatArray, share: FloatArray, total: FloatArray, tilt: FloatArray) -> float:
+    """Least log sum_r exp(z_r) over convex combinations z of the points (rows), by pairwise Frank-Wolfe.
+
+    In: `share`, a combination to start from. Out: `share` the best combination, `total` its z, `tilt` the
+    softmax of z. The value is that of the combination found.
+    """
+    n, width = points.shape
+    for r in range(width):
+        total[r] = 0.0
+        for k in range(n):
+            total[r] += share[k] * points[k, r]
+    value = _softmax(total, tilt)
+    for _ in range(_STEPS):
+        low, high, at_low, at_high = math.inf, -math.inf, 0, 0
+        for k in range(n):
+            slope = 0.0
+            for r in range(width):
+                slope += tilt[r] * points[k, r]
+            if slope < low:
+                low, at_low = slope, k
+            if share[k] > 0.0 and slope > high:
+                high, at_high = slope, k
+        if high - low < _FLAT:
+            break
+        left, right = 0.0, share[at_high]
+        for step in range(_BISECTIONS):
+            middle = right if step == 0 else 0.5 * (left + right)
+            top = -math.inf
+            for r in range(width):
+                tilt[r] = total[r] + middle * (points[at_low, r] - points[at_high, r])
+                top = max(top, tilt[r])
+            slope = 0.0
+            for r in range(width):
+                slope += math.exp(tilt[r] - top) * (points[at_low, r] - points[at_high, r])
+            if slope > 0.0:
+                right = middle
+            else:
+                left = middle
+            if left == right:
+                break
+        move = left if left > 0.0 else right
+        for r in range(width):
+            total[r] += move * (points[at_low, r] - points[at_high, r])
+        share[at_low] += move
+        share[at_high] = max(0.0, share[at_high] - move)
+        value = _softmax(total, tilt)
+    return value
+
+
+@compiled
+def _softmax(total: FloatArray, tilt: FloatArray) -> float:
+    top = -math.inf
+    for r in range(len(total)):
+        top = max(top, total[r])
+    mass = 0.0
+    for r in range(len(total)):
+        tilt[r] = math.exp(total[r] - top)
+        mass += tilt[r]
+    for r in range(len(total)):
+        tilt[r] /= mass
+    return top + math.log(mass)
+
+
+def warm_up() -> None:
+    """Compile the loop, or load it from the cache."""
+    least_log_sum(np.eye(2), np.full(2, 0.5), np.empty(2), np.empty(2))

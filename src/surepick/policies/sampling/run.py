@@ -1,0 +1,233 @@
+"""The runs that GenTS-Explore and TS-Explore share: every arm once, then one arm a round from M random draws.
+
+`WinnerRun` is for listed plans: `draw_kernels` draws the winner of the M draws with exactly its law, in
+compiled code. `OracleRun` makes the M draws and asks the oracle about each: the only way when the plans
+cannot be listed, and the papers' box to the letter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surepick.core.evidence import Evidence
+from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
+from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.errors import ParameterError
+from surepick.policies.gap import radius as radii
+from surepick.policies.gap.run import ARM_RULES, arrays_of, race_state, refill
+from surepick.policies.sampling.plan_oracle import PlanOracle
+
+if TYPE_CHECKING:
+    from surepick.kernels.feed import Feed
+
+
+_TABLE = ("bound", "mass", "level", "killers")  # all that a room keeps from one round to the next
+
+
+@dataclass(frozen=True)
+class DrawRule:
+    """What tells one policy from another: how sure to be, how many draws, and which arm to measure."""
+
+    delta: float
+    q: float
+    arm_rule: str  # "gap" or "naive", as in CombGapE
+
+    @property
+    def quantile(self) -> float:
+        """phi(q), the upper q-quantile of the standard normal law."""
+        return -NormalDist().inv_cdf(self.q)
+
+    def log_factor(self, n_measured: int, log_plans: float) -> float:
+        """L = log(12 K^2 t^2 / delta), t = measurements so far + 1."""
+        return math.log(12 / self.delta) + 2 * log_plans + 2 * math.log(n_measured + 1)
+
+    def n_draws(self, n_measured: int, log_plans: float) -> int:
+        """M = ceil(L / q)."""
+        return math.ceil(self.log_factor(n_measured, log_plans) / self.q)
+
+    def widening(self, n_measured: int, log_plans: float) -> float:
+        """C / R^2 = 4 L / phi(q)^2: how much wider than the estimate's own variance the draws are."""
+        return 4 * self.log_factor(n_measured, log_plans) / self.quantile**2
+
+
+class WinnerRun:
+    """A run on listed plans. The state is mutable and belongs to whoever started the run."""
+
+    def __init__(self, problem: Problem, rule: DrawRule) -> None:
+        from surepick.policies.gap import rounds as kernels
+        from surepick.policies.sampling import winner as draw_kernels
+
+        self._kernels, self._draw_kernels = kernels, draw_kernels
+        self._problem, self._rule = problem, rule
+        kernels.warm_up()
+        draw_kernels.warm_up()
+        variance = known_noise_scale(problem) ** 2
+        arms = np.flatnonzero(problem.relevant).astype(np.int64)
+        self._field = kernels.make_field(problem, variance, arms, np.zeros(problem.n_arms + 1))
+        self._race = kernels.make_race(
+            problem, code=radii.PUBLISHED, rule=ARM_RULES[rule.arm_rule], delta=rule.delta, epsilon=0.0
+        )
+        self._room = draw_kernels.make_room(self._field, self._race, 0)
+
+    @property
+    def started(self) -> bool:
+        """Whether the first measurement of every arm is in."""
+        return bool(self._race.integers[self._kernels.MEASURED])
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        return Evidence(self._race.counts.copy(), self._race.sums.copy())
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Every arm once at first; then the arm that the winner of the draws asks for, or the stop."""
+        integers, kernels = self._race.integers, self._kernels
+        counts = np.zeros(self._problem.n_arms, dtype=np.int64)
+        if not self.started:
+            counts[self._field.arms] = 1
+            return Measure(counts)
+        from surepick.kernels.round_words import words_of
+
+        self._make_room(rounds=0)
+        self._room.words[:] = words_of(rng)
+        self._draw_kernels.decide(self._field, self._race, self._room, *self._constants)
+        if integers[kernels.STOPPED]:
+            return Stop(int(integers[kernels.LEAD]))
+        counts[integers[kernels.ARM]] = 1
+        return Measure(counts)
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements; one measurement costs one pass over the plans."""
+        if self.started and counts.sum() == 1:
+            arm = int(counts.argmax())
+            x = float(sums[arm])
+            self._draw_kernels.absorb(self._field, self._race, self._room, arm, x, *self._constants)
+            return
+        self._race.counts[:] += counts
+        self._race.sums[:] += sums
+        if not self._race.counts[self._field.arms].all():
+            raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
+        self._race.integers[self._kernels.MEASURED] += int(counts.sum())
+        self._draw_kernels.settle(self._field, self._race, self._room, *self._constants)
+
+    def drive_seeded(self, feed: Feed, draws: FloatArray, *, entropy: IntArray, n_round: int) -> int:
+        """Measure and decide in compiled code after the decision of round `n_round`; rounds used."""
+        self._make_room(rounds=len(draws))
+        return int(
+            self._draw_kernels.advance(
+                self._field, self._race, self._room, feed, draws, entropy, n_round, *self._constants
+            )
+        )
+
+    def standing(self) -> Standing:
+        """The lead, the rival of the last draws and the estimated gap; a radius has no place here."""
+        if not self.started:
+            return Standing()
+        race, kernels = self._race, self._kernels
+        lead, rival = int(race.integers[kernels.LEAD]), int(race.integers[kernels.RIVAL])
+        if rival < 0 or rival == lead:
+            return Standing(lead)
+        return Standing(lead, rival, float(race.value[lead] - race.value[rival]))
+
+    def state(self) -> dict[str, Any]:
+        """The race, and the table of the draws."""
+        return {"race": race_state(self._race), "table": arrays_of(self._room, _TABLE)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with this race and this table."""
+        refill(self._race, state["race"])
+        refill(self._room, state["table"])
+
+    @property
+    def _constants(self) -> tuple[float, float, int]:
+        return self._rule.quantile, self._rule.q, self._problem.n_plans
+
+    def _make_room(self, rounds: int) -> None:
+        """See that the scratch holds the draws of this many more kernels."""
+        n_measured = int(self._race.integers[self._kernels.MEASURED]) + rounds
+        n_draws = self._rule.n_draws(n_measured, math.log(self._problem.n_plans)) + 1
+        if n_draws > len(self._room.plan):
+            self._room = self._draw_kernels.larger_room(self._room, n_draws)
+
+
+class OracleRun:
+    """A run that knows the plans through an oracle only. The state belongs to whoever started the run."""
+
+    def __init__(self, oracle: PlanOracle, rule: DrawRule) -> None:
+        self._oracle, self._rule = oracle, rule
+        self._evidence = Evidence.none(oracle.n_arms)
+        self._standing = Standing()
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        return self._evidence
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Every arm once at first; then M draws, one oracle call each: the box of the paper."""
+        counts, oracle = self._evidence.counts, self._oracle
+        request = np.zeros(oracle.n_arms, dtype=np.int64)
+        if not counts.any():
+            request[oracle.arms] = 1
+            return Measure(request)
+        means = np.where(counts > 0, self._evidence.sums / np.maximum(counts, 1), 0.0)
+        lead = oracle.best(means)
+        rival, gap = self._rival(means, lead, rng)
+        self._standing = Standing(oracle.answer(lead), oracle.answer(rival), gap)
+        if rival is lead:
+            return Stop(oracle.answer(lead))
+        request[self._arm(lead, rival)] = 1
+        return Measure(request)
+
+    def _rival(
+        self, means: FloatArray, lead: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, float | None]:
+        """The plan with the largest margin over the lead in M draws; the lead itself if none has one."""
+        counts, oracle, rule = self._evidence.counts, self._oracle, self._rule
+        n = self._evidence.n_measurements
+        arms = oracle.arms
+        sd = oracle.noise_scale[arms] * np.sqrt(rule.widening(n, oracle.log_n_plans) / counts[arms])
+        thetas = np.tile(means, (rule.n_draws(n, oracle.log_n_plans), 1))  # (M, n_arms)
+        thetas[:, arms] += sd * rng.standard_normal((len(thetas), len(arms)))
+        plans = oracle.best_of_each(thetas)  # (M, n_arms)
+        margins = np.einsum("ms,ms->m", thetas, plans - lead)
+        others = np.flatnonzero((plans != lead).any(axis=1))
+        if not others.size:
+            return lead, None
+        rival = plans[others[np.argmax(margins[others])]]
+        return rival, float(means @ (lead - rival))
+
+    def _arm(self, lead: FloatArray, rival: FloatArray) -> int:
+        """CombGapE's arm for this pair, or the least measured arm on which they differ."""
+        counts = np.maximum(self._evidence.counts, 1)
+        difference = lead - rival
+        if self._rule.arm_rule == "naive":
+            return int(np.argmin(np.where(difference != 0, counts, np.inf)))
+        gain = self._oracle.noise_scale**2 / (counts * (counts + 1.0) * self._oracle.costs)
+        return int(np.argmax(difference**2 * gain))
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements."""
+        self._evidence = self._evidence + Evidence(counts, sums)
+
+    def standing(self) -> Standing:
+        """The lead, the rival of the last draws and the estimated gap."""
+        return self._standing
+
+    def state(self) -> dict[str, Any]:
+        """The evidence, and what the last draws showed."""
+        return {
+            "evidence": [self._evidence.counts, self._evidence.sums],
+            "standing": astuple(self._standing),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with this evidence."""
+        self._evidence = Evidence(*state["evidence"])
+        self._standing = standing_of(state["standing"])

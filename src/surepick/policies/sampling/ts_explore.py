@@ -1,0 +1,77 @@
+"""TS-Explore: GenTS-Explore's elder, for plans that are sets of arms.
+
+Paper: Wang & Zhu (2022), Thompson Sampling for (Combinatorial) Pure Exploration. Draws and stop as in
+GenTS-Explore with C = L / phi(q)^2 for measurements in [0, 1], which is 4 R^2 L / phi(q)^2 at their scale
+R = 1/2; the arm is the least measured one that lead and rival do not share.
+
+Assumption: independent sub-Gaussian measurements with the noise scale of the problem; with noise_scale = 1/2,
+the paper's measurements in [0, 1].
+
+Proof status: none that we vouch for, as for GenTS-Explore: the tail bound is for fixed counts.
+
+Deviations: arms on which all plans agree are not measured; other noise scales than 1/2 widen the draws in
+proportion; `draws="winner"` draws the winner of the M draws with its exact law in place of the M draws.
+
+Cost of a round: that of GenTS-Explore.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.policy import Run, check_delta
+from surepick.core.problem import Problem
+from surepick.errors import ProblemError
+from surepick.policies.sampling.gen_ts_explore import NO_PROOF, check_draws, start_draws
+from surepick.policies.sampling.run import DrawRule
+
+
+@dataclass(frozen=True)
+class TSExplore:
+    """For plans of zeros and ones: measure the least known arm on which the lead and a drawn rival differ.
+
+    On an `OracleProblem` the plans are taken to be zeros and ones, as nobody can look at all of them.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise_scale=0.5)
+    >>> sp.simulate(problem, sp.TSExplore(delta=0.05), sp.Bernoulli([0.9, 0.5, 0.1]), seed=1).plan
+    0
+    """
+
+    delta: float = 0.05
+    q: float = 0.1
+    draws: str = "winner"
+
+    name: ClassVar[str] = "TSExplore"
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        check_draws(self.q, self.draws)
+
+    @property
+    def guarantee(self) -> str:
+        """What is missing for a promise."""
+        return NO_PROOF
+
+    def start(self, problem: Problem | OracleProblem) -> Run:
+        """A fresh run on this problem."""
+        if isinstance(problem, Problem):
+            _refuse_other_numbers(problem)
+        return start_draws(problem, DrawRule(self.delta, self.q, "naive"), self.draws)
+
+
+def _refuse_other_numbers(problem: Problem) -> None:
+    entries = problem.plans if isinstance(problem.plans, np.ndarray) else problem.plans.data
+    odd = entries[(entries != 0) & (entries != 1)]
+    if odd.size:
+        raise ProblemError(
+            f"TSExplore is for plans of zeros and ones, got {odd.flat[0]:g}; use GenTSExplore, which "
+            "takes any numbers"
+        )

@@ -1,0 +1,172 @@
+"""Problem files: TOML or JSON that says which kind of problem it is and gives its data.
+
+`docs/problem-files.md` describes every key.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.problem import FloatArray, Table, per_arm, read_only, replaced, scale_and_bounds
+from surepick.errors import FileError, ProblemError
+from surepick.problems.candidates import Progress, half_widths
+from surepick.problems.files.kinds import COMMON_KEYS, Built, kind_named, kind_names, lists_plans
+from surepick.problems.files.places import on_map
+from surepick.problems.files.section import Section, is_list_of_numbers, is_number, read_text
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """What a problem file says."""
+
+    problem: AnyProblem
+    means: FloatArray | None = field(repr=False)  # (n_arms,) the truth for simulations, if it is given
+    kind: str
+    title: str
+    # suppliers and demanders, when a plan is best shown as a table of amounts: plan.reshape of their lengths
+    axes: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    # what the means are thought to be before anything is measured, and how far off that may be
+    guess: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
+    spread: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
+    # the noise of simulations, where [truth] gives it; None: the problem's own
+    true_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
+
+    @property
+    def known(self) -> AnyProblem:
+        """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
+        if self.problem.noise_scale is not None:
+            return self.problem
+        return replaced(self.problem, self.true_scale, None)
+
+
+def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
+    """The problem that a TOML or JSON file describes.
+
+    With `confined` it may name no files but those in its own folder: for files that somebody else sent.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "routes.toml"
+    >>> _ = file.write_text('kind = "table"\\nplans = [[1, 0], [0, 1]]\\narm_names = ["road", "rail"]')
+    >>> load(file).problem.arm_names
+    ('road', 'rail')
+    """
+    path = Path(path)
+    document = Section(path, "", _parse(path), confined)
+    name = document.text("kind", options=kind_names())
+    kind = kind_named(name)
+    document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
+    document.refuse_missing(kind.required)
+    if kind.needs_list and not lists_plans(document):
+        raise FileError(f"{str(path)!r}: list_plans = false is not for kind = {name!r}: {kind.needs_list}")
+    truth = document.section("truth", keys=("means",), optional=("noise_scale",))
+    try:
+        built = _within_bounds(document, kind.build(document, progress))
+        built = replace(built, problem=on_map(document, built.problem))
+        means = None if truth is None else read_only(built.problem.as_means(_means(truth, built)))
+        guess = None if built.guess is None else read_only(built.problem.as_means(built.guess))
+        spread = None if guess is None else read_only(half_widths(built.spread, guess.shape).copy())
+    except ProblemError as error:
+        raise FileError(f"{str(path)!r}: {error}") from error
+    return Loaded(
+        built.problem,
+        means,
+        name,
+        document.text("title", path.stem),
+        built.axes,
+        guess,
+        spread,
+        None if truth is None else _true_scale(truth, built.problem),
+    )
+
+
+def _within_bounds(document: Section, built: Built) -> Built:
+    """The problem with the bounds that the file gives, if it does."""
+    given = document.values.get("bounds")
+    if given is None:
+        return built
+    if isinstance(given, dict):
+        part = Section(document.path, "bounds.", given)
+        given = part.in_order(built.problem.arm_names, is_list_of_numbers, "two numbers, [low, high]")
+    if not (is_list_of_numbers(given) or (isinstance(given, list) and all(map(is_list_of_numbers, given)))):
+        raise document.wrong("bounds", "[low, high], a list with one such pair per arm, or a table of them")
+    said = document.values.get("noise_scale", "unknown")
+    scale, bounds = scale_and_bounds(
+        None if said == "unknown" else built.problem.noise_scale, given, built.problem.arm_names
+    )
+    return replace(built, problem=replaced(built.problem, scale, bounds))
+
+
+def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
+    """The noise that simulations draw with, where it is not the problem's own."""
+    if "noise_scale" not in truth.values:
+        return None
+    return per_arm("truth.noise_scale", truth.numbers("noise_scale"), problem.arm_names)
+
+
+def _means(truth: Section, built: Built) -> FloatArray | list[float]:
+    """The true means in the order of the arms, from any of the forms a file may give them in."""
+    given = truth.values["means"]
+    if given == "guess":
+        if built.guess is None:
+            raise truth.wrong("means", "numbers, since this kind of problem has no guess")
+        return np.asarray(built.guess, dtype=float)
+    table = truth.attachment("means")
+    if table is not None:
+        given = _by_arm(table, built.pair)
+    if isinstance(given, dict):
+        part = Section(truth.path, f"{truth.prefix}means.", given)
+        return [float(mean) for mean in part.in_order(built.problem.arm_names, is_number, "a number")]
+    if is_list_of_numbers(given):
+        return list(given)
+    return [mean for row in truth.rows("means") for mean in row]
+
+
+def _by_arm(table: Table, pair: str) -> dict[str, float]:
+    """The means of a CSV file by arm: a row per arm, or a table of pairs for arms named like both."""
+    if len(table.column_names) == 1:
+        return dict(zip(table.row_names, table.numbers[:, 0].tolist(), strict=True))
+    return {
+        f"{row}{pair}{column}": float(table.numbers[i, j])
+        for i, row in enumerate(table.row_names)
+        for j, column in enumerate(table.column_names)
+        if not np.isnan(table.numbers[i, j])
+    }
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    """The document in the file, whichever of the two languages it is written in."""
+    parsers: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": _parse_json}
+    if path.suffix.lower() not in parsers:
+        is_table = path.suffix.lower() in (".csv", ".xlsx", ".xls", ".ods")
+        hint = "; see `surepick init table` for one that names a CSV file of plans" if is_table else ""
+        raise FileError(f"a problem file ends in .toml or .json, got {str(path)!r}{hint}")
+    text = read_text(path)
+    try:
+        document = parsers[path.suffix.lower()](text)
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise FileError(f"{str(path)!r} is not valid {path.suffix[1:].upper()}: {error}") from None
+    if not isinstance(document, dict):
+        raise FileError(f"{str(path)!r} must hold keys and values, got a {type(document).__name__}")
+    return document
+
+
+def _parse_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_unique_keys)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dictionary, refusing the repeated keys that JSON would silently drop; TOML refuses them itself."""
+    known = dict(pairs)
+    if len(known) < len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(key for key in names if names.count(key) > 1)
+        raise json.JSONDecodeError(f"the key {twice!r} appears more than once", "", 0)
+    return known

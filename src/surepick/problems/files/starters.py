@@ -1,0 +1,48 @@
+"""Starter files: a commented problem of every kind that runs, to be changed into one's own."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from surepick.errors import FileError, suggestion
+from surepick.problems.files.kinds import KINDS, kind_named, kind_names
+
+
+def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -> list[Path]:
+    """Write the starter of this kind, KIND.toml first, and its attachments into a folder.
+
+    >>> import tempfile
+    >>> [path.name for path in write_starter("paths", tempfile.mkdtemp())]
+    ['paths.toml', 'paths-edges.csv']
+    """
+    names = kind_names()
+    if kind not in names:
+        raise FileError(f"there is no kind of problem named {kind!r}; {suggestion(kind, names)}")
+    target, parts = Path(folder), _parts(kind)
+    there = [target / name for name in parts if (target / name).exists()]
+    if there and not force:
+        raise FileError(f"{str(there[0])!r} is already there; move it away, or replace it with --force")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name, text in parts.items():
+            (target / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"cannot write to {str(target)!r}: {error.strerror}") from None
+    return [target / name for name in parts]
+
+
+def _parts(kind: str) -> dict[str, str]:
+    """The files of a starter, by name, the problem file first."""
+    if kind not in KINDS:
+        starter = kind_named(kind).starter
+        if not starter:
+            raise FileError(f"the kind {kind!r} comes without a starter; see the package that offers it")
+        return {f"{kind}.toml": starter}
+    parts = [p for p in (files("surepick.problems.files") / "starters").iterdir() if _belongs(p.name, kind)]
+    parts.sort(key=lambda part: (not part.name.endswith(".toml"), part.name))
+    return {part.name: part.read_text(encoding="utf-8") for part in parts}
+
+
+def _belongs(name: str, kind: str) -> bool:
+    return name == f"{kind}.toml" or name.startswith(f"{kind}-")

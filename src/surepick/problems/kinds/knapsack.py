@@ -1,0 +1,220 @@
+"""Knapsacks: how many copies of each item to pack when the items' values must be measured.
+
+The plans are numbers of copies, the arms are the items' values per copy. Weights and capacity are known whole
+numbers; an item may be packed any number of times, or up to a number of copies (one: the 0/1 knapsack).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from math import gcd, prod
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import counted
+from surepick.core.problem import Bounds, FloatArray, IntArray, names_for, read_only
+from surepick.errors import ProblemError
+from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
+from surepick.problems.family import Family, FoundProblem, OneCandidateError
+
+# The settings of the paper's Table 1.
+PAPER_CAPACITY = 100
+PAPER_LIGHTEST, PAPER_HEAVIEST = 5, 50
+PAPER_SPREAD = 5.0
+PAPER_DRAWS = 100
+
+# The dynamic programme keeps 16 bytes per unit of capacity; beyond this it would not fit in ordinary memory.
+LARGEST_CAPACITY = 10**8
+# With limited copies it keeps a table of 4 bytes for every item and unit of capacity.
+LARGEST_TABLE = 4 * 10**8
+
+
+def knapsack(
+    weights: Sequence[int] | npt.NDArray[np.integer],
+    guess: npt.ArrayLike,
+    capacity: int,
+    *,
+    spread: npt.ArrayLike = PAPER_SPREAD,
+    n_draws: int = PAPER_DRAWS,
+    seed: int = 0,
+    noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
+    costs: float | Sequence[float] | FloatArray | None = None,
+    bounds: Bounds | None = None,
+    item_names: Sequence[str] | None = None,
+    copies: int | Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> FoundProblem:
+    """The problem of packing a knapsack whose items have values near a guess.
+
+    Each value is thought to lie within `spread` of `guess`. The candidate plans are the best packings of
+    `n_draws` draws from that box, each solved exactly; equal packings are kept once, and ties between
+    packings go to room left unused, then to the item with the lowest index. `copies` limits how often an item
+    may be packed: one number (1: the 0/1 knapsack) or one per item. `noise_scale`, `costs` and
+    `bounds` (of one measurement) are those of `Problem`; `progress(done, total)` is called after each draw.
+
+    >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, item_names=["tea", "coffee"])
+    >>> problem.arm_names, sorted(problem.plans.tolist())
+    (('tea', 'coffee'), [[0.0, 2.0], [2.0, 0.0]])
+    """
+    names = item_names if item_names is not None else [f"item {s}" for s in range(np.size(weights))]
+    family = knapsack_family(weights, capacity, copies=copies, item_names=names)
+    centre = as_numbers("guess", guess)
+    _refuse_other_length("guess", centre, family.n_arms)
+    return family.problem(
+        centre,
+        spread=spread,
+        n_draws=n_draws,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        bounds=bounds,
+        progress=progress,
+    )
+
+
+def knapsack_family(
+    weights: Sequence[int] | npt.NDArray[np.integer],
+    capacity: int,
+    *,
+    copies: int | Sequence[int] | None = None,
+    item_names: Sequence[str] | None = None,
+) -> Family:
+    """All packings that fit, known by the best for given values of the items.
+
+    >>> family = knapsack_family([3, 4], 10, copies=1, item_names=["tea", "coffee"])
+    >>> family.best([4.0, 5.0]).tolist(), family.n_plans
+    ([1.0, 1.0], 4)
+    """
+    loads, room = _loads(weights, capacity)
+    most = room // loads if copies is None else np.minimum(room // loads, _copies(copies, loads.size))
+    if not most.any():
+        raise ProblemError("nothing can be packed: copies allows no item; allow at least one copy of one")
+    bounded = bool((most < room // loads).any())
+    if bounded and loads.size * room > LARGEST_TABLE:
+        raise ProblemError(
+            f"the capacity {capacity} is too fine to solve exactly; choose a larger unit of weight"
+        )
+    names = names_for("item", item_names, loads.size)
+    return Family(
+        solve=lambda values: _solve(loads, values, room, most if bounded else None),
+        piece_names=names,
+        minimize=False,
+        n_plans=prod(int(k) + 1 for k in most),
+        noun="packing",
+        name_of=lambda plan: counted(names, plan),
+        recipe=lambda: {
+            "kind": "knapsack",
+            "weights": np.asarray(weights).tolist(),
+            "capacity": int(capacity),
+            "copies": most.tolist(),
+            "item_names": list(names),
+        },
+        solve_within=lambda values, lower, upper: _solve_within(loads, values, room, most, (lower, upper)),
+        layout=Layout("items", sizes=tuple(np.asarray(weights, dtype=float).tolist()), room=float(capacity)),
+    )
+
+
+def best_packing(
+    weights: Sequence[int] | npt.NDArray[np.integer], values: npt.ArrayLike, capacity: int
+) -> IntArray:
+    """How many copies of each item to pack for the largest total value: exact, any number of copies.
+
+    Ties go to room left unused, then to the item with the lowest index.
+
+    >>> best_packing([3, 4], [4.0, 5.0], 10).tolist()
+    [2, 1]
+    """
+    loads, room = _loads(weights, capacity)
+    worth = as_numbers("values", values)
+    _refuse_other_length("values", worth, loads.size)
+    return _solve(loads, worth, room)
+
+
+def knapsack_instance(n_items: int, seed: int) -> Instance:
+    """One of the paper's random knapsacks, with the true values; the same for the same seed.
+
+    Weights are uniform on {5..50}, values are weight + U[-5, 5], the capacity is 100 and the plans are the
+    distinct best packings of 100 draws within 5 of the weights. Where all draws agree on one packing there is
+    nothing to choose, and the next instance of the same seed is taken.
+
+    >>> instance = knapsack_instance(5, seed=0)
+    >>> instance.problem.n_arms, instance.means.shape
+    (5, (5,))
+    """
+    n_items = as_count("n_items", n_items)
+    if n_items < 2:
+        raise ProblemError(f"a knapsack to choose for needs at least 2 items, got {n_items}")
+    seeded(seed)
+    for attempt in count():
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(attempt,)))
+        weights = rng.integers(PAPER_LIGHTEST, PAPER_HEAVIEST + 1, size=n_items)
+        values = weights + rng.uniform(-PAPER_SPREAD, PAPER_SPREAD, size=n_items)
+        draw_seed = int(rng.integers(2**63))
+        try:
+            problem = knapsack(weights, weights, PAPER_CAPACITY, n_draws=PAPER_DRAWS, seed=draw_seed)
+        except OneCandidateError:
+            continue
+        return Instance(problem, read_only(values), f"knapsack of {n_items} items, seed {seed}")
+    raise AssertionError("unreachable")
+
+
+def _solve(loads: IntArray, values: FloatArray, room: int, most: IntArray | None = None) -> IntArray:
+    from surepick.problems.knapsack_dp import (
+        fill,
+        fill_bounded,
+    )  # here: Numba is loaded only when it is needed
+
+    packed: IntArray = fill(loads, values, room) if most is None else fill_bounded(loads, values, most, room)
+    return packed
+
+
+def _solve_within(
+    loads: IntArray, values: FloatArray, room: int, most: IntArray, bounds: tuple[FloatArray, FloatArray]
+) -> IntArray | None:
+    """The best packing with at least and at most so many copies: pack the first, then fill the room left."""
+    packed = np.maximum(np.ceil(bounds[0]), 0).astype(np.int64)
+    extra = np.minimum(np.floor(bounds[1]), most).astype(np.int64) - packed
+    left = room - int(loads @ packed)
+    if left < 0 or (extra < 0).any():
+        return None
+    return np.asarray(packed + _solve(loads, values, left, extra))
+
+
+def _copies(given: int | Sequence[int], n_items: int) -> IntArray:
+    numbers = np.asarray(given, dtype=float)
+    if numbers.shape not in ((), (n_items,)) or not ((numbers >= 0) & (numbers == np.floor(numbers))).all():
+        raise ProblemError(
+            f"copies must be one whole number or one for each of the {n_items} items, 0 or more, got "
+            f"{given!r}"
+        )
+    return np.broadcast_to(numbers, (n_items,)).astype(np.int64)
+
+
+def _loads(weights: Sequence[int] | npt.NDArray[np.integer], capacity: int) -> tuple[IntArray, int]:
+    """The weights and the capacity in the largest unit that divides all weights."""
+    given = as_numbers("weights", weights)
+    bad = np.flatnonzero((given < 1) | (given != np.floor(given)))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(
+            f"weights must be whole numbers of at least 1, got {given[s]:g} for item {s}; "
+            "choose a smaller unit, such as grams for kilograms"
+        )
+    room = as_count("capacity", capacity)
+    if room < given.min():
+        raise ProblemError(f"no item fits: the capacity is {room}, the lightest weight {given.min():g}")
+    loads = given.astype(np.int64)
+    unit = gcd(*loads.tolist())
+    if room // unit > LARGEST_CAPACITY:
+        raise ProblemError(
+            f"the capacity {room} is too fine to solve exactly; choose a larger unit of weight"
+        )
+    return loads // unit, room // unit
+
+
+def _refuse_other_length(what: str, numbers: FloatArray, n_items: int) -> None:
+    if numbers.size != n_items:
+        raise ProblemError(f"{what} must have one number for each of the {n_items} items, got {numbers.size}")

@@ -1,0 +1,186 @@
+"""Assignments: who does what, when the weight of every pair must be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import perm
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.layout import Layout
+from surepick.core.problem import BoolArray, Bounds, FloatArray, IntArray, names_for
+from surepick.errors import ProblemError
+from surepick.problems.candidates import Progress
+from surepick.problems.family import Family, FoundProblem, PerArm
+
+
+def matchings(
+    guess: npt.ArrayLike,
+    *,
+    minimize: bool = True,
+    spread: npt.ArrayLike = 1.0,
+    n_draws: int = 1000,
+    n_best: int | None = None,
+    every: bool = False,
+    seed: int = 0,
+    noise_scale: PerArm = 1.0,
+    costs: PerArm = None,
+    bounds: Bounds | None = None,
+    row_names: Sequence[str] | None = None,
+    column_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> FoundProblem:
+    """The problem of giving each row (worker) a column (job) of its own in the least total weight.
+
+    `guess` has one row per worker and one column per job; `nan` marks a pair that cannot be. With fewer
+    columns than rows some rows stay without. Arms are the possible pairs, row by row, named like "Ann:
+    paint". The candidates are the best assignments of `n_draws` draws within `spread` of the guess, or the
+    `n_best` best under it, or with `every=True` all of them. `noise_scale`, `costs` and `bounds`
+    are those of `Problem`.
+
+    >>> problem = matchings([[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"])
+    >>> sorted(problem.plan_names)
+    ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
+    """
+    pairs = _pairs(guess, row_names, column_names)
+    width = np.asarray(spread, dtype=float) if np.ndim(spread) == 2 else None
+    return _family(pairs, minimize).problem(
+        np.asarray(guess, dtype=float)[pairs.possible],
+        spread=spread if width is None else width[pairs.possible],
+        n_draws=n_draws,
+        n_best=n_best,
+        every=every,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        bounds=bounds,
+        progress=progress,
+    )
+
+
+def matching_family(
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    *,
+    possible: npt.ArrayLike | None = None,
+    minimize: bool = True,
+) -> Family:
+    """All assignments of rows to columns, known by the best for given weights of the possible pairs.
+
+    >>> family = matching_family(["Ann", "Bob"], ["paint", "weld"])
+    >>> family.best([2.0, 3.0, 2.0, 2.0]).tolist(), family.n_plans
+    ([1.0, 0.0, 0.0, 1.0], 2)
+    """
+    mask = np.ones((len(row_names), len(column_names))) if possible is None else np.asarray(possible)
+    return _family(_pairs(np.where(mask, 0.0, np.nan), row_names, column_names), minimize)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    possible: BoolArray  # (n_rows, n_columns)
+
+    @cached_property
+    def number(self) -> IntArray:
+        """(n_rows, n_columns) the number of each possible pair, -1 for the others."""
+        return np.where(self.possible, np.cumsum(self.possible).reshape(self.possible.shape) - 1, -1)
+
+
+def _pairs(
+    guess: npt.ArrayLike, row_names: Sequence[str] | None, column_names: Sequence[str] | None
+) -> _Pairs:
+    try:
+        table = np.asarray(guess, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"guess must be a table of numbers, got {guess!r}") from None
+    if table.ndim != 2 or not table.size or np.isinf(table).any():
+        raise ProblemError(
+            "guess must be a table of finite numbers, one row per worker and one column per job (nan for a "
+            "pair "
+            f"that cannot be), got shape {table.shape}"
+        )
+    n_rows, n_columns = table.shape
+    pairs = _Pairs(
+        names_for("row", row_names, n_rows), names_for("column", column_names, n_columns), ~np.isnan(table)
+    )
+    if _assign(pairs, np.zeros(int(pairs.possible.sum())), [], []) is None:
+        raise ProblemError(
+            "no assignment exists: the possible pairs do not leave every row a column of its own; allow more "
+            "pairs (those marked nan are not possible)"
+        )
+    return pairs
+
+
+def _family(pairs: _Pairs, minimize: bool) -> Family:
+    sign = 1.0 if minimize else -1.0
+    rows, columns = np.nonzero(pairs.possible)
+    names = tuple(f"{pairs.rows[i]}: {pairs.columns[j]}" for i, j in zip(rows, columns, strict=True))
+
+    def solve(weights: FloatArray) -> FloatArray:
+        plan = np.zeros(len(names))
+        plan[_assign(pairs, sign * weights, [], []) or []] = 1.0
+        return plan
+
+    return Family(
+        solve=solve,
+        losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
+        piece_names=names,
+        minimize=minimize,
+        n_plans=perm(max(pairs.possible.shape), min(pairs.possible.shape)),
+        count_is_exact=bool(pairs.possible.all()),
+        noun="matching",
+        name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
+        within=lambda weights, required, forbidden: _assign(pairs, sign * weights, required, forbidden),
+        recipe=lambda: {
+            "kind": "matchings",
+            "row_names": list(pairs.rows),
+            "column_names": list(pairs.columns),
+            "possible": pairs.possible.astype(int).tolist(),
+            "minimize": minimize,
+        },
+        layout=Layout(
+            "matching",
+            places=(*pairs.rows, *pairs.columns),
+            links=tuple(zip(rows.tolist(), (len(pairs.rows) + columns).tolist(), strict=True)),
+        ),
+    )
+
+
+def _losses(pairs: _Pairs, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    """With rows or columns that stand for staying without, so that there are as many of each."""
+    from surepick.problems.kernels import assignment_losses
+
+    (n_rows, n_columns), n = pairs.possible.shape, max(pairs.possible.shape)
+    costs = np.zeros((n, n))
+    costs[:n_rows, :n_columns] = np.inf
+    costs[:n_rows, :n_columns][pairs.possible] = weights
+    rows, columns = np.nonzero(pairs.possible)
+    used = plan > 0
+    column = np.full(n, -1)
+    column[rows[used]] = columns[used]
+    column[column < 0] = np.setdiff1d(np.arange(n), columns[used])
+    return np.asarray(assignment_losses(costs, column)[rows, columns])
+
+
+def _assign(
+    pairs: _Pairs, weights: FloatArray, required: list[int], forbidden: list[int]
+) -> list[int] | None:
+    """The pairs of a least assignment with the required pairs and without the forbidden ones."""
+    from scipy.optimize import linear_sum_assignment
+
+    costs = np.full(pairs.possible.shape, np.inf)
+    costs[pairs.possible] = weights
+    rows, columns = np.arange(len(pairs.rows)), np.arange(len(pairs.columns))
+    if required or forbidden:
+        at_row, at_column = np.nonzero(pairs.possible)
+        costs[at_row[forbidden], at_column[forbidden]] = np.inf
+        rows, columns = np.setdiff1d(rows, at_row[required]), np.setdiff1d(columns, at_column[required])
+    try:
+        i, j = linear_sum_assignment(costs[np.ix_(rows, columns)] if required else costs)
+    except ValueError:  # infeasible
+        return None
+    return required + [int(s) for s in pairs.number[rows[i], columns[j]]]

@@ -1,0 +1,306 @@
+"""Paths: the best way from one node to another when the weights of the edges must be measured.
+
+The arms are the edges (or what their weights are made of), a plan is a simple path. Directed networks without
+cycles are solved by dynamic programming whatever the signs of the weights. With cycles, too, unless a draw
+makes some cycle negative: then the shortest *simple* path is a hard problem, and an integer program finds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.problem import BoolArray, Bounds, FloatArray, IntArray
+from surepick.errors import ProblemError
+from surepick.problems.candidates import Progress
+from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.network import Graph, Network, as_network
+
+MOST_CUTS = 1000  # rounds of cycle cuts in the integer program; a handful are usual
+
+
+def paths(
+    graph: Graph,
+    source: object,
+    target: object,
+    guess: str | npt.ArrayLike | None = None,
+    *,
+    directed: bool | None = None,
+    minimize: bool = True,
+    spread: npt.ArrayLike = 1.0,
+    n_draws: int = 1000,
+    n_best: int | None = None,
+    every: bool = False,
+    seed: int = 0,
+    noise_scale: PerArm = 1.0,
+    costs: PerArm = None,
+    bounds: Bounds | None = None,
+    progress: Progress | None = None,
+) -> FoundProblem:
+    """The problem of going from `source` to `target` in the least total weight of the edges.
+
+    `graph` is a networkx or rustworkx graph, the path of a CSV file with the columns `from` and `to`, or a
+    list of pairs. `guess` is one number per edge, or the name of the column (edge attribute) that holds it;
+    without one, the column "guess". The candidates are the shortest paths of `n_draws` draws within `spread`
+    of the guess, or the `n_best` shortest under it; with `every=True`, or no guess, all simple paths.
+    `noise_scale`, `costs` and `bounds` are those of `Problem`.
+
+    >>> problem = paths([("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)], "A", "D")
+    >>> problem.arm_names, problem.plan_names
+    (('A - B', 'B - D', 'A - C', 'C - D'), ('A -> C -> D', 'A -> B -> D'))
+    """
+    network = as_network(graph, directed=directed)
+    family = path_family(network, source, target, minimize=minimize)
+    return family.problem(
+        network.guess(guess),
+        spread=spread,
+        n_draws=n_draws,
+        n_best=n_best,
+        every=every,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        bounds=bounds,
+        progress=progress,
+    )
+
+
+def path_family(
+    graph: Graph, source: object, target: object, *, directed: bool | None = None, minimize: bool = True
+) -> Family:
+    """All simple paths from `source` to `target`, known by the shortest for given weights of the edges.
+
+    >>> family = path_family([("A", "B"), ("B", "D"), ("A", "C"), ("C", "D")], "A", "D")
+    >>> family.best([2.0, 2.0, 1.0, 4.0]).tolist(), family.n_plans
+    ([1.0, 1.0, 0.0, 0.0], 2)
+    """
+    network = as_network(graph, directed=directed)
+    ways = _ways(network, network.node(source), network.node(target))
+    sign = 1.0 if minimize else -1.0
+    return Family(
+        solve=lambda weights: _as_vector(ways, _shortest(ways, sign * weights)),
+        losses=(lambda weights, plan: _losses(ways, sign * weights, plan)) if ways.acyclic else None,
+        piece_names=network.edge_names,
+        minimize=minimize,
+        n_plans=_count_at_most(ways),
+        count_is_exact=ways.acyclic,
+        noun="path",
+        name_of=lambda plan: _name(ways, plan),
+        within=lambda weights, required, forbidden: _within(ways, sign * weights, required, forbidden),
+        recipe=lambda: {
+            "kind": "paths",
+            "graph": network.recipe(),
+            "source": str(source),
+            "target": str(target),
+            "minimize": minimize,
+        },
+        layout=network.layout("path", (network.node(source), network.node(target))),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Ways:
+    """The arcs that lie on a walk from source to target: an edge that may be used both ways is two arcs."""
+
+    network: Network
+    source: int
+    target: int
+    tails: IntArray  # (n_arcs,)
+    heads: IntArray
+    edges: IntArray
+    acyclic: bool
+
+    @cached_property
+    def all_open(self) -> BoolArray:
+        """All arcs may be used."""
+        return np.ones(len(self.tails), dtype=bool)
+
+
+def _ways(network: Network, source: int, target: int) -> _Ways:
+    if source == target:
+        raise ProblemError(f"source and target must differ, got {network.nodes[source]!r} for both")
+    edges = np.arange(network.n_edges)
+    tails, heads = network.tails, network.heads
+    if not network.directed:
+        tails, heads = np.concatenate([tails, heads]), np.concatenate([heads, tails])
+        edges = np.concatenate([edges, edges])
+    useful = (heads != source) & (tails != target)
+    useful &= _reached(tails, heads, useful, source)[tails] & _reached(heads, tails, useful, target)[heads]
+    if not useful.any():
+        names = network.nodes[source], network.nodes[target]
+        raise ProblemError(
+            f"no path leads from {names[0]!r} to {names[1]!r}; add the edges that connect them"
+            + (", or pass directed=False if edges may be used both ways" if network.directed else "")
+        )
+    tails, heads, edges = tails[useful], heads[useful], edges[useful]
+    order, acyclic = _topological(tails, heads, len(network.nodes))
+    return _Ways(network, source, target, tails[order], heads[order], edges[order], acyclic)
+
+
+def _reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> BoolArray:
+    """The nodes that can be reached over usable arcs."""
+    seen = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=bool)
+    seen[start] = True
+    while True:
+        new = heads[usable & seen[tails]]
+        if seen[new].all():
+            return seen
+        seen[new] = True
+
+
+def _topological(tails: IntArray, heads: IntArray, n_nodes: int) -> tuple[IntArray, bool]:
+    """The arcs in an order of their tails that follows all arcs, and whether there is one."""
+    level = np.zeros(n_nodes, dtype=np.int64)
+    for _ in range(n_nodes):
+        deeper = level.copy()
+        np.maximum.at(deeper, heads, level[tails] + 1)
+        if (deeper == level).all():
+            return np.argsort(level[tails], kind="stable"), True
+        level = deeper
+    return np.arange(len(tails)), False
+
+
+def _count_at_most(ways: _Ways) -> int:
+    """The number of paths: exact without cycles, otherwise a choice of one arc out of every node at most."""
+    n_nodes = len(ways.network.nodes)
+    if not ways.acyclic:
+        out = np.bincount(ways.tails, minlength=n_nodes).tolist()
+        return min(prod(max(1, int(k)) for k in out), 1 << ways.network.n_edges)
+    total = [0] * n_nodes
+    total[ways.source] = 1
+    for tail, head in zip(ways.tails.tolist(), ways.heads.tolist(), strict=True):
+        total[head] += total[tail]
+    return int(total[ways.target])
+
+
+def _run(ways: _Ways, weights: FloatArray, open_: BoolArray, source: int) -> IntArray | None:
+    """The edges of a shortest path, none if there is no path; None when a negative cycle is in the way."""
+    from surepick.problems.kernels import shortest
+
+    n_nodes = len(ways.network.nodes)
+    arcs = shortest(ways.tails, ways.heads, weights[ways.edges], open_, source, ways.target, n_nodes)
+    return None if arcs.size and arcs[0] < 0 else np.asarray(ways.edges[arcs])
+
+
+def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
+    """The edges of a shortest simple path."""
+    found = _run(ways, weights, ways.all_open, ways.source)
+    return _simple_path(ways, weights) if found is None else found
+
+
+def _losses(ways: _Ways, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    from surepick.problems.kernels import path_losses
+
+    ends = ways.source, ways.target, len(ways.network.nodes)
+    losses = np.full(len(plan), np.inf)  # of edges on no path
+    losses[ways.edges] = path_losses(ways.tails, ways.heads, weights[ways.edges], plan[ways.edges] > 0, *ends)
+    return losses
+
+
+def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
+    """The shortest path that begins with the required edges and avoids the forbidden ones."""
+    here, visited = _follow(ways.network, ways.source, required)
+    if here == ways.target:
+        return None
+    open_ = ~np.isin(ways.edges, forbidden) & ~np.isin(ways.heads, visited)
+    found = _run(ways, weights, open_, here)
+    if found is None:
+        raise ProblemError(
+            "the best paths cannot be listed in order: under this guess some cycle has a negative weight; "
+            "leave n_best out, and candidates come from draws"
+        )
+    return required + found.tolist() if found.size else None
+
+
+def _follow(network: Network, source: int, edges: list[int]) -> tuple[int, list[int]]:
+    """Where these edges lead from the source, and the nodes on the way there."""
+    here, visited = source, [source]
+    for e in edges:
+        here = int(network.heads[e] if network.tails[e] == here else network.tails[e])
+        visited.append(here)
+    return here, visited
+
+
+def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
+    """The shortest simple path whatever the weights: an integer program, with cycles cut off as they turn "
+    "up."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    n_arcs, n_nodes = len(ways.tails), len(ways.network.nodes)
+    arcs = np.arange(n_arcs)
+    balance, out = np.zeros((n_nodes, n_arcs)), np.zeros((n_nodes, n_arcs))
+    balance[ways.tails, arcs] += 1
+    balance[ways.heads, arcs] -= 1
+    out[ways.tails, arcs] = 1
+    need = np.zeros(n_nodes)
+    need[ways.source], need[ways.target] = 1, -1
+    rules = [LinearConstraint(balance, need, need), LinearConstraint(out, -np.inf, np.ones(n_nodes))]
+    for _ in range(MOST_CUTS):
+        answer = milp(
+            weights[ways.edges],
+            integrality=np.ones(n_arcs, dtype=int),
+            bounds=Bounds(0, 1),
+            constraints=rules,
+            options={"mip_rel_gap": 0.0},
+        )
+        if answer.x is None:
+            raise ProblemError(f"no shortest simple path was found: {answer.message}")
+        path, cycles = _walk(ways, np.flatnonzero(np.round(answer.x)))
+        if not cycles:
+            return np.asarray(ways.edges[path])
+        rules += [_cut(cycle, n_arcs) for cycle in cycles]
+    raise ProblemError("no shortest simple path was found: too many cycles of negative weight")
+
+
+def _cut(cycle: list[int], n_arcs: int) -> Any:
+    """Not all arcs of the cycle at once."""
+    from scipy.optimize import LinearConstraint
+
+    row = np.zeros(n_arcs)
+    row[cycle] = 1
+    return LinearConstraint(row[None, :], -np.inf, len(cycle) - 1)
+
+
+def _walk(ways: _Ways, used: IntArray) -> tuple[list[int], list[list[int]]]:
+    """The arcs from source to target among those used, and the cycles that the others form."""
+    leaving = {int(ways.tails[a]): int(a) for a in used}
+    path = _chain(ways, leaving, ways.source)
+    cycles = []
+    while leaving:
+        cycles.append(_chain(ways, leaving, next(iter(leaving))))
+    return path, cycles
+
+
+def _chain(ways: _Ways, leaving: dict[int, int], node: int) -> list[int]:
+    arcs = []
+    while node in leaving:
+        arcs.append(leaving.pop(node))
+        node = int(ways.heads[arcs[-1]])
+    return arcs
+
+
+def _as_vector(ways: _Ways, edges: IntArray) -> FloatArray:
+    plan = np.zeros(ways.network.n_edges)
+    plan[edges] = 1.0
+    return plan
+
+
+def _name(ways: _Ways, plan: FloatArray) -> str:
+    """The nodes on the way: "A -> C -> D"."""
+    nodes = _trace(ways.network, ways.source, set(np.flatnonzero(plan).tolist()))
+    return " -> ".join(ways.network.nodes[node] for node in nodes)
+
+
+def _trace(network: Network, source: int, edges: set[int]) -> list[int]:
+    """The nodes along a path given as a set of edges."""
+    nodes = [source]
+    while edges:
+        step = next(e for e in edges if nodes[-1] in (network.tails[e], network.heads[e]))
+        edges.discard(step)
+        nodes.append(int(network.heads[step] if network.tails[step] == nodes[-1] else network.tails[step]))
+    return nodes

@@ -1,0 +1,117 @@
+"""Portfolios: how to spread a budget over assets, within limits, when their returns must be measured.
+
+The arms are the returns per unit invested, a plan is the amount in each asset, and the expected return is
+maximised: the value of a plan is linear, risk enters through the limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.problem import Bounds, FloatArray, names_for
+from surepick.errors import ProblemError, suggestion
+from surepick.problems.candidates import Progress, as_numbers
+from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.program import Program, as_program, program_family
+
+
+def portfolio(
+    guess: npt.ArrayLike,
+    *,
+    budget: float = 1.0,
+    lower: npt.ArrayLike = 0.0,
+    upper: npt.ArrayLike = np.inf,
+    groups: Mapping[str, tuple[Sequence[str], float]] | None = None,
+    spread: npt.ArrayLike = 1.0,
+    n_draws: int = 1000,
+    seed: int = 0,
+    noise_scale: PerArm = 1.0,
+    costs: PerArm = None,
+    bounds: Bounds | None = None,
+    asset_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> FoundProblem:
+    """The problem of investing a budget for the largest return, the returns being near a guess.
+
+    Each amount lies between `lower` and `upper` (one number or one per asset), and they add up to `budget`.
+    `groups` limits sums: a name with the assets in it and the most that they may hold together. The
+    candidates are the best portfolios of `n_draws` draws within `spread` of the guess. `noise_scale`,
+    `costs` and `bounds` (of one measurement, not of the amounts) are those of `Problem`.
+
+    >>> problem = portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100)
+    >>> sorted(problem.plans.tolist())
+    [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
+    """
+    centre = as_numbers("guess", guess)
+    names = names_for("asset", asset_names, centre.size)
+    family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
+    return family.problem(
+        centre,
+        spread=spread,
+        n_draws=n_draws,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        bounds=bounds,
+        progress=progress,
+    )
+
+
+def portfolio_family(
+    asset_names: Sequence[str],
+    *,
+    budget: float = 1.0,
+    lower: npt.ArrayLike = 0.0,
+    upper: npt.ArrayLike = np.inf,
+    groups: Mapping[str, tuple[Sequence[str], float]] | None = None,
+) -> Family:
+    """All portfolios within the limits, known by the best for given returns.
+
+    >>> portfolio_family(["stocks", "bonds", "gold"], upper=0.5).best([3.0, 1.0, 2.0]).tolist()
+    [0.5, 0.0, 0.5]
+    """
+    names = names_for("asset", asset_names, len(asset_names))
+    if not (np.isfinite(budget) and budget > 0):
+        raise ProblemError(f"budget must be positive and finite, got {budget!r}")
+    rows, limits = [np.ones(len(names))], [float(budget)]
+    for group, (members, most) in (groups or {}).items():
+        rows.append(_membership(names, group, members))
+        limits.append(float(most))
+    program = as_program(
+        np.array(rows),
+        limits,
+        senses=["=", *["<="] * (len(rows) - 1)],
+        lower=lower,
+        upper=np.minimum(np.asarray(upper, dtype=float), budget),
+        variable_names=names,
+    )
+    _refuse_impossible(program, budget)
+    return replace(program_family(program), noun="portfolio")
+
+
+def _membership(names: tuple[str, ...], group: str, members: Sequence[str]) -> FloatArray:
+    row = np.zeros(len(names))
+    for name in members:
+        if name not in names:
+            raise ProblemError(f"group {group!r} names an unknown asset {name!r}; {suggestion(name, names)}")
+        row[names.index(name)] = 1.0
+    return row
+
+
+def _refuse_impossible(program: Program, budget: float) -> None:
+    least, most = float(program.lower.sum()), float(program.upper.sum())
+    if (program.lower < 0).any():
+        s = int(np.argmax(program.lower < 0))
+        raise ProblemError(
+            f"lower must be 0 or more, got {program.lower[s]:g} for {program.variable_names[s]!r}"
+        )
+    if not least <= budget <= most:
+        raise ProblemError(
+            f"the limits cannot hold the budget of {budget:g}: the least amounts add up to {least:g}, the "
+            "most to "
+            f"{most:g}; change the limits"
+        )

@@ -1,0 +1,312 @@
+"""Transport: how much to send from each supplier to each demander when the unit costs must be measured.
+
+The arms are the pairs (cost or hours per unit sent), a plan is the amount sent over every pair, and the total
+cost is minimised. Each transport problem is solved by POT's network simplex, and no answer is believed
+unchecked: it is silently wrong on badly scaled costs (POT issue 229).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.layout import Layout
+from surepick.core.problem import Bounds, FloatArray, Table, read_only
+from surepick.errors import ProblemError, missing_extra
+from surepick.problems.candidates import Instance, Progress, as_numbers, half_widths, seeded
+from surepick.problems.cities import city_hours, city_points
+from surepick.problems.family import Family, FoundProblem
+
+if TYPE_CHECKING:
+    from surepick.problems.cities import Distances
+
+# Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
+BALANCED = 1e-9
+# Marginals of a solved plan may be off by this share of the total; the simplex loses about 1e-15.
+MARGINALS_MET = 1e-10
+# A plan counts as optimal when it is proved to cost at most this much more than the best, as a share of the
+# largest cost it pays times the total sent; rounding leaves about 1e-14.
+OPTIMAL = 1e-9
+# Costs above this multiple of the typical one are lowered to it before solving, so that they cannot drown the
+# others in rounding. The answer is checked against the true costs.
+LARGEST_COST = 1e4
+# The rounding of the sums in that proof, as a share of the largest dual price times the total sent.
+ROUNDING = 1e-13
+
+
+def transport(
+    supply: npt.ArrayLike,
+    demand: npt.ArrayLike,
+    guess: npt.ArrayLike,
+    *,
+    spread: npt.ArrayLike = 1.0,
+    n_draws: int = 1000,
+    seed: int = 0,
+    noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
+    costs: float | Sequence[float] | FloatArray | None = None,
+    bounds: Bounds | None = None,
+    supplier_names: Sequence[str] | None = None,
+    demander_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> FoundProblem:
+    """The problem of sending supply to demand at the least total cost, the unit costs being near a guess.
+
+    `guess` has one row per supplier and one column per demander; each cost is thought to lie within `spread`
+    of it. The candidate plans are the cheapest transports of `n_draws` draws from that box; equal ones are
+    kept once. Arms are pairs in row-major order, named like "New York -> Charlotte". `noise_scale`,
+    `costs` (the price of a measurement, no part of the transport) and `bounds` (of one measurement) are those
+    of `Problem`; `progress(done, total)` is called after each draw.
+
+    >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
+    >>> problem.arm_names, sorted(problem.plans.tolist())
+    (('X -> 0', 'X -> 1', 'Y -> 0', 'Y -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
+    """
+    supplies, demands = _balanced(supply, demand)
+    centre = _per_pair("guess", guess, shape=(supplies.size, demands.size))
+    family = transport_family(supplies, demands, supplier_names=supplier_names, demander_names=demander_names)
+    return family.problem(
+        centre.ravel(),
+        spread=half_widths(spread, centre.shape).ravel(),
+        n_draws=n_draws,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        bounds=bounds,
+        progress=progress,
+    )
+
+
+def transport_family(
+    supply: npt.ArrayLike,
+    demand: npt.ArrayLike,
+    *,
+    supplier_names: Sequence[str] | None = None,
+    demander_names: Sequence[str] | None = None,
+) -> Family:
+    """All transports of supply to demand, known by the cheapest for given unit costs, row by row.
+
+    >>> transport_family([3, 2], [4, 1]).best([1, 3, 1, 1]).tolist()
+    [3.0, 0.0, 1.0, 1.0]
+    """
+    supplies, demands = _balanced(supply, demand)
+    shape = m, n = supplies.size, demands.size
+    suppliers = _place_names("supplier", supplier_names, m)
+    demanders = _place_names("demander", demander_names, n)
+    return Family(
+        solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
+        piece_names=tuple(pair_names(suppliers, demanders)),
+        minimize=True,
+        n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
+        noun="plan",
+        recipe=lambda: {
+            "kind": "transport",
+            "supply": supplies.tolist(),
+            "demand": as_numbers("demand", demand).tolist(),
+            "supplier_names": suppliers,
+            "demander_names": demanders,
+        },
+        layout=_layout(suppliers, demanders),
+    )
+
+
+def _layout(suppliers: Sequence[str], demanders: Sequence[str]) -> Layout:
+    """A link for every pair; on a map where all places are among the cities whose coordinates we have."""
+    places = (*suppliers, *demanders)
+    known = city_points()
+    return Layout(
+        "shipments",
+        places=places,
+        links=tuple((i, len(suppliers) + j) for i in range(len(suppliers)) for j in range(len(demanders))),
+        points=tuple(known[name] for name in places) if known.keys() >= set(places) else None,
+        geographic=known.keys() >= set(places),
+        directed=True,
+    )
+
+
+def transport_instance(
+    seed: int,
+    *,
+    distances: Distances | Table = "great-circle",
+    n_draws: int = 1000,
+    progress: Progress | None = None,
+) -> Instance:
+    """The paper's transport between eighteen cities, with supply and demand drawn from the seed.
+
+    `distances` may also be a table of hours, with a row per supplier and a column per demander.
+
+    Supplies and demands are U[0, 1] and normalised; the true means are the travel hours between the cities,
+    and the plans are the distinct cheapest transports of `n_draws` draws within one hour of them.
+
+    >>> instance = transport_instance(0, n_draws=20)
+    >>> instance.problem.n_arms, instance.problem.arm_names[0]
+    (81, 'New York -> Charlotte')
+    """
+    hours, source = (
+        (distances, "given") if isinstance(distances, Table) else (city_hours(distances), distances)
+    )
+    rng = seeded(seed)
+    supply, demand = rng.random(len(hours.row_names)), rng.random(len(hours.column_names))
+    problem = transport(
+        supply / supply.sum(),
+        demand / demand.sum(),
+        hours.numbers,
+        n_draws=n_draws,
+        seed=int(rng.integers(2**63)),
+        supplier_names=hours.row_names,
+        demander_names=hours.column_names,
+        progress=progress,
+    )
+    return Instance(
+        problem, read_only(hours.numbers.ravel()), f"transport between cities, {source} hours, seed {seed}"
+    )
+
+
+def cheapest_transport(supply: npt.ArrayLike, demand: npt.ArrayLike, costs: npt.ArrayLike) -> FloatArray:
+    """The amounts to send from each supplier (row) to each demander (column) at the least total cost.
+
+    >>> cheapest_transport([3, 2], [4, 1], [[1, 3], [1, 1]]).tolist()
+    [[3.0, 0.0], [1.0, 1.0]]
+    """
+    supplies, demands = _balanced(supply, demand)
+    return _cheapest(supplies, demands, _per_pair("costs", costs, shape=(supplies.size, demands.size)))
+
+
+def pair_names(suppliers: Sequence[str], demanders: Sequence[str]) -> list[str]:
+    """The names of all pairs, in row-major order.
+
+    >>> pair_names(["X"], ["A", "B"])
+    ['X -> A', 'X -> B']
+    """
+    return [f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders]
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    amounts: FloatArray  # (suppliers, demanders)
+    potentials: FloatArray  # (suppliers,) dual prices
+
+
+def _cheapest(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> FloatArray:
+    """A cheapest transport, proved to be one."""
+    sends, takes = supply > 0, demand > 0  # who has nothing sends nothing, and has no dual price
+    active = np.ix_(sends, takes)
+    unit = 2.0 ** np.floor(np.log2(supply.sum()))  # solvers like totals near 1; a power of 2 divides exactly
+    solved = _proved(supply[sends] / unit, demand[takes] / unit, _reduced(costs[active]))
+    if solved is None:
+        raise ProblemError(
+            f"no transport could be proved cheapest: the costs, from {costs.min():g} to {costs.max():g}, "
+            "differ too much in size for floating-point numbers; give pairs not to be used a cost nearer the "
+            "others"
+        )
+    amounts = np.zeros(costs.shape)
+    amounts[active] = solved * unit
+    return amounts
+
+
+def _reduced(costs: FloatArray) -> FloatArray:
+    """The costs less row and column minima, which changes the cost of every transport by the same amount."""
+    rows = costs - costs.min(axis=1, keepdims=True)
+    return np.asarray(rows - rows.min(axis=0))
+
+
+def _proved(supply: FloatArray, demand: FloatArray, reduced: FloatArray) -> FloatArray | None:
+    """The first answer with a proof; after each without, the costs that it pays set the scale of the next."""
+    positive = np.sort(reduced[reduced > 0])
+    unit = float(positive[positive.size // 2]) if positive.size else 1.0
+    for solve in (_network_simplex, _network_simplex, _network_simplex, _linear_programme):
+        solution = solve(supply, demand, reduced / unit)
+        if solution is None:
+            continue
+        if _is_optimal(solution, supply, demand, reduced / unit):
+            return solution.amounts
+        unit = float(reduced[solution.amounts > 0].max(initial=0.0)) or unit
+    return None
+
+
+def _network_simplex(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> _Solution | None:
+    try:
+        import ot
+    except ImportError:
+        raise missing_extra("ot", "problems") from None
+    capped = np.minimum(costs, LARGEST_COST)
+    amounts, log = ot.emd(supply, demand, capped, log=True, center_dual=False, check_marginals=False)
+    return None if log["warning"] else _Solution(amounts, log["u"])
+
+
+def _linear_programme(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> _Solution | None:
+    """The same by HiGHS, forty times slower: a second opinion where the simplex fails."""
+    from scipy.optimize import linprog
+
+    m, n = costs.shape
+    answer = linprog(
+        costs.ravel(),
+        A_eq=np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))]),
+        b_eq=np.concatenate([supply, demand]),
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.x is None:
+        return None
+    amounts = np.where(answer.x > MARGINALS_MET * supply.sum(), answer.x, 0.0)
+    return _Solution(amounts.reshape(m, n), answer.eqlin.marginals[:m])
+
+
+def _is_optimal(solution: _Solution, supply: FloatArray, demand: FloatArray, costs: FloatArray) -> bool:
+    """Whether the amounts meet supply and demand and weak duality proves that nothing is cheaper.
+
+    For any prices u the prices v_j = min_i (c_ij - u_i) satisfy u_i + v_j <= c_ij, so no transport costs less
+    than u.supply + v.demand.
+    """
+    amounts, u = solution.amounts, solution.potentials
+    total = supply.sum()
+    miss = max(np.abs(amounts.sum(axis=1) - supply).max(), np.abs(amounts.sum(axis=0) - demand).max())
+    if amounts.min() < 0 or miss > MARGINALS_MET * total:
+        return False
+    v = (costs - u[:, None]).min(axis=0)
+    gap = float((costs * amounts).sum() - u @ supply - v @ demand)
+    dearest, largest_price = costs[amounts > 0].max(), max(np.abs(u).max(), np.abs(v).max())
+    return bool(gap <= (OPTIMAL * dearest + ROUNDING * largest_price) * total)
+
+
+def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Supply and demand as arrays of the same total."""
+    supplies, demands = as_numbers("supply", supply), as_numbers("demand", demand)
+    for what, amounts in (("supply", supplies), ("demand", demands)):
+        if (amounts < 0).any():
+            i = int(np.argmax(amounts < 0))
+            raise ProblemError(f"{what} must not be negative, got {amounts[i]:g} in entry {i}")
+    have, need = float(supplies.sum()), float(demands.sum())
+    if not have > 0:
+        raise ProblemError("supply must be positive somewhere, got zeros only; there is nothing to send")
+    if abs(have - need) > BALANCED * have:
+        raise ProblemError(
+            f"supply and demand must have the same total, got {have:.10g} and {need:.10g}; add a "
+            f"{'demander' if have > need else 'supplier'} for the difference of {abs(have - need):.10g}, or "
+            "scale one of them"
+        )
+    return supplies, demands * (have / need)
+
+
+def _per_pair(what: str, given: npt.ArrayLike, *, shape: tuple[int, int]) -> FloatArray:
+    table = as_numbers(what, given, ndim=2)
+    if table.shape != shape:
+        raise ProblemError(
+            f"{what} must have one row per supplier and one column per demander, shape {shape}, got shape "
+            f"{table.shape}"
+        )
+    return table
+
+
+def _place_names(kind: str, given: Sequence[str] | None, count: int) -> list[str]:
+    if given is None:
+        return [str(i) for i in range(count)]
+    if isinstance(given, str) or len(given) != count:
+        raise ProblemError(f"{kind}_names must be a list of {count} names, got {given!r}")
+    names = [str(name) for name in given]
+    if len(set(names)) < count:
+        raise ProblemError(f"{kind} names must differ, got {given!r}; rename the repeated one")
+    return names

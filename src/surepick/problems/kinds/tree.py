@@ -1,0 +1,179 @@
+"""Spanning trees: which edges to build so that everything is connected, when their weights must be "
+"measured."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.oracle_problem import counted
+from surepick.core.problem import Bounds, FloatArray, IntArray, read_only
+from surepick.errors import ProblemError
+from surepick.problems.candidates import Progress, seeded
+from surepick.problems.family import Family, FamilyProblem, FoundProblem, PerArm
+from surepick.problems.network import Graph, Network, as_network
+
+TOWNS = (
+    *("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch"),
+    *("Maple", "Oak", "Pine", "Rowan", "Spruce", "Walnut", "Willow", "Yew"),
+)
+ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
+EXACT = 10**6  # counts below this are whole numbers to within rounding
+
+
+def trees(
+    graph: Graph,
+    guess: str | npt.ArrayLike | None = None,
+    *,
+    minimize: bool = True,
+    spread: npt.ArrayLike = 1.0,
+    n_draws: int = 1000,
+    n_best: int | None = None,
+    every: bool = False,
+    seed: int = 0,
+    noise_scale: PerArm = 1.0,
+    costs: PerArm = None,
+    bounds: Bounds | None = None,
+    progress: Progress | None = None,
+) -> FoundProblem:
+    """The problem of connecting all nodes by edges of the least total weight.
+
+    `graph` and `guess` are as in `paths`; edges are used both ways. The candidates are the least spanning
+    trees of `n_draws` draws within `spread` of the guess, or the `n_best` least under it; with `every=True`,
+    or no guess, all spanning trees. `noise_scale`, `costs` and `bounds` are those of `Problem`.
+
+    >>> problem = trees([("A", "B"), ("B", "C"), ("A", "C")])
+    >>> sorted(problem.plan_names)
+    ['A - B + A - C', 'A - B + B - C', 'B - C + A - C']
+    """
+    network = as_network(graph)
+    return tree_family(network, minimize=minimize).problem(
+        network.guess(guess),
+        spread=spread,
+        n_draws=n_draws,
+        n_best=n_best,
+        every=every,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        bounds=bounds,
+        progress=progress,
+    )
+
+
+def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
+    """All spanning trees, known by the least for given weights of the edges.
+
+    >>> family = tree_family([("A", "B"), ("B", "C"), ("A", "C")])
+    >>> family.best([3.0, 1.0, 2.0]).tolist(), family.n_plans
+    ([0.0, 1.0, 1.0], 3)
+    """
+    network = as_network(graph)
+    if network.directed:
+        raise ProblemError("a spanning tree needs edges that may be used both ways, got a directed graph")
+    _refuse_unconnected(network)
+    sign = 1.0 if minimize else -1.0
+    return Family(
+        solve=lambda weights: _as_vector(network, _least(network, sign * weights)),
+        losses=lambda weights, plan: _losses(network, sign * weights, plan),
+        piece_names=network.edge_names,
+        minimize=minimize,
+        n_plans=_count_at_most(network),
+        count_is_exact=True,
+        noun="tree",
+        name_of=lambda plan: counted(network.edge_names, plan),
+        within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
+        recipe=lambda: {"kind": "trees", "graph": network.recipe(), "minimize": minimize},
+        layout=network.layout("tree"),
+    )
+
+
+def cable_instance(seed: int, n_towns: int = 12) -> tuple[FamilyProblem, FloatArray]:
+    """Cables between towns strewn at random, and what each would cost; the same for the same seed.
+
+    The cost of a cable is its length within 30 km by 30 km, give or take a quarter for the ground; a survey
+    of one tells it with a standard deviation of 2. Twelve towns can be connected in 6e10 ways.
+
+    >>> problem, means = cable_instance(1)
+    >>> problem.n_arms, problem.arm_names[0]
+    (66, 'Alder - Birch')
+    """
+    if not 3 <= n_towns <= len(TOWNS):
+        raise ProblemError(f"n_towns must be between 3 and {len(TOWNS)}, got {n_towns!r}")
+    rng = seeded(seed)
+    places = rng.uniform(0.0, 30.0, (n_towns, 2))
+    first, second = np.triu_indices(n_towns, 1)
+    lengths = np.linalg.norm(places[first] - places[second], axis=1)
+    edges = [(TOWNS[i], TOWNS[j]) for i, j in zip(first, second, strict=True)]
+    means = lengths * rng.uniform(0.8, 1.25, len(edges))
+    return tree_family(edges).oracle_problem(noise_scale=2.0), read_only(means)
+
+
+def _least(network: Network, weights: FloatArray) -> IntArray:
+    return _kruskal(network, np.argsort(weights, kind="stable"))
+
+
+def _kruskal(network: Network, order: IntArray) -> IntArray:
+    from surepick.problems.kernels import spanning
+
+    edges: IntArray = spanning(network.tails, network.heads, order, len(network.nodes))
+    return edges
+
+
+def _losses(network: Network, weights: FloatArray, plan: FloatArray) -> FloatArray:
+    from surepick.problems.kernels import tree_losses
+
+    return np.asarray(tree_losses(network.tails, network.heads, weights, plan > 0, len(network.nodes)))
+
+
+def _within(
+    network: Network, weights: FloatArray, required: list[int], forbidden: list[int]
+) -> list[int] | None:
+    """The least tree with the required edges and without the forbidden ones."""
+    first = weights.copy()
+    first[required] = -np.inf
+    order = np.argsort(first, kind="stable")
+    found = _kruskal(network, order[~np.isin(order, forbidden)])
+    if len(found) < len(network.nodes) - 1:
+        return None
+    rest = [e for e in found.tolist() if e not in set(required)]
+    return required + rest
+
+
+def _as_vector(network: Network, edges: IntArray) -> FloatArray:
+    plan = np.zeros(network.n_edges)
+    plan[edges] = 1.0
+    return plan
+
+
+def _count_at_most(network: Network) -> int:
+    """Kirchhoff's count of the spanning trees, rounded up: a minor of the Laplacian."""
+    n_nodes = len(network.nodes)
+    laplacian = np.zeros((n_nodes, n_nodes))
+    for a, b in zip(network.tails.tolist(), network.heads.tolist(), strict=True):
+        laplacian[[a, b], [a, b]] += 1
+        laplacian[[a, b], [b, a]] -= 1
+    log = float(np.linalg.slogdet(laplacian[1:, 1:])[1])
+    if log > 40:  # past the whole numbers that floats can tell apart: round up in binary digits
+        return int(2 ** math.ceil(log / math.log(2) + ROUNDING * n_nodes))
+    count = math.exp(log)
+    return round(count) if count < EXACT else math.ceil(count * (1 + ROUNDING * n_nodes))
+
+
+def _refuse_unconnected(network: Network) -> None:
+    joined = {0}
+    pairs = list(zip(network.tails.tolist(), network.heads.tolist(), strict=True))
+    while True:
+        new = {b for a, b in pairs if a in joined} | {a for a, b in pairs if b in joined}
+        if new <= joined:
+            break
+        joined |= new
+    lost = [name for i, name in enumerate(network.nodes) if i not in joined]
+    if lost:
+        raise ProblemError(
+            f"the network is not connected: {lost[0]!r}"
+            + (f" and {len(lost) - 1} other nodes" if len(lost) > 1 else "")
+            + f" cannot be reached from {network.nodes[0]!r}; add edges, or leave those nodes out"
+        )

@@ -1,0 +1,344 @@
+"""Linear and integer programs: how much of everything to make when what each unit yields must be measured.
+
+The arms are the unknown coefficients of the objective, one per variable; the constraints are known. Programs
+are solved by HiGHS, through SciPy, to proven optimality: the gap that it would otherwise accept on integer
+programs (1e-4 of the value) is set to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import comb, isfinite, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.oracle_problem import counted
+from surepick.core.problem import BoolArray, Bounds, FloatArray, names_for, read_only
+from surepick.errors import ProblemError
+from surepick.problems.candidates import Progress, as_numbers
+from surepick.problems.family import Family, FoundProblem, PerArm
+
+SENSES = ("<=", ">=", "=")
+# Constraints may be missed by this share of their own size; HiGHS promises 1e-7 of the scaled program.
+FEASIBLE = 1e-6
+SECONDS = 60.0  # for one integer program; each draw solves one, so longer ones would take hours
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Known constraints on the variables, and the objective as far as it is known."""
+
+    matrix: FloatArray  # (n_rows, n_variables)
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray  # (n_variables,)
+    upper: FloatArray
+    whole: BoolArray  # (n_variables,) which variables take whole numbers only
+    objective: FloatArray  # (n_variables,) a guess
+    variable_names: tuple[str, ...]
+    minimize: bool = False
+
+    def recipe(self) -> dict[str, Any]:
+        """All of it as JSON values that `program_family` reads; what has no limit is an empty value."""
+        kept = {name: _as_json(getattr(self, name)) for name in _ARRAYS}
+        return {**kept, "variable_names": list(self.variable_names), "minimize": self.minimize}
+
+    @classmethod
+    def from_recipe(cls, data: Mapping[str, Any]) -> Program:
+        """The program that these JSON values describe."""
+        arrays = {name: _from_json(data[name], above="upper" in name) for name in _ARRAYS}
+        whole = arrays["whole"].astype(bool)
+        names = tuple(data["variable_names"])
+        return cls(**{**arrays, "whole": whole}, variable_names=names, minimize=data["minimize"])
+
+
+_ARRAYS = ("matrix", "row_lower", "row_upper", "lower", "upper", "whole", "objective")
+
+
+def _as_json(array: npt.NDArray[Any]) -> list[Any]:
+    """JSON has no infinity: None stands for it."""
+    if array.ndim > 1:
+        return [_as_json(row) for row in array]
+    return [x if isfinite(x) else None for x in array.astype(float).tolist()]
+
+
+def _from_json(values: list[Any], *, above: bool) -> FloatArray:
+    array = np.array(values, dtype=float)  # None becomes nan
+    return np.where(np.isnan(array), np.inf if above else -np.inf, array)
+
+
+def production(
+    use: npt.ArrayLike | Program | str | Path,
+    limits: npt.ArrayLike | None = None,
+    guess: npt.ArrayLike | None = None,
+    *,
+    senses: str | Sequence[str] = "<=",
+    lower: npt.ArrayLike = 0.0,
+    upper: npt.ArrayLike = np.inf,
+    whole: bool | Sequence[bool] = False,
+    minimize: bool = False,
+    spread: npt.ArrayLike = 1.0,
+    n_draws: int = 1000,
+    seed: int = 0,
+    noise_scale: PerArm = 1.0,
+    costs: PerArm = None,
+    bounds: Bounds | None = None,
+    variable_names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> FoundProblem:
+    """The problem of making the most of limited resources when the yield of each product is near a guess.
+
+    `use` has one row per resource and one column per product, `limits` one number per resource; `senses` says
+    how they compare. Products lie between `lower` and `upper`, in whole numbers where `whole` says so. `use`
+    may also be a `Program` or the path of an MPS or LP file; `guess` is then its objective unless given. The
+    candidates are the best programs of `n_draws` draws within `spread` of the guess. `noise_scale`, `costs`
+    and `bounds` (of one measurement, not of the variables) are those of `Problem`.
+
+    >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100)
+    >>> sorted(problem.plans.tolist())
+    [[0.0, 4.0], [2.0, 3.0]]
+    """
+    if isinstance(use, Program | str | Path):
+        program = use if isinstance(use, Program) else read_program(use)
+    else:
+        program = as_program(
+            use,
+            limits,
+            guess,
+            senses=senses,
+            lower=lower,
+            upper=upper,
+            whole=whole,
+            minimize=minimize,
+            variable_names=variable_names,
+        )
+    return program_family(program).problem(
+        program.objective if guess is None else guess,
+        spread=spread,
+        n_draws=n_draws,
+        seed=seed,
+        noise_scale=noise_scale,
+        costs=costs,
+        bounds=bounds,
+        progress=progress,
+    )
+
+
+def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
+    """All plans that a program allows, known by the best for a given objective.
+
+    >>> program = as_program([[1, 2], [3, 1]], [8, 9])
+    >>> program_family(program).best([3.0, 4.0]).tolist()
+    [2.0, 3.0]
+    """
+    limits = _as_program(program)
+    solve_program(limits, limits.objective)
+    return Family(
+        solve=lambda weights: solve_program(limits, weights),
+        piece_names=limits.variable_names,
+        minimize=limits.minimize,
+        n_plans=_count_at_most(limits),
+        noun="program",
+        name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
+        recipe=lambda: {"kind": "program", "program": limits.recipe()},
+        solve_within=(
+            (lambda weights, lower, upper: _solve_within(limits, weights, lower, upper))
+            if limits.whole.all()
+            else None
+        ),
+    )
+
+
+def _as_program(given: Program | Mapping[str, Any] | str | Path) -> Program:
+    if isinstance(given, Mapping):
+        return Program.from_recipe(given)
+    return read_program(given) if isinstance(given, str | Path) else given
+
+
+def as_program(
+    use: npt.ArrayLike,
+    limits: npt.ArrayLike | None,
+    objective: npt.ArrayLike | None = None,
+    *,
+    senses: str | Sequence[str] = "<=",
+    lower: npt.ArrayLike = 0.0,
+    upper: npt.ArrayLike = np.inf,
+    whole: bool | Sequence[bool] = False,
+    minimize: bool = False,
+    variable_names: Sequence[str] | None = None,
+) -> Program:
+    """A program from matrices: `use` times the variables compares to `limits` as `senses` says.
+
+    >>> as_program([[1, 2]], [8], senses=">=").row_lower.tolist()
+    [8.0]
+    """
+    matrix = as_numbers("use", use, ndim=2)
+    n_rows, n_variables = matrix.shape
+    right = as_numbers("limits", [] if limits is None else limits)
+    if right.size != n_rows:
+        raise ProblemError(f"limits must have one number for each of the {n_rows} rows, got {right.size}")
+    kinds = [senses] * n_rows if isinstance(senses, str) else list(senses)
+    if len(kinds) != n_rows or any(kind not in SENSES for kind in kinds):
+        raise ProblemError(
+            f"senses must be {', '.join(map(repr, SENSES))}, one or one per row, got {senses!r}"
+        )
+    low, high = _bounds(lower, upper, n_variables)
+    return Program(
+        matrix,
+        np.array([-np.inf if kind == "<=" else x for kind, x in zip(kinds, right, strict=True)]),
+        np.array([np.inf if kind == ">=" else x for kind, x in zip(kinds, right, strict=True)]),
+        low,
+        high,
+        np.broadcast_to(np.asarray(whole, dtype=bool), (n_variables,)).copy(),
+        np.zeros(n_variables) if objective is None else _per_variable(objective, n_variables),
+        names_for("variable", variable_names, n_variables),
+        minimize,
+    )
+
+
+def read_program(path: str | Path) -> Program:
+    """The program in an MPS file (ending in .mps) or an LP file (.lp); see the module of each for what is "
+    "read."""
+    file = Path(path)
+    if file.suffix.lower() == ".mps":
+        from surepick.problems.mps import read_mps
+
+        return read_mps(file)
+    if file.suffix.lower() == ".lp":
+        from surepick.problems.lp_format import read_lp
+
+        return read_lp(file)
+    raise ProblemError(f"a program file ends in .mps or .lp, got {str(path)!r}")
+
+
+def solve_program(program: Program, weights: FloatArray) -> FloatArray:
+    """A best plan for this objective: a vertex, whole where it has to be, checked against the constraints.
+
+    >>> solve_program(as_program([[2, 3]], [7], whole=True), np.array([1.0, 1.6])).tolist()
+    [2.0, 1.0]
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    answer = milp(
+        weights if program.minimize else -weights,
+        integrality=program.whole.astype(int),
+        bounds=Bounds(program.lower, program.upper),
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+        options={"mip_rel_gap": 0.0, "time_limit": SECONDS},
+    )
+    if answer.status != 0 or answer.x is None:
+        raise ProblemError(_why_unsolved(program, weights, str(answer.message)))
+    plan = np.where(program.whole, np.round(answer.x), answer.x)
+    plan = np.clip(plan, program.lower, program.upper) + 0.0
+    _refuse_unkept(program, plan)
+    return plan
+
+
+def _solve_within(
+    program: Program, weights: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray | None:
+    """A best plan within tighter bounds, None where they leave no plan."""
+    low, high = np.maximum(program.lower, np.ceil(lower)), np.minimum(program.upper, np.floor(upper))
+    tighter = replace(program, lower=low, upper=high)
+    if (low > high).any() or _feasibility(tighter) == 2:
+        return None
+    return solve_program(tighter, weights)
+
+
+def _feasibility(program: Program) -> int:
+    """The solver's status for an objective of 0: 0 where there is a plan, 2 where there is none."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    answer = milp(
+        np.zeros(len(program.lower)),
+        integrality=program.whole.astype(int),
+        bounds=Bounds(program.lower, program.upper),
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+    )
+    return int(answer.status)
+
+
+def _why_unsolved(program: Program, weights: FloatArray, message: str) -> str:
+    if "ime limit" in message:
+        return f"the integer program was not solved within {SECONDS:g} seconds; make it smaller"
+    status = _feasibility(program)
+    if status == 2:
+        return "the program is infeasible: no plan keeps all constraints; loosen a limit or a bound"
+    if status == 0:
+        better = weights < 0 if program.minimize else weights > 0
+        open_ = np.flatnonzero(better & np.isinf(program.upper))
+        which = f" such as {program.variable_names[int(open_[0])]!r}" if open_.size else ""
+        return f"the objective is unbounded: it grows for ever along some variables{which}; give upper limits"
+    return f"the program could not be solved: {message}"
+
+
+def _refuse_unkept(program: Program, plan: FloatArray) -> None:
+    activity = program.matrix @ plan
+    size = np.abs(program.matrix) @ np.abs(plan) + 1.0
+    missed = np.maximum(program.row_lower - activity, activity - program.row_upper) / size
+    if missed.size and missed.max() > FEASIBLE:
+        raise ProblemError(
+            f"the solver's plan misses constraint {int(missed.argmax())} by {missed.max():.1g} of its "
+            "size: the "
+            "program is badly scaled; choose units that make its numbers alike"
+        )
+
+
+def _count_at_most(program: Program) -> int | None:
+    """A bound on the plans that can be best: vertices, times the ranges of the integer variables; None: "
+    "no bound."""
+    n_free = int((~program.whole).sum())
+    vertices = comb(2 * len(program.matrix) + 2 * n_free, n_free)  # n_free of the bounds are tight
+    ranges = [_range(program, int(s)) for s in np.flatnonzero(program.whole)]
+    if not np.isfinite(ranges).all():
+        return None
+    return vertices * prod(int(width) + 1 for width in ranges)
+
+
+def _range(program: Program, s: int) -> float:
+    """How many values above its least an integer variable can take; infinite when nothing limits it."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    width = float(program.upper[s] - program.lower[s])
+    if np.isfinite(width) or not np.isfinite(program.lower[s]):
+        return width
+    answer = milp(
+        -np.eye(len(program.lower))[s],
+        bounds=Bounds(program.lower, program.upper),
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+    )
+    return float(np.floor(answer.x[s] - program.lower[s] + FEASIBLE)) if answer.status == 0 else np.inf
+
+
+def _bounds(lower: npt.ArrayLike, upper: npt.ArrayLike, n_variables: int) -> tuple[FloatArray, FloatArray]:
+    try:
+        low, high = (
+            np.broadcast_to(np.asarray(given, dtype=float), (n_variables,)).copy() for given in (lower, upper)
+        )
+    except (TypeError, ValueError):
+        raise ProblemError(
+            f"lower and upper must be one number or one for each of the {n_variables} variables, got "
+            f"{lower!r} "
+            f"and {upper!r}"
+        ) from None
+    bad = np.flatnonzero(~(low <= high))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(
+            f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for variable {s}; a capacity is "
+            "0 or more"
+        )
+    return read_only(low), read_only(high)
+
+
+def _per_variable(objective: npt.ArrayLike, n_variables: int) -> FloatArray:
+    numbers = as_numbers("guess", objective)
+    if numbers.size != n_variables:
+        raise ProblemError(
+            f"guess must have one number for each of the {n_variables} variables, got {numbers.size}"
+        )
+    return numbers

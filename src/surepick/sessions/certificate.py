@@ -1,0 +1,376 @@
+"""Certificates: what a session found, why it may be believed, and how anybody can check it again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from surepick._version import __version__
+from surepick.core.evidence import Evidence, Moments
+from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, counted
+from surepick.core.plan_sets import plan_set
+from surepick.core.policy import Answer, stated_guarantee
+from surepick.core.problem import FloatArray, Problem
+from surepick.core.wording import how_many, plural
+from surepick.errors import DamageError, ProblemError, SessionError
+from surepick.sessions import codec
+from surepick.sessions.ledger import Ledger, Setup
+from surepick.simulation.simulate import Status
+from surepick.store import Event, Store
+
+MOST_RIVALS = 100  # the closest ones; the others are further away
+NOISE_LEVEL = 0.001  # how often the check of the noise may warn of nothing, over all arms together
+
+
+@dataclass(frozen=True)
+class Rival:
+    """How far a plan is behind the answer, by the measurements that were used.
+
+    `gap` is the estimated difference in value, larger is further behind; `error` is its standard deviation
+    under the noise scale. They show the evidence; what is promised is the certificate's `guarantee`.
+    """
+
+    plan: Answer
+    plan_name: str
+    gap: float
+    error: float
+
+
+@dataclass(frozen=True)
+class NoiseFinding:
+    """An arm whose measurements spread more than its noise scale allows."""
+
+    arm: int
+    arm_name: str
+    n_measurements: int
+    spread: float  # the sample standard deviation
+    noise_scale: float
+
+    def __str__(self) -> str:
+        return (
+            f"the {self.n_measurements} measurements of {self.arm_name!r} have a standard deviation of "
+            f"{self.spread:.4g}, more than the noise scale {self.noise_scale:.4g} allows; the guarantee "
+            "assumes the noise scale, so begin again with a larger one, or with noise_scale unknown"
+        )
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The end of a session with everything that it rests on."""
+
+    session: str
+    status: str
+    plan: Answer | None
+    plan_name: str | None
+    delta: float
+    epsilon: float
+    guarantee: str
+    policy: Mapping[str, Any]
+    seed: int
+    noise: str
+    noise_scale: tuple[float, ...]
+    noise_findings: tuple[NoiseFinding, ...]
+    counts: Mapping[str, int]  # by arm
+    means: Mapping[str, float | None]
+    n_measurements: int
+    n_rounds: int
+    n_unasked: int
+    n_unasked_counted: int
+    rivals: tuple[Rival, ...]
+    problem: str  # its fingerprint
+    log_position: int
+    log_checksum: str
+    surepick: str = __version__
+
+    @property
+    def is_confident(self) -> bool:
+        """Whether it promises anything."""
+        return self.status == Status.CONFIDENT and not self.guarantee.startswith("none")
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"format": codec.FORMAT, **dataclasses.asdict(self)}
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check of a session and its certificate found; it holds when there is nothing to object."""
+
+    objections: tuple[str, ...]
+    n_events: int
+    n_rounds: int
+    status: str
+    plan_name: str | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything was found as it should be."""
+        return not self.objections
+
+
+def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
+    """The certificate of a session that ended with this event."""
+    problem, setup, status = ledger.problem, ledger.setup, ledger.status
+    assert status is not None
+    lead = ledger.standing().lead if ledger.plan is None else ledger.plan
+    scale = problem.noise_scale
+    return Certificate(
+        session=name,
+        status=str(status),
+        plan=ledger.plan,
+        plan_name=problem.name_of(ledger.plan),
+        delta=setup.policy.delta,
+        epsilon=float(getattr(setup.policy, "epsilon", 0.0)),
+        guarantee=stated_guarantee(setup.policy, setup.problem)
+        if status is Status.CONFIDENT
+        else f"none: {status}",
+        policy=codec.policy_to_json(setup.policy),
+        seed=setup.seed,
+        noise=_noise_assumption(setup, ledger),
+        noise_scale=() if scale is None else tuple(scale.tolist()),
+        noise_findings=check_noise(problem, ledger.moments) if setup.pilot is None else (),
+        counts=dict(zip(problem.arm_names, ledger.evidence.counts.tolist(), strict=True)),
+        means={
+            n: codec.finite_or_none(m)
+            for n, m in zip(problem.arm_names, ledger.evidence.means.tolist(), strict=True)
+        },
+        n_measurements=ledger.n_used,
+        n_rounds=ledger.n_rounds,
+        n_unasked=ledger.n_recorded,
+        n_unasked_counted=ledger.n_counted,
+        rivals=_rivals(ledger, lead),
+        problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
+        log_position=end.position,
+        log_checksum=end.checksum,
+    )
+
+
+def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
+    """The closest plans to the lead: of all where they are listed, else the best without each of its arms."""
+    if lead is None:
+        return ()
+    problem, evidence = ledger.problem, ledger.evidence
+    if isinstance(problem, OracleProblem):
+        return unlisted_rivals(problem, evidence, lead)[:MOST_RIVALS] if problem.has_oracle else ()
+    assert isinstance(lead, int)
+    return rivals_of(problem, evidence, lead)[:MOST_RIVALS]
+
+
+def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, ...]:
+    """Every other plan, the closest first: by its gap to the lead in units of the gap's error."""
+    gap, error = _against(problem, lead, *_estimates(problem, evidence))
+    distance = np.divide(gap, error, out=np.full(len(gap), np.inf), where=error > 0)
+    distance[lead] = np.inf
+    order = np.argsort(distance, kind="stable")
+    names = problem.plan_names
+    return tuple(Rival(int(k), names[k], float(gap[k]), float(error[k])) for k in order if k != lead)
+
+
+def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) -> tuple[Rival, ...]:
+    """For each arm the plan that looks best of those that differ from the lead there, the closest first.
+
+    >>> from surepick.problems import top_k_family
+    >>> problem = top_k_family(["tea", "coffee", "cocoa"], 2).oracle_problem()
+    >>> evidence = Evidence(np.array([9, 9, 9]), np.array([27.0, 18.0, 9.0]))
+    >>> [(rival.plan_name, rival.gap) for rival in unlisted_rivals(problem, evidence, (1.0, 1.0, 0.0))]
+    [('tea + cocoa', 1.0), ('coffee + cocoa', 2.0)]
+    """
+    means, variance = _estimates(problem, evidence)
+    sign = -1.0 if problem.minimize else 1.0
+    found = []
+    for plan in dict.fromkeys(_best_apart(problem, means, sign * problem.vector(lead))):
+        ahead = problem.vector(lead) - problem.vector(plan)
+        gap, error = sign * float(ahead @ means), float(np.sqrt(ahead**2 @ variance))
+        found.append(Rival(plan, problem.name_of(plan) or "", gap, error))
+    return tuple(sorted(found, key=lambda rival: rival.gap / rival.error if rival.error > 0 else np.inf))
+
+
+def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> Iterator[tuple[float, ...]]:
+    """For each arm the best plan under these means with less, and with more, of it than the lead has."""
+    plans = plan_set(problem)
+    everything = plans.everything()
+    try:
+        for arm, value in enumerate(lead.tolist()):
+            for part in everything.apart(arm, value, plans.step):
+                plan = plans.best(means, part)
+                if plan is not None:
+                    answer = plans.answer(plan)
+                    assert isinstance(answer, tuple)
+                    yield answer
+    except ProblemError:
+        return  # plans of a kind that cannot be asked for by branches
+
+
+def _estimates(problem: AnyProblem, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+    """Mean of each arm and its variance; zero for an arm that was not measured."""
+    seen = evidence.counts > 0
+    means = np.where(seen, np.nan_to_num(evidence.means), 0.0)
+    scale = np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale
+    return means, np.where(seen, scale**2 / np.maximum(evidence.counts, 1), 0.0)
+
+
+def _against(
+    problem: Problem, lead: int, means: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gap of every plan to the lead, and its standard deviation (the square multiplied out)."""
+    plans: Any = problem.oriented
+    row = plans[lead] if isinstance(plans, np.ndarray) else plans[[lead]].toarray()[0]
+    squares = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans)
+    gap = float(row @ means) - np.asarray(plans @ means)
+    spread = float(row**2 @ variance) - 2.0 * np.asarray(plans @ (row * variance)) + squares @ variance
+    return gap, np.sqrt(np.maximum(spread, 0.0))
+
+
+def check_noise(problem: AnyProblem, moments: Moments) -> tuple[NoiseFinding, ...]:
+    """Arms whose measurements spread more than the noise scale allows, for Gaussian noise.
+
+    Each arm's sum of squares is compared with its chi-square distribution; over all arms together the check
+    warns of nothing with probability at most 0.001. Noise that is smaller than the scale is fine.
+    """
+    if problem.noise_scale is None:
+        return ()
+    counts, variances = moments.counts(), moments.variances()
+    checked = np.flatnonzero(counts > 1)
+    findings = []
+    for arm in checked.tolist():
+        scale, freedom = float(problem.noise_scale[arm]), int(counts[arm]) - 1
+        limit = scale**2 * float(stats.chi2.isf(NOISE_LEVEL / len(checked), freedom)) / freedom
+        if variances[arm] > limit:
+            spread = float(np.sqrt(variances[arm]))
+            findings.append(NoiseFinding(arm, problem.arm_names[arm], freedom + 1, spread, scale))
+    return tuple(findings)
+
+
+def verify(
+    store: Store,
+    name: str,
+    certificate: Mapping[str, Any] | None = None,
+    *,
+    oracle: Best | OracleProblem | None = None,
+) -> Verdict:
+    """Replay the log from its first event and say whether it, and the certificate if given, hold.
+
+    The policy decides every round again. Where plans are known by a function, it is needed as `oracle`.
+    """
+    objections: list[str] = []
+    ledger: Ledger | None = None
+    ends: dict[int, Event] = {}
+    position = 0
+    try:
+        for event in store.read(name):
+            position = event.position
+            body = json.loads(event.body)
+            if ledger is None:
+                ledger = Ledger(Setup.from_json(body, oracle))
+                continue
+            ledger.apply(event.kind, body)
+            if event.kind in ("stopped", "closed"):
+                ends[position] = event
+    except DamageError as error:
+        objections.append(str(error))
+    if ledger is None:
+        raise SessionError(f"of session {name!r} not even the first event can be read; run `surepick doctor`")
+    objections += [
+        f"in round {r} the log has another decision than the policy takes" for r in ledger.surprises
+    ]
+    if store.head(name).position != position:
+        objections.append(
+            f"the log should have {how_many(store.head(name).position, 'event')} and has {position:,}"
+        )
+    if certificate is not None:
+        objections += _compare(name, ledger, ends, certificate)
+    plan = ledger.problem.name_of(ledger.plan)
+    status = "running" if ledger.status is None else str(ledger.status)
+    return Verdict(tuple(objections), position, ledger.n_rounds, status, plan)
+
+
+def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mapping[str, Any]) -> list[str]:
+    """What the certificate says otherwise than the log."""
+    end = ends.get(given.get("log_position", -1))
+    if end is None or ledger.status is None:
+        return ["the log has no end where the certificate says it ended"]
+    if end.checksum != given.get("log_checksum"):
+        return ["the certificate is of another log: the fingerprints differ"]
+    if end != list(ends.values())[-1]:
+        return ["the session was extended after this certificate; ask for a new one"]
+    mine = json.loads(codec.dumps(certify(name, ledger, end).to_json()))
+    theirs = json.loads(codec.dumps(dict(given)))
+    ignored = ["surepick", "session", "n_unasked"]
+    if not theirs.get("rivals"):
+        ignored.append("rivals")  # who writes a certificate without the oracle's function does not know them
+    theirs.setdefault("n_unasked_counted", 0)  # which certificates did not have at first
+    differing = sorted(
+        key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key) and key not in ignored
+    )
+    return [f"the certificate's {key!r} is not what the log gives" for key in differing]
+
+
+def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
+    return _noise(setup, ledger) + (_recorded_assumption(ledger) if ledger.n_counted else "")
+
+
+def _noise(setup: Setup, ledger: Ledger) -> str:
+    if setup.problem.bounds is not None:
+        return (
+            "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
+            "half of their width as its scale"
+        )
+    if setup.pilot is None:
+        return "independent measurements with sub-Gaussian noise of the given scale"
+    pooled = ", one scale for all arms" if setup.pilot.pooled else ""
+    return (
+        f"independent measurements with Gaussian noise of unknown scale{pooled}; bounded from a pilot of "
+        f"{setup.pilot.size} measurements per arm at {setup.pilot.share:g} of delta, the policy ran with "
+        f"delta = {ledger.policy.delta:.4g}"
+    )
+
+
+def _recorded_assumption(ledger: Ledger) -> str:
+    n = ledger.n_counted
+    made, value = plural(n, "it was", "they were"), plural(n, "its value", "their values")
+    return (
+        f"; {n} {plural(n, 'measurement')} that nobody asked for {plural(n, 'is', 'are')} counted: whether "
+        f"{made} made and recorded did not depend on {value}, nor on others that the policy had not read"
+    )
+
+
+def _lines(certificate: Certificate) -> list[str]:
+    sure = certificate.is_confident
+    n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
+    are = plural(n_counted, "is", "are")
+    unasked = f"; of {how_many(n_unasked, 'unasked one')} {n_counted:,} {are} counted" if n_unasked else ""
+    measured = how_many(certificate.n_measurements, "measurement")
+    lines = [
+        f"session      {certificate.session}: {certificate.status}",
+        f"answer       {certificate.plan_name if sure else 'none: nothing is promised'}",
+        f"guarantee    {certificate.guarantee}",
+        f"assumes      {certificate.noise}",
+        f"policy       {certificate.policy['name']} version {certificate.policy['version']}",
+        f"settings     delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}",
+        f"rests on     {measured} in {how_many(certificate.n_rounds, 'round')}{unasked}",
+        f"log          {how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}",
+    ]
+    lines += [
+        f"rival        {_against_answer(certificate, rival)}: behind by {rival.gap:.4g} +- {rival.error:.4g}"
+        for rival in certificate.rivals[:5]
+    ]
+    return lines + [f"warning      {finding}" for finding in certificate.noise_findings]
+
+
+def _against_answer(certificate: Certificate, rival: Rival) -> str:
+    """The rival's name; where plans are vectors, what it has that the answer has not, which is shorter."""
+    if not isinstance(rival.plan, tuple) or not isinstance(certificate.plan, tuple):
+        return rival.plan_name
+    more = np.array(rival.plan) - np.array(certificate.plan)
+    arms = list(certificate.counts)
+    gained, lost = counted(arms, np.maximum(more, 0.0)), counted(arms, np.maximum(-more, 0.0))
+    return f"{gained} instead of {lost}"

@@ -1,0 +1,289 @@
+"""Problems, policies and outcomes as versioned JSON, and fingerprints of them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
+from surepick.core.policy import Policy
+from surepick.core.problem import Problem, replaced
+from surepick.errors import FileError, MissingFunctionError, ParameterError
+from surepick.policies import policy_named
+from surepick.simulation.simulate import Outcome
+
+FORMAT = 1
+FUNCTION = "function"  # the kind of oracle that no file keeps
+
+Json = dict[str, Any]
+
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+).encode  # made once: it is used for every event
+
+
+def dumps(value: object) -> str:
+    """Compact JSON text; the same value gives the same text, and NaN or infinity are refused.
+
+    >>> dumps({"b": 1, "a": 0.1})
+    '{"a":0.1,"b":1}'
+    """
+    return _encode(value)
+
+
+def fingerprint(value: object) -> str:
+    """Sixteen hexadecimal digits that two different values share only by a miracle.
+
+    >>> fingerprint({"a": 1}) == fingerprint({"a": 1}), fingerprint({"a": 1}) == fingerprint({"a": 2})
+    (True, False)
+    """
+    return digest(dumps(value).encode())
+
+
+def digest(data: bytes) -> str:
+    """Sixteen hexadecimal digits of SHA-256.
+
+    >>> len(digest(b"a")), digest(b"a") == digest(b"b")
+    (16, False)
+    """
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def problem_to_json(problem: AnyProblem) -> Json:
+    """The problem as JSON values; every number survives to the last bit.
+
+    A family of plans is kept by its kind and parameters. Of plans that are known by a function of the user's
+    own, all is kept but the function, and its answers to a few weights, to know it by when it comes back.
+
+    >>> problem = Problem([[1, 0], [0, 2.5]], arm_names=["road", "rail"])
+    >>> problem_from_json(problem_to_json(problem)).plans.tolist()
+    [[1.0, 0.0], [0.0, 2.5]]
+    """
+    scale = problem.noise_scale
+    return {
+        "format": FORMAT,
+        **(_oracle_to_json(problem) if isinstance(problem, OracleProblem) else _listed_to_json(problem)),
+        "noise_scale": None if scale is None else scale.tolist(),
+        "costs": problem.costs.tolist(),
+        "arm_names": list(problem.arm_names),
+        "minimize": problem.minimize,
+        # only where there are some: problems without bounds keep their fingerprints
+        **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
+    }
+
+
+def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> AnyProblem:
+    """The problem that these JSON values describe.
+
+    Plans that were known by a function need it again as `oracle`: the function, or the whole problem. One
+    that answers otherwise than the first, or has other settings, is refused.
+    """
+    _check_format(data, "problem")
+    if needs_function(data):
+        oracle = _with_function(data, oracle)
+    if isinstance(oracle, OracleProblem) and "oracle" in data:
+        return _same_problem(data, oracle)
+    if oracle is not None:
+        raise ParameterError("the plans of this problem need no function; leave best and problem out")
+    return _family_from_json(data) if "oracle" in data else _listed_from_json(data)
+
+
+def needs_function(data: Mapping[str, Any]) -> bool:
+    """Whether the plans of a problem in JSON are known by a function that is not kept with it.
+
+    >>> needs_function(problem_to_json(Problem([[1, 0], [0, 1]])))
+    False
+    """
+    return "oracle" in data and data["oracle"]["kind"] == FUNCTION
+
+
+def _listed_to_json(problem: Problem) -> Json:
+    return {
+        "plans": _plans_to_json(problem.plans),
+        "plan_names": list(problem.plan_names),
+        "duplicates": [list(pair) for pair in problem.duplicates],
+    }
+
+
+def _listed_from_json(data: Mapping[str, Any]) -> Problem:
+    problem = Problem(
+        _plans_from_json(data["plans"]),
+        noise_scale=data["noise_scale"],
+        costs=data["costs"],
+        arm_names=data["arm_names"],
+        plan_names=data["plan_names"],
+        minimize=data["minimize"],
+        bounds=data.get("bounds"),
+        layout=Layout.from_json(data.get("layout")),
+    )
+    object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
+    return problem
+
+
+def _oracle_to_json(problem: OracleProblem) -> Json:
+    from surepick.problems.family import FamilyProblem
+
+    if isinstance(problem, FamilyProblem) and problem.family.recipe is not None:
+        return {"n_plans": problem.n_plans, "oracle": dict(problem.family.recipe())}
+    probes = [{"weights": list(probe.weights), "plan": list(probe.plan)} for probe in problem.probes]
+    within = {} if problem.best_within is None else {"best_within": True}
+    return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": probes, **within}}
+
+
+def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
+    from surepick.problems.recipes import family_from
+
+    # the count enters decisions and may be rounded otherwise on another machine: the one that was kept holds
+    family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])
+    problem = family.oracle_problem(noise_scale=data["noise_scale"], costs=data["costs"])
+    bounds = data.get("bounds")
+    return problem if bounds is None else replaced(problem, problem.noise_scale, np.array(bounds))
+
+
+def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> OracleProblem:
+    if isinstance(oracle, OracleProblem):
+        return oracle
+    if oracle is None:
+        raise MissingFunctionError(
+            "the plans are known by a Python function, which no file keeps: open it from Python with "
+            "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
+        )
+    names = ("costs", "arm_names", "n_plans", "minimize", "bounds")
+    settings: Json = {name: data.get(name) for name in names}
+    if data["oracle"].get("best_within"):
+        if oracle is not absent:
+            raise MissingFunctionError(
+                "the problem was kept with a best_within too; give all of it as problem="
+            )
+        settings["best_within"] = absent
+    return OracleProblem(oracle, len(data["arm_names"]), data["noise_scale"], **settings)
+
+
+def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProblem:
+    """The given problem, refused if it is another than the one that was kept."""
+    problem = copy.copy(given)
+    if needs_function(data):
+        kept = [Probe(tuple(probe["weights"]), tuple(probe["plan"])) for probe in data["oracle"]["probes"]]
+        if problem.has_oracle:
+            _refuse_another(problem, kept)
+        problem.__dict__["probes"] = tuple(kept)  # the fingerprint is that of the first function
+    mine = problem_to_json(problem)
+    for name in sorted(mine.keys() | data.keys()):
+        if mine.get(name) != data.get(name):
+            values = f"{data.get(name)!r}, got {mine.get(name)!r}"
+            shown = f": {values}" if len(values) < 200 else ""
+            raise ParameterError(
+                f"the problem was kept with another {name}{shown}; give the one it began with"
+            )
+    return problem
+
+
+def _refuse_another(problem: OracleProblem, kept: list[Probe]) -> None:
+    """Refuse a function that gives other plans than the one that the problem was kept with."""
+    for weights, plan in kept:
+        if len(plan) != problem.n_arms:
+            raise ParameterError(
+                f"the problem that was kept has {len(plan)} arms, got one of {problem.n_arms}"
+            )
+        answer = problem.best_plan(weights)
+        if np.abs(answer - plan).max() > PROBE_TOLERANCE * max(1.0, float(np.abs(plan).max())):
+            raise ParameterError(
+                "this is another function than the one that the problem was kept with: for the weights that "
+                f"were tried then it gave {problem.name_of(plan)!r}, and now it gives "
+                f"{problem.name_of(answer)!r}"
+            )
+
+
+def policy_to_json(policy: Policy) -> Json:
+    """The policy as JSON values: its name, its version and its parameters.
+
+    >>> from surepick.policies import CombGapE
+    >>> policy_from_json(policy_to_json(CombGapE(delta=0.1))) == CombGapE(delta=0.1)
+    True
+    """
+    parameters = {field.name: getattr(policy, field.name) for field in dataclasses.fields(cast(Any, policy))}
+    try:
+        dumps(parameters)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"the parameters of {policy.name} must be numbers, text, lists or None to be kept in a file, "
+            f"got {parameters!r}"
+        ) from None
+    return {"format": FORMAT, "name": policy.name, "version": policy.version, "parameters": parameters}
+
+
+def policy_from_json(data: Mapping[str, Any]) -> Policy:
+    """The policy that these JSON values describe; its version may have changed since, see `version`."""
+    _check_format(data, "policy")
+    kind = policy_named(data["name"])
+    parameters = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data["parameters"].items()
+    }
+    try:
+        return kind(**parameters)
+    except TypeError as error:
+        raise FileError(
+            f"policy {data['name']} does not take the parameters it was kept with: {error}"
+        ) from None
+
+
+def outcome_to_json(outcome: Outcome) -> Json:
+    """The outcome as JSON values; means of arms that were not measured are null."""
+    values = {field.name: getattr(outcome, field.name) for field in dataclasses.fields(outcome)}
+    return {
+        **values,
+        "format": FORMAT,
+        "status": str(outcome.status),
+        "counts": outcome.counts.tolist(),
+        "means": [finite_or_none(mean) for mean in outcome.means.tolist()],
+        "noise_scale": None if outcome.noise_scale is None else outcome.noise_scale.tolist(),
+        "standing": {
+            name: finite_or_none(value) for name, value in dataclasses.asdict(outcome.standing).items()
+        },
+        "policy": policy_to_json(outcome.policy),
+    }
+
+
+def finite_or_none(value: Any) -> Any:
+    """The value itself, or None for NaN and infinities, which JSON does not have.
+
+    >>> finite_or_none(float("nan")) is None, finite_or_none(2)
+    (True, 2)
+    """
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plans_to_json(plans: Any) -> Json:
+    if isinstance(plans, np.ndarray):
+        return {"kind": "dense", "rows": plans.tolist()}
+    return {
+        "kind": "sparse",
+        "shape": list(plans.shape),
+        "data": plans.data.tolist(),
+        "indices": plans.indices.tolist(),
+        "indptr": plans.indptr.tolist(),
+    }
+
+
+def _plans_from_json(data: Mapping[str, Any]) -> Any:
+    if data["kind"] == "dense":
+        return data["rows"]
+    return sparse.csr_array((data["data"], data["indices"], data["indptr"]), shape=tuple(data["shape"]))
+
+
+def _check_format(data: Mapping[str, Any], what: str) -> None:
+    if data.get("format") != FORMAT:
+        raise FileError(
+            f"this {what} has format {data.get('format')!r} and this surepick reads format {FORMAT}; "
+            "upgrade surepick to read it"
+        )

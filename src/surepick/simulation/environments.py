@@ -1,0 +1,278 @@
+"""Environments: what answers a simulation, with true means that no policy sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.problem import FloatArray, IntArray
+from surepick.errors import ParameterError
+
+if TYPE_CHECKING:
+    from surepick.kernels.feed import Feed
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """What can be measured, with true means that no policy sees."""
+
+    @property
+    def means(self) -> FloatArray:
+        """The true mean of each arm."""
+        ...
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """The sum of `counts[s]` fresh measurements of each arm s."""
+        ...
+
+
+class CompiledEnvironment(Environment, Protocol):
+    """An environment whose single measurements are a function of one raw draw, for the compiled driver."""
+
+    def feed(self) -> Feed:
+        """How a raw draw becomes a measurement."""
+        ...
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Raw draws, the same numbers in one call as in many."""
+        ...
+
+
+@runtime_checkable
+class BoundedEnvironment(Environment, Protocol):
+    """An environment that knows between which numbers its measurements lie."""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Low and high of one measurement of each arm, shape (n_arms, 2)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """Normal measurements: the true mean of the arm plus noise of this scale.
+
+    >>> import numpy as np
+    >>> counts, rng = np.array([0, 100]), np.random.default_rng(0)
+    >>> Gaussian([1.0, 2.0], scale=0.5).measure(counts, rng).round(2).tolist()
+    [0.0, 200.63]
+    """
+
+    means: FloatArray
+    scale: FloatArray
+
+    def __init__(self, means: npt.ArrayLike, scale: npt.ArrayLike = 1.0) -> None:
+        object.__setattr__(self, "means", _finite_means(means))
+        object.__setattr__(self, "scale", _like_means("scale", scale, self.means))
+        if not (self.scale >= 0).all():
+            raise ParameterError(f"the scale of Gaussian noise must not be negative, got {self.scale.min()}")
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Sums of normal measurements, one draw per arm however many they stand for."""
+        sums = np.zeros(len(counts))
+        arms = np.flatnonzero(counts)
+        n = counts[arms]
+        sums[arms] = n * self.means[arms] + np.sqrt(n) * self.scale[arms] * self.draw(len(arms), rng)
+        return sums
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Standard normal draws."""
+        return rng.standard_normal(n)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """None at all, unless there is no noise."""
+        reach = np.where(self.scale > 0, np.inf, 0.0)
+        return np.column_stack([self.means - reach, self.means + reach])
+
+    def feed(self) -> Feed:
+        """mean + scale * draw."""
+        return _feed(0, self.means, self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Bernoulli:
+    """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2."""
+
+    means: FloatArray
+
+    def __init__(self, means: npt.ArrayLike) -> None:
+        object.__setattr__(self, "means", _finite_means(means))
+        if not ((self.means >= 0) & (self.means <= 1)).all():
+            raise ParameterError(f"Bernoulli means are probabilities, got {self.means.tolist()}")
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Sums of coin tosses; exact, and one draw per arm."""
+        sums = np.zeros(len(counts))
+        once, often = np.flatnonzero(counts == 1), np.flatnonzero(counts > 1)
+        sums[once] = self.draw(len(once), rng) < self.means[once]
+        sums[often] = rng.binomial(counts[often], self.means[often])
+        return sums
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Uniform draws on [0, 1)."""
+        return rng.random(n)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """0 and 1."""
+        return np.tile([0.0, 1.0], (len(self.means), 1))
+
+    def feed(self) -> Feed:
+        """1 if the draw is below the mean."""
+        return _feed(1, self.means, np.ones(len(self.means)))
+
+
+@dataclass(frozen=True, eq=False)
+class UniformNoise:
+    """Measurements spread evenly over mean +- half_width: sub-Gaussian with scale half_width.
+
+    Sums are exact: a request for n measurements draws n numbers.
+    """
+
+    means: FloatArray
+    half_width: FloatArray
+
+    def __init__(self, means: npt.ArrayLike, half_width: npt.ArrayLike = 1.0) -> None:
+        object.__setattr__(self, "means", _finite_means(means))
+        object.__setattr__(self, "half_width", _like_means("half_width", half_width, self.means))
+        if not (self.half_width >= 0).all():
+            raise ParameterError(f"half_width must not be negative, got {self.half_width.min()}")
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Sums of uniform measurements."""
+        return _sum_singles(self, counts, rng)
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Uniform draws on [0, 1)."""
+        return rng.random(n)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """mean -+ half_width."""
+        return np.column_stack([self.means - self.half_width, self.means + self.half_width])
+
+    def feed(self) -> Feed:
+        """low + width * draw."""
+        return _feed(0, self.means - self.half_width, 2.0 * self.half_width)
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Past measurements of each arm, drawn again with replacement; the true means are the tables' means.
+
+    `table` has one sequence of past measurements per arm: a list of lists in the order of the arms, a 2-d
+    array with one column per arm, or a mapping from arm name to measurements (then give the problem's
+    `arm_names`, so that the order is known).
+
+    >>> Replay([[1.0, 3.0], [5.0]]).means.tolist()
+    [2.0, 5.0]
+    """
+
+    means: FloatArray
+    table: FloatArray
+    start: IntArray  # (n_arms + 1,) where each arm's measurements begin in the table
+
+    def __init__(
+        self,
+        table: Sequence[npt.ArrayLike] | npt.NDArray[np.float64] | Mapping[str, npt.ArrayLike],
+        *,
+        arm_names: Sequence[str] | None = None,
+    ) -> None:
+        columns = _columns(table, arm_names)
+        object.__setattr__(self, "means", np.array([column.mean() for column in columns]))
+        object.__setattr__(self, "table", np.concatenate(columns))
+        sizes = [len(column) for column in columns]
+        object.__setattr__(self, "start", np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Sums of past measurements drawn at random."""
+        return _sum_singles(self, counts, rng)
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Uniform draws on [0, 1)."""
+        return rng.random(n)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The smallest and the largest past measurement of each arm."""
+        lows = np.minimum.reduceat(self.table, self.start[:-1])
+        return np.column_stack([lows, np.maximum.reduceat(self.table, self.start[:-1])])
+
+    def feed(self) -> Feed:
+        """The entry of the arm's table that the draw points at."""
+        nothing = np.zeros(len(self.means))
+        return _feed(2, nothing, nothing, self.table, self.start)
+
+
+def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
+    """Whether the compiled driver can measure in this environment."""
+    return hasattr(environment, "feed") and hasattr(environment, "draw")
+
+
+def _feed(
+    kind: int,
+    shift: FloatArray,
+    stretch: FloatArray,
+    table: FloatArray | None = None,
+    start: IntArray | None = None,
+) -> Feed:
+    from surepick.kernels.feed import Feed
+
+    no_table, no_start = np.zeros(0), np.zeros(1, dtype=np.int64)
+    return Feed(
+        kind, shift, stretch, no_table if table is None else table, no_start if start is None else start
+    )
+
+
+def _sum_singles(environment: CompiledEnvironment, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Draw every single measurement of the request and add them up, arm by arm."""
+    from surepick.kernels.feed import sum_measured
+
+    feed, sums = environment.feed(), np.zeros(len(counts))
+    for arm in map(int, np.flatnonzero(counts)):
+        left = int(counts[arm])
+        while left:
+            draws = environment.draw(min(left, 2**16), rng)
+            sums[arm] += sum_measured(feed, arm, draws)
+            left -= len(draws)
+    return sums
+
+
+def _finite_means(means: npt.ArrayLike) -> FloatArray:
+    array = np.array(means, dtype=float)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise ParameterError(f"means must be a list of finite numbers, one per arm, got {means!r}")
+    return array
+
+
+def _like_means(what: str, given: npt.ArrayLike, means: FloatArray) -> FloatArray:
+    array = np.array(given, dtype=float)
+    if array.shape not in ((), means.shape):
+        raise ParameterError(f"{what} must be one number or one for each of the {len(means)} arms")
+    return np.broadcast_to(array, means.shape).copy()
+
+
+def _columns(
+    table: Sequence[npt.ArrayLike] | npt.NDArray[np.float64] | Mapping[str, npt.ArrayLike],
+    arm_names: Sequence[str] | None,
+) -> list[FloatArray]:
+    """The past measurements of each arm, in the order of the arms."""
+    if isinstance(table, Mapping):
+        if arm_names is None:
+            raise ParameterError("a table by arm name needs arm_names, to know the order of the arms")
+        missing = [name for name in arm_names if name not in table]
+        if missing:
+            raise ParameterError(f"the table has no measurements of arm {missing[0]!r}; it needs every arm")
+        series: Sequence[npt.ArrayLike] = [table[name] for name in arm_names]
+    else:
+        series = list(table.T) if isinstance(table, np.ndarray) else table
+    columns = [np.asarray(one, dtype=float).ravel() for one in series]
+    for s, column in enumerate(columns):
+        if not len(column) or not np.isfinite(column).all():
+            raise ParameterError(f"arm {s} needs at least one past measurement, all finite; got {column}")
+    return columns

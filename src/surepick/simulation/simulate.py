@@ -1,0 +1,382 @@
+"""The one loop of simulations, and its compiled twin."""
+
+from __future__ import annotations
+
+import enum
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeGuard
+
+import numpy as np
+
+from surepick.core.evidence import Evidence, Moments
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.pilot import Pilot, begin, hand_over, pilot_for, standing_after
+from surepick.core.policy import Answer, Measure, Policy, Run, Standing, Stop, start, stated_guarantee
+from surepick.core.problem import FloatArray, IntArray, Problem, outside
+from surepick.errors import ParameterError
+from surepick.simulation.environments import (
+    BoundedEnvironment,
+    CompiledEnvironment,
+    Environment,
+    Gaussian,
+    is_compiled,
+)
+
+if TYPE_CHECKING:
+    from surepick.kernels.feed import Feed
+
+POLICY_STREAM, ENVIRONMENT_STREAM = 0, 1
+CHUNK = 4096  # rounds the compiled driver runs before it looks up
+BLOCKS_AHEAD = 64  # the same where rounds are blocks
+PROGRESS_SECONDS = 0.1
+_started: set[type] = set()  # policies whose loops are compiled
+
+
+class Status(enum.StrEnum):
+    """Why a run ended."""
+
+    CONFIDENT = "confident"
+    BUDGET_SPENT = "budget spent"
+    CLOSED = "closed"  # a session that somebody ended by hand
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a run ended.
+
+    `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
+    the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
+    are vectors. `guarantee` says what the answer promises and under which assumption.
+    """
+
+    plan: Answer | None
+    plan_name: str | None
+    status: Status
+    lead: Answer | None
+    lead_name: str | None
+    n_measurements: int
+    n_rounds: int
+    cost: float
+    counts: IntArray = field(repr=False)
+    means: FloatArray = field(repr=False)
+    standing: Standing
+    policy: Policy
+    guarantee: str
+    seed: int
+    seconds: float
+    noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
+    n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
+
+    @property
+    def risk(self) -> float | None:
+        """A proved bound on the probability that declaring the lead is wrong, where the policy has one."""
+        return self.standing.risk
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running simulation stands."""
+
+    n_measurements: int
+    n_rounds: int
+    budget: int
+    standing: Standing
+    seconds: float
+
+
+class CompiledRun(Run, Protocol):
+    """A run that can take many single measurements in compiled code."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        ...
+
+    def drive(self, feed: Feed, draws: FloatArray) -> int:
+        """Measure and decide, one draw a round, until the draws are used or the run stops."""
+        ...
+
+
+class BlockwiseRun(Run, Protocol):
+    """A run that can measure whole blocks of normal arms in compiled code."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        ...
+
+    @property
+    def takes_whole_blocks(self) -> bool:
+        """Whether a block is asked for at once and not in parts."""
+        ...
+
+    def drive_blocks(
+        self, means: FloatArray, scale: FloatArray, draws: FloatArray, budget: int
+    ) -> tuple[int, int]:
+        """Measure and decide, one draw for each arm of a block; how many draws were used, and blocks."""
+        ...
+
+
+class SeededRun(Run, Protocol):
+    """A run that draws its decisions and can do so in compiled code, from the same random words."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        ...
+
+    def drive_seeded(self, feed: Feed, draws: FloatArray, *, entropy: IntArray, n_round: int) -> int:
+        """Measure and decide, one draw a round, after the decision of round `n_round`."""
+        ...
+
+
+def simulate(
+    problem: Problem | OracleProblem,
+    policy: Policy,
+    environment: Environment,
+    *,
+    seed: int = 0,
+    budget: int = 10**7,
+    pilot: Pilot | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Run the policy against the environment until it stops or the next request would exceed the budget.
+
+    The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
+    unless given), as a session does. `progress` is called about ten times a second.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"])
+    >>> outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([2.0, 0.0, 1.0]), seed=0)
+    >>> outcome.status, outcome.plan_name, outcome.counts.tolist()[1]
+    (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)
+    """
+    if len(environment.means) != problem.n_arms:
+        raise ParameterError(
+            f"the environment has {len(environment.means)} arms and the problem {problem.n_arms}"
+        )
+    if budget < 1:
+        raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
+    _refuse_outside(problem, environment)
+    loop = _Loop(problem, policy, environment, seed, budget, progress)
+    run = loop.start(pilot_for(problem, pilot, budget))
+    return loop.outcome(run, loop.run_to_end(run))
+
+
+@dataclass
+class _Loop:
+    """One simulation: what was measured so far; changed by `run_to_end` alone."""
+
+    problem: Problem | OracleProblem
+    policy: Policy
+    environment: Environment
+    seed: int
+    budget: int
+    progress: Callable[[Progress], None] | None
+
+    def __post_init__(self) -> None:
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(ENVIRONMENT_STREAM,))
+        self.rng = np.random.default_rng(sequence)
+        self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
+        self.evidence = Evidence.none(self.problem.n_arms)
+        self.apart = Evidence.none(self.problem.n_arms)  # a pilot that the run may not take in
+        self.pilot: Pilot | None = None
+        self.noise_scale = self.problem.noise_scale
+        self.spare = np.zeros(0)  # draws that were made ahead
+        self.n_pilot = self.n_rounds = 0
+        # bounded measurements of an environment that does not say where its own lie
+        self.watched = self.problem.bounds is not None and not isinstance(
+            self.environment, BoundedEnvironment
+        )
+        self.began = self.shown = time.perf_counter()
+
+    def start(self, pilot: Pilot | None) -> Run:
+        """A fresh run; after a pilot when the noise scale is unknown."""
+        if pilot is None:
+            with _compile_notice(type(self.policy)):
+                return start(self.policy, self.problem)
+        moments, seen = self._measure_pilot(pilot)
+        self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, self.policy.delta)
+        with _compile_notice(type(self.policy)):
+            begun = begin(self.problem, self.policy, pilot, self.noise_scale)
+        if not hand_over(begun, seen):
+            self.apart = seen
+        self.pilot, self.evidence, self.n_pilot = pilot, seen, seen.n_measurements
+        return begun.run
+
+    def _measure_pilot(self, pilot: Pilot) -> tuple[Moments, Evidence]:
+        """The spread and the sums of the pilot's single measurements, read arm by arm as a session does."""
+        counts, moments = pilot.counts(self.problem), Moments(self.problem.n_arms)
+        once = np.minimum(counts, 1)
+        values = np.array([self._measure(once) for _ in range(pilot.size)])  # (size, n_arms)
+        for arm in map(int, np.flatnonzero(once)):
+            for value in values[:, arm].tolist():
+                moments.add(arm, value)
+        return moments, Evidence(counts, np.array([math.fsum(column) for column in values.T.tolist()]))
+
+    def run_to_end(self, run: Run) -> Stop | None:
+        """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
+        randomized = self.policy.randomized
+        driven = run if is_driven(run) else None
+        fast = self.environment if is_compiled(self.environment) and not self.watched else None
+        # elsewhere than in Gaussian the sum of several measurements is not a function of one draw
+        blockwise = run if isinstance(fast, Gaussian) and _is_blockwise(run) else None
+        while True:
+            decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
+            if isinstance(decision, Stop):
+                return decision
+            left = self.budget - self.evidence.n_measurements
+            if int(decision.counts.sum()) > left:
+                return None
+            if driven is not None and fast is not None and self.n_rounds > 0:
+                self._drive(driven, fast, min(CHUNK, left))
+            elif blockwise is None or self.n_rounds == 0 or not self._drive_blocks(blockwise, left):
+                self._step(run, decision)
+            self._show(run)
+
+    def _step(self, run: Run, decision: Measure) -> None:
+        sums = self._measure(decision.counts)
+        run.absorb(decision.counts, sums)
+        self.evidence = self.evidence + Evidence(decision.counts, sums)
+        self.n_rounds += 1
+
+    def _measure(self, counts: IntArray) -> FloatArray:
+        sums = self.environment.measure(counts, self.rng)
+        if self.watched:
+            _refuse_sums(self.problem, counts, sums)
+        return sums
+
+    def _drive(self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int) -> None:
+        feed, draws = environment.feed(), environment.draw(n, self.rng)
+        if hasattr(run, "drive_seeded"):
+            entropy = round_entropy(self.seed)
+            used = run.drive_seeded(feed, draws, entropy=entropy, n_round=self.n_rounds)
+        else:
+            used = run.drive(feed, draws)
+        self.n_rounds += used
+        self.evidence = self.apart + run.evidence
+
+    def _drive_blocks(self, run: BlockwiseRun, left: int) -> bool:
+        """Measure as many blocks as a chunk of draws lasts for; whether there was one.
+
+        Draws that no block has used are the first of the next chunk, as if each block had drawn its own.
+        """
+        assert isinstance(self.environment, Gaussian)
+        n_arms = self.problem.n_arms
+        fresh = max(n_arms, min(CHUNK, BLOCKS_AHEAD * n_arms)) - len(self.spare)
+        draws = np.concatenate([self.spare, self.environment.draw(fresh, self.rng)])
+        n_draws, n_blocks = run.drive_blocks(self.environment.means, self.environment.scale, draws, left)
+        self.spare = draws[n_draws:]
+        self.n_rounds += n_blocks
+        self.evidence = self.apart + run.evidence
+        return n_blocks > 0
+
+    def _show(self, run: Run) -> None:
+        now = time.perf_counter()
+        if self.progress is None or now - self.shown < PROGRESS_SECONDS:
+            return
+        self.shown = now
+        n = self.evidence.n_measurements
+        self.progress(Progress(n, self.n_rounds, self.budget, self._standing(run), now - self.began))
+
+    def _standing(self, run: Run) -> Standing:
+        return standing_after(self.pilot, self.policy.delta, run.standing())
+
+    def outcome(self, run: Run, stop: Stop | None) -> Outcome:
+        """What to tell the caller."""
+        standing = self._standing(run)
+        lead = stop.plan if stop else standing.lead
+        return Outcome(
+            plan=stop.plan if stop else None,
+            plan_name=self.problem.name_of(stop.plan) if stop else None,
+            status=Status.CONFIDENT if stop else Status.BUDGET_SPENT,
+            lead=lead,
+            lead_name=self.problem.name_of(lead),
+            n_measurements=self.evidence.n_measurements,
+            n_rounds=self.n_rounds,
+            cost=float(self.evidence.counts @ self.problem.costs),
+            counts=self.evidence.counts,
+            means=self.evidence.means,
+            standing=standing,
+            policy=self.policy,
+            guarantee=stated_guarantee(self.policy, self.problem),
+            seed=self.seed,
+            seconds=time.perf_counter() - self.began,
+            noise_scale=self.noise_scale,
+            n_pilot=self.n_pilot,
+        )
+
+
+def is_driven(run: Run) -> TypeGuard[CompiledRun | SeededRun]:
+    """Whether this run can take many single measurements in compiled code."""
+    return hasattr(run, "drive") or hasattr(run, "drive_seeded")
+
+
+def _is_blockwise(run: Run) -> TypeGuard[BlockwiseRun]:
+    return bool(getattr(run, "takes_whole_blocks", False))
+
+
+def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) -> None:
+    """Refuse an environment that says that its measurements may lie outside the problem's bounds."""
+    if problem.bounds is None or not isinstance(environment, BoundedEnvironment):
+        return
+    for arm, extremes in enumerate(environment.bounds.tolist()):
+        if any(outside(problem.bounds, arm, value) for value in extremes):
+            low, high = problem.bounds[arm].tolist()
+            raise ParameterError(
+                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) lie within its bounds, {low:g} to "
+                f"{high:g}, and this {type(environment).__name__} gives values from {extremes[0]:g} to "
+                f"{extremes[1]:g}; use one within them, such as Bernoulli, UniformNoise or Replay"
+            )
+
+
+def _refuse_sums(problem: Problem | OracleProblem, counts: IntArray, sums: FloatArray) -> None:
+    """Refuse sums that measurements within the problem's bounds cannot have."""
+    assert problem.bounds is not None
+    for arm in map(int, np.flatnonzero(counts)):
+        n, total = int(counts[arm]), float(sums[arm])
+        if outside(problem.bounds, arm, total, n):
+            low, high = problem.bounds[arm].tolist()
+            raise ParameterError(
+                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) must lie within its bounds, "
+                f"{low:g} to {high:g}, and the environment gave {n} with a mean of {total / n:g}"
+            )
+
+
+def round_rng(seed: int, n_round: int) -> np.random.Generator:
+    """The generator of this round's decision: derived from (seed, round), so nothing has to be kept.
+
+    >>> round_rng(7, 3).random() == round_rng(7, 3).random()
+    True
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(POLICY_STREAM, n_round)))
+
+
+def round_entropy(seed: int) -> IntArray:
+    """What compiled code needs to draw as `round_rng` does: see `round_words.first_words`."""
+    from surepick.kernels.round_words import entropy_of
+
+    return entropy_of(seed, POLICY_STREAM)
+
+
+@contextmanager
+def _compile_notice(policy_type: type) -> Iterator[None]:
+    """Say on standard error that loops are being compiled, if a first start takes more than a second."""
+    if policy_type in _started:
+        yield
+        return
+    notice = "surepick: compiling its loops for this machine (once; kept for next time) ..."
+    timer = threading.Timer(1.0, print, [notice], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    _started.add(policy_type)

@@ -1,0 +1,124 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from surepick.cli import app, main
+
+ROOT = Path(__file__).parent.parent.parent
+ROUTES = str(ROOT / "examples" / "routes.toml")
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def fail(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["surepick", *words])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_help_names_every_command_and_teaches():
+    text = run("--help")
+    for command in ("demo", "simulate", "compare", "limit"):
+        assert command in text
+    assert "Exit codes" in text
+    assert "surepick simulate examples/routes.toml" in re.sub(r"\s+", " ", run("simulate", "--help"))
+
+
+def test_python_dash_m_works():
+    answer = subprocess.run([sys.executable, "-m", "surepick", "--version"], capture_output=True, text=True)
+    assert answer.stdout.startswith("surepick ")
+
+
+def test_simulate_answers_with_names_and_its_guarantee():
+    text = run("simulate", ROUTES, "--seed", "3")
+    assert "Tunnel and harbour" in text
+    assert "wrong with probability at most 0.05" in re.sub(r"[\s│]+", " ", text)
+
+
+def test_simulate_in_json_is_the_same_for_the_same_seed():
+    first, again = (json.loads(run("simulate", ROUTES, "--json", "--seed", "3")) for _ in range(2))
+    assert first["plan"] == "Tunnel and harbour"
+    assert first["status"] == "confident"
+    assert sum(first["counts"].values()) == first["n_measurements"]
+    first.pop("seconds"), again.pop("seconds")
+    assert first == again
+
+
+def test_a_spent_budget_is_exit_code_one_and_promises_nothing():
+    text = run("simulate", ROUTES, "--budget", "20", code=1)
+    assert "Not sure yet" in text
+    assert "certificate" not in text
+    data = json.loads(run("simulate", ROUTES, "--budget", "20", "--json", code=1))
+    assert data["plan"] is None
+    assert data["status"] == "budget spent"
+
+
+def test_compare_shows_policies_side_by_side():
+    words = ("compare", ROUTES, "--runs", "4", "--policies", "CombGapE,CombGapE:radius=published,Uniform")
+    text = run(*words)
+    assert "promises nothing" in text
+    data = json.loads(run(*words, "--json"))
+    assert [row["policy"] for row in data["policies"]] == ["CombGapE", "CombGapE:radius=published", "Uniform"]
+    assert all(row["errors"] == 0 and row["runs"] == 4 for row in data["policies"])
+
+
+def test_limit_shows_the_allocation_and_the_theory():
+    text = run("limit", ROUTES, "--theory")
+    assert "market street" in text
+    assert "Theorem 4.2" in text
+    data = json.loads(run("limit", ROUTES, "--json", "--theory"))
+    assert data["bracket"][0] <= data["characteristic_time"] <= data["bracket"][1]
+    assert sum(data["allocation"].values()) == pytest.approx(1.0)
+    assert data["theory"]
+
+
+def test_demo_decides_the_cities():
+    data = json.loads(run("demo", "--json", "--seed", "12"))
+    assert data["status"] == "confident"
+    assert data["n_measurements"] < data["Uniform"]["n_measurements"]
+    text = run("demo", "--seed", "12")
+    assert "Manchester" in text
+    assert "the limit of any method" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("simulate", "no-such-file.toml"), "no-such-file.toml"),
+        (("simulate", ROUTES, "--policy", "CombGap"), "did you mean 'CombGapE'"),
+        (("simulate", ROUTES, "--policy", "CombGapE:colour=red"), "no setting 'colour=red'"),
+        (("simulate", ROUTES, "--delta", "2"), "between 0 and 1"),
+        (("compare", ROUTES, "--runs", "0"), "1 or more"),
+    ],
+)
+def test_bad_input_is_one_clear_line(monkeypatch, capsys, words, says):
+    text = fail(monkeypatch, capsys, *words)
+    assert says in text
+    assert "Traceback" not in text
+
+
+def test_a_file_without_truth_says_what_to_add(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "two.toml"
+    file.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\n')
+    assert "[truth]" in fail(monkeypatch, capsys, "simulate", str(file))
+
+
+def test_importing_surepick_loads_nothing_heavy():
+    code = (
+        "import sys, surepick, surepick.cli;"
+        "heavy = ('numba', 'scipy', 'pandas', 'ot', 'sqlalchemy', 'matplotlib');"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,185 @@
+"""`init`, `check` and `simulate` for every kind of problem file."""
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from surepick.cli import app, main
+from surepick.problems.files.kinds import KINDS
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def fail(monkeypatch, capsys, *words):
+    monkeypatch.setattr(sys, "argv", ["surepick", *map(str, words)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_init_check_and_simulate_work_for_every_kind(tmp_path, kind):
+    file = tmp_path / f"{kind}.toml"
+    assert f"{kind}.toml" in run("init", kind, "--into", tmp_path)
+    understood = json.loads(run("check", file, "--json", "--worlds", "5"))
+    assert understood["kind"] == kind
+    assert understood["n_plans"] >= 2
+    assert understood["arms_that_matter"]
+    assert understood["has_truth"]
+    cast = understood["forecast"]
+    assert cast["from"] == "guess"
+    assert 0 < cast["low"] <= cast["median"] <= cast["high"]
+    outcome = json.loads(run("simulate", file, "--json"))
+    assert outcome["status"] == "confident"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_starter_is_commented_and_decides_between_named_arms(tmp_path, kind):
+    run("init", kind, "--into", tmp_path)
+    text = (tmp_path / f"{kind}.toml").read_text()
+    assert text.count("#") >= 4
+    answer = run("check", tmp_path / f"{kind}.toml", "--worlds", "2")
+    assert "forecast" in answer
+    assert "arm 0" not in answer
+
+
+def test_check_names_the_arms_on_which_all_plans_agree(tmp_path):
+    file = tmp_path / "case.toml"
+    file.write_text(
+        'kind = "table"\nplans = [[1, 0, 1], [0, 1, 1], [0, 1, 1]]\narm_names = ["a", "b", "same"]'
+    )
+    text = run("check", file)
+    assert "2 of 3 matter; all plans agree on same" in text
+    assert "merged: 1 plan equal to others" in text
+    assert "forecast: none" in text
+    assert "no [truth]" in text
+
+
+def test_check_forecasts_from_the_truth_where_there_is_no_guess(tmp_path):
+    file = tmp_path / "case.toml"
+    file.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\n[truth]\nmeans = [1, 0]')
+    data = json.loads(run("check", file, "--json"))
+    assert data["forecast"]["from"] == "truth"
+    assert data["forecast"]["worlds"] == 1
+    assert data["forecast"]["low"] == data["forecast"]["high"]
+
+
+def test_check_says_when_the_noise_is_unknown(tmp_path):
+    file = tmp_path / "case.toml"
+    file.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\nnoise_scale = "unknown"')
+    assert "noise: unknown" in run("check", file)
+
+
+def test_init_never_replaces_a_file_unless_told_to(monkeypatch, capsys, tmp_path):
+    run("init", "paths", "--into", tmp_path)
+    (tmp_path / "paths.toml").write_text("mine")
+    assert "already there" in fail(monkeypatch, capsys, "init", "paths", "--into", tmp_path)
+    assert (tmp_path / "paths.toml").read_text() == "mine"
+    run("init", "paths", "--into", tmp_path, "--force")
+    assert (tmp_path / "paths.toml").read_text() != "mine"
+
+
+def test_an_unknown_kind_suggests_the_closest(monkeypatch, capsys, tmp_path):
+    assert "did you mean 'paths'?" in fail(monkeypatch, capsys, "init", "path", "--into", tmp_path)
+
+
+BAD = {
+    "paths": [
+        ('edges = [["A","B"],["C","D"]]\nsource = "A"\ntarget = "D"', "no path leads from 'A' to 'D'"),
+        ('edges = [["A","B"],["B","C"]]\nsource = "A"\ntarget = "Z"', "no node named 'Z'"),
+        ('edges = "none.csv"\nsource = "A"\ntarget = "Z"', "none.csv"),
+        ('edges = 3\nsource = "A"\ntarget = "Z"', "edges must be a list of [from, to]"),
+        ('edges = [["A","B"]]\nsource = "A"\ntarget = "B"', "only one path"),
+        ('edges = [["A","B"]]\nsource = "A"\ntarget = "B"\narms = ["km"]', "arms names no column"),
+    ],
+    "trees": [('edges = [["A","B"],["C","D"]]', "not connected"), ('edges = [["A","B"]]', "only one tree")],
+    "matchings": [
+        ("guess = [[1, nan], [1, nan]]", "no assignment exists"),
+        ("guess = [[1, 2], [3]]", "row 1 has 1"),
+    ],
+    "subsets": [
+        ('arms = ["a", "b"]', "give either 'k' or 'sets'"),
+        ('arms = ["a", "b"]\nk = 2', "k must be less"),
+        ('arms = ["a", "b"]\nsets = [["a"], ["c"]]', "unknown arm 'c'"),
+        ('arms = ["a", "b"]\nsets = 3', "sets must be a list of lists"),
+    ],
+    "production": [
+        ("use = [[1, 1]]\nlimits = [-1]\nguess = [1, 1]", "infeasible"),
+        ("use = [[1, -1]]\nlimits = [1]\nguess = [1, 1]", "unbounded"),
+        ("use = [[1, 1]]\nlimits = [1]\nguess = [1, 1]\nupper = -1", "lower must not exceed upper"),
+        ("use = [[1, 1]]\nguess = [1, 1]", "the key 'limits' is missing"),
+        ('program = "none.mps"', "none.mps"),
+        ('program = "none.mps"\nuse = [[1]]', "exactly one of them"),
+        ('program = "none.mps"\nlimits = [1]', "'limits' comes from the program file"),
+        ("use = [[1, 1]]\nlimits = [1]\nguess = [1, 1]\nwhole = 3", "whole must be true, false"),
+    ],
+    "portfolio": [
+        ("guess = [1, 2]\nupper = 0.2", "cannot hold the budget"),
+        ("guess = [1, 2]\ngroups.g = 3", "groups.g must be a table"),
+        ("guess = [1, 2]\ngroups.g = { assets = ['x'], most = 1 }", "unknown asset 'x'"),
+    ],
+    "transport": [
+        ("supply = [1, -1]\ndemand = [0]\nguess = [[1], [1]]", "must not be negative"),
+        ("supply = [1]\ndemand = [2]\nguess = [[1]]", "the same total"),
+    ],
+    "knapsack": [("weights = [4, 5]\nguess = [4, 5]\ncapacity = 10\ncopies = -1", "copies must be")],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "says"), [(kind, *case) for kind, cases in BAD.items() for case in cases]
+)
+def test_bad_input_of_every_kind_is_one_clear_line(monkeypatch, capsys, tmp_path, kind, text, says):
+    file = tmp_path / "case.toml"
+    file.write_text(f'kind = "{kind}"\n{text}\n')
+    said = fail(monkeypatch, capsys, "check", file)
+    assert says in said
+    assert "Traceback" not in said
+
+
+def test_a_spreadsheet_given_as_a_problem_file_is_shown_the_way(tmp_path, monkeypatch, capsys):
+    (tmp_path / "plans.csv").write_text("plan,a,b\nx,1,0\ny,0,1\n")
+    assert "see `surepick init table`" in fail(monkeypatch, capsys, "check", tmp_path / "plans.csv")
+
+
+BRACKETS = """kind = "table"
+title = "Milk [kg] [/]"
+plans = [[1, 0, 1, 5], [0, 1, 1, 5], [1, 1, 0, 5], [1, 0, 1, 5]]
+arm_names = ["ferry [kg]", "lot [3]", "[/red] way", "same [/]"]
+plan_names = ["[/]", "[bold]north", "[x", "twin [/bold]"]
+noise_scale = 0.5
+guess = [1, 2, 3, 1]
+spread = 0.2
+
+[truth]
+means = [1, 2, 3, 1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("check",), ["Milk [kg] [/]", "same [/]", "'twin [/bold]' with '[/]'", "ferry [kg]"]),
+        (("simulate",), ["[bold]north is the answer", "lot [3]"]),
+        (("limit",), ["Milk [kg] [/]", "the best plan is [bold]north", "ferry [kg]"]),
+        (("compare", "--runs", "2", "--policies", "Uniform"), ["Milk [kg] [/]"]),
+        (("advise", "--worlds", "2"), ["Milk [kg] [/]", "[/red] way ("]),
+    ],
+)
+def test_names_with_brackets_are_shown_as_they_are(tmp_path, words, shown):
+    (tmp_path / "milk.toml").write_text(BRACKETS)
+    text = " ".join(run(*words, tmp_path / "milk.toml").split())
+    for name in shown:
+        assert name in text
+
+
+def test_a_lead_with_brackets_is_shown_when_the_budget_is_spent(tmp_path):
+    (tmp_path / "milk.toml").write_text(BRACKETS)
+    assert "Not sure yet" in run("simulate", tmp_path / "milk.toml", "--budget", "4", code=1)

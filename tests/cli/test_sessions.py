@@ -1,0 +1,417 @@
+"""Sessions from the command line: names, JSON, exit codes, files, damage, and the user's own program."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import surepick as sp
+from session_tools import Tapes
+from surepick.cli import app, sessions
+from surepick.cli.measuring import MeasureError, last_number
+from surepick.errors import SurepickError
+from surepick.sessions.session import Session
+
+PROBLEM = """kind = "table"
+plans = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]]
+arm_names = ["copper", "tin", "zinc", "lead"]
+noise_scale = 0.3
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(memory_disk: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty folder with a problem file, where each test works."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREPICK_STORE", raising=False)
+    (tmp_path / "mine.toml").write_text(PROBLEM)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def ok(*words: str) -> str:
+    result = run(*words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return str(result.stdout)
+
+
+def answer(*words: str) -> Any:
+    return json.loads(ok(*words, "--json"))
+
+
+def refused(*words: str) -> str:
+    """The message of a command that must fail with a known error."""
+    result = run(*words)
+    assert isinstance(result.exception, SurepickError), result.output
+    return str(result.exception)
+
+
+def test_a_session_by_hand_from_new_to_the_answer() -> None:
+    Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.1"))
+    ok("new", "mine.toml", "--policy", "CombGapE", "--delta", "0.1", "--seed", "3")
+    tapes = Tapes(scale=0.1)
+    while (asked := run("ask", "-n", "4", "--json")).exit_code == 0:
+        for request in json.loads(asked.stdout)["requests"]:
+            ok("tell", request["token"], str(tapes.value(request["token"])))
+    assert asked.exit_code == 3
+    expected = sp.simulate(
+        Session.load("surepick.db").problem, sp.CombGapE(delta=0.1), Tapes(scale=0.1), seed=3
+    )
+    status = answer("status")
+    assert (status["status"], status["answer"]) == ("confident", expected.plan_name)
+    assert status["counts"] == dict(zip(status["counts"], expected.counts.tolist(), strict=True))
+    assert "wrong with probability at most 0.1" in ok("status")
+    Path("certificate.json").write_text(json.dumps(status))
+    assert ok("verify", "certificate.json").startswith("holds")
+    status["certificate"]["delta"] = 0.001
+    Path("certificate.json").write_text(json.dumps(status))
+    assert run("verify", "certificate.json").exit_code == 1
+    assert "confident" in ok("list")
+
+
+def test_names_stand_for_tokens_and_close_names_are_suggested() -> None:
+    ok("new", "mine.toml")
+    assert ok("ask", "-n", "2") == "0.0\tcopper\n1.0\ttin\n"
+    assert answer("tell", "tin", "-0.25")["receipt"] == "accepted"
+    assert answer("tell", "1.0", "-0.25")["receipt"] == "repeated"
+    assert "did you mean 'copper'" in refused("tell", "coper", "1")
+    assert "is not asked for now" in refused("tell", "tin", "1")
+    assert answer("tell", "tin", "9", "--unasked")["n_told"] == 1
+    assert "must be finite" in refused("tell", "zinc", "nan")
+    assert "not a token" in refused("tell", "9.9", "1")
+    assert run("tell", "zinc", "many").exit_code == 2
+
+
+def test_several_workers_and_all_held() -> None:
+    ok("new", "mine.toml")
+    first = answer("ask", "-n", "100", "--worker", "a")["requests"]
+    assert len(first) > 4
+    assert run("ask", "--worker", "b").exit_code == 4
+    ok("withdraw", first[0]["token"], "--reason", "busy")
+    assert answer("ask", "--worker", "b")["requests"] == [first[0]]
+
+
+def test_exported_measurements_can_be_imported_into_a_new_session() -> None:
+    ok("new", "mine.toml", "--seed", "3")
+    session, tapes = Session.load("surepick.db"), Tapes()
+    while requests := session.ask(20):
+        for request in requests:
+            session.tell(request, tapes.value(request.token))
+    session.record("tin", 77.0)
+    ok("export", "-o", "all.csv")
+    ok("export", "--format", "json", "-o", "all.json")
+    assert json.loads(Path("all.json").read_text())["certificate"]["plan_name"] == answer("status")["answer"]
+    ok("new", "mine.toml", "--seed", "3", "--name", "again")
+    counts = answer("import", "all.csv", "-s", "again")["imported"]
+    assert counts["unasked"] == 1
+    assert counts["not asked for yet"] == 0
+    again = Session.load("surepick.db", "again")
+    assert again.outcome is not None
+    assert session.outcome is not None
+    assert again.outcome.counts.tolist() == session.outcome.counts.tolist()
+
+
+def test_rows_by_arm_answer_what_is_asked_or_are_only_kept() -> None:
+    ok("new", "mine.toml")
+    Path("by_hand.csv").write_text("arm,value\ntin,1.5\ncopper,2\n")
+    assert answer("import", "by_hand.csv")["imported"]["unasked"] == 2
+    assert answer("import", "by_hand.csv", "--answers")["imported"]["accepted"] == 2
+    Path("bad.csv").write_text("arm,value\ntin,\n")
+    assert "line 2" in refused("import", "bad.csv")
+    Path("bad.csv").write_text("arm,value\ntin,lots\n")
+    assert "expected a number" in refused("import", "bad.csv")
+
+
+def test_the_log_shows_what_happened_and_extend_goes_on() -> None:
+    ok("new", "mine.toml", "--budget", "4")
+    tapes = Tapes()
+    for token in ("0.0", "1.0", "2.0", "3.0"):
+        ok("tell", token, str(tapes.value(token)))
+    assert answer("status")["status"] == "budget spent"
+    assert [event["kind"] for event in answer("log", "--last", "0")][-1] == "stopped"
+    assert answer("extend", "--budget", "100")["status"] == "running"
+    ok("close", "--reason", "enough")
+    assert answer("status")["status"] == "closed"
+
+
+def test_what_is_not_there_is_said() -> None:
+    assert "there is no store at" in refused("status")
+    assert not Path("surepick.db").exists()
+    ok("new", "mine.toml")
+    assert "did you mean 'mine'" in refused("status", "-s", "mime")
+    assert "already a session named 'mine'" in refused("new", "mine.toml")
+
+
+def test_doctor_explains_damage_and_rescues_what_is_left() -> None:
+    ok("new", "mine.toml", "--policy", "CombGapE")
+    session = Session.load("surepick.db")
+    for _ in range(40):
+        session.tell(session.ask()[0], [0.5 + i / 7 for i in range(20)])
+    session.store.close()
+    assert ok("doctor").startswith("surepick.db: nothing is wrong")
+    whole = Path("surepick.db").read_bytes()
+    Path("surepick.db").write_bytes(whole[: len(whole) * 2 // 3])
+    result = run("doctor", "--rescue", "left.csv")
+    assert result.exit_code == 1
+    assert "cut off" in result.stdout
+    with Path("left.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert 100 < len(rows) <= 800  # the write-ahead log may hold what the file has lost
+    assert Path("surepick.db").read_bytes() == whole[: len(whole) * 2 // 3]
+
+
+def measuring(folder: Path, body: str) -> str:
+    """A measure command: a small program with `arm` and `calls` (how often it was called) at hand."""
+    program = folder / "measure.py"
+    program.write_text(
+        "import sys, os, time, random\n"
+        "arm = sys.argv[1]\n"
+        f"log = open({str(folder / 'calls')!r}, 'a'); log.write(arm + '\\n'); log.close()\n"
+        f"calls = len(open({str(folder / 'calls')!r}).readlines())\n"
+        f"{body}\n"
+    )
+    return f"{sys.executable} -S {program} {{arm}}"
+
+
+MEANS = "means = {'copper': 5.0, 'tin': 0.0, 'zinc': 1.0, 'lead': -1.0}"
+
+
+@pytest.mark.parametrize("jobs", ["1", "4"])
+def test_run_calls_a_program_until_it_is_sure(folder: Path, jobs: str) -> None:
+    command = measuring(folder, f"{MEANS}\nprint('measured', arm, 'as', means[arm], 'units')")
+    data = answer("run", "mine.toml", "--measure", command, "--jobs", jobs)
+    assert (data["status"], data["answer"]) == ("confident", "plan 4")
+    assert data["n_told"] == len((folder / "calls").read_text().splitlines())
+    again = answer("run", "mine.toml", "--measure", command)
+    assert again["n_told"] == data["n_told"]  # it was over: nothing was measured again
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("pass", "printed no number"),
+        ("print('nan')", "not a finite number"),
+        ("sys.stderr.write('no signal'); sys.exit(7)", r"failed (7)"),
+        ("time.sleep(30)", "no answer within 0.5 s"),
+    ],
+)
+def test_a_program_that_fails_is_explained_and_nothing_is_lost(folder: Path, body: str, message: str) -> None:
+    command = measuring(folder, f"if calls <= 3:\n    print(1.5); sys.exit()\n{body}")
+    text = refused("run", "mine.toml", "--measure", command, "--timeout", "0.5")
+    assert message in text
+    assert answer("status")["n_told"] == 3
+    session = Session.load("surepick.db")
+    assert session.store.leases("mine") == []
+
+
+def test_retries_bridge_a_failing_program(folder: Path) -> None:
+    command = measuring(folder, f"{MEANS}\nif calls % 3 == 0: sys.exit(1)\nprint(means[arm])")
+    data = answer("run", "mine.toml", "--measure", command, "--retries", "2")
+    assert data["status"] == "confident"
+
+
+def test_a_budget_ends_the_run_with_exit_code_one(folder: Path) -> None:
+    result = run("run", "mine.toml", "--measure", measuring(folder, "print(1)"), "--budget", "6")
+    assert result.exit_code == 1
+    assert "nothing is promised" in result.stdout
+
+
+def test_run_refuses_another_problem_and_a_command_without_arm(folder: Path) -> None:
+    assert "needs {arm}" in refused("run", "mine.toml", "--measure", "true")
+    ok("new", "mine.toml")
+    (folder / "mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
+    assert "another problem" in refused("run", "mine.toml", "--measure", "echo {arm} 1")
+
+
+def test_an_unknown_noise_scale_is_learned_first(folder: Path) -> None:
+    (folder / "mine.toml").write_text(PROBLEM.replace("0.3", '"unknown"'))
+    command = measuring(folder, f"{MEANS}\nprint(random.gauss(means[arm], 0.1))")
+    data = answer("run", "mine.toml", "--measure", command, "--jobs", "2", "--pilot", "4")
+    assert data["answer"] == "plan 4"
+    assert "pilot of 4" in data["certificate"]["noise"]
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [("3", 3.0), ("a 1\nb -2.5e3\n", -2500.0), ("x=.5;", 0.5), ("v1.2 took 7 s", 7.0), ("took 4s 8", 8.0)],
+)
+def test_the_last_number_printed_is_the_value(output: str, value: float) -> None:
+    assert last_number(output, "tin") == value
+
+
+def test_the_store_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> None:
+    monkeypatch.setenv("SUREPICK_STORE", postgres_url)
+    ok("new", "mine.toml")
+    assert ok("ask") == "0.0\tcopper\n"
+    assert ok("doctor").count("proved intact") == 1
+    assert not Path("surepick.db").exists()
+
+
+def test_a_file_of_unasked_measurements_with_keys_can_be_imported_again() -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_text("arm,value,key\ntin,0.5,sheet 1\nzinc,0.25,sheet 2\n")
+    assert answer("import", "lab.csv")["imported"]["unasked"] == 2
+    Path("lab.csv").write_text("arm,value,key\ntin,0.5,sheet 1\nzinc,0.25,sheet 2\ntin,0.75,sheet 3\n")
+    again = answer("import", "lab.csv")
+    assert (again["imported"]["unasked"], again["imported"]["repeated"], again["n_unasked"]) == (1, 2, 3)
+    assert "kept" in ok("tell", "tin", "0.5", "0.6", "--unasked", "--key", "sheet 4")
+    assert answer("tell", "tin", "0.5", "0.6", "--unasked", "--key", "sheet 4")["n_unasked"] == 5
+    assert "another measurement, 'tin' = 0.5, got 'tin' = 9" in refused(
+        "tell", "tin", "9", "--unasked", "--key", "sheet 1"
+    )
+    assert "a token is a key already" in refused("tell", "0.0", "9", "--key", "sheet 1")
+
+
+def test_a_file_from_a_spreadsheet_with_semicolons_and_decimal_commas_is_imported() -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_text("\ufeffArm;Value\r\ntin;0,5\r\nzinc;0,25\r\n", encoding="utf-8")
+    assert answer("import", "lab.csv", "--answers")["n_told"] == 2
+    assert "0.25" in ok("export")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("arm,value\ntin,1\nzinc,abc\n", "line 3 of 'lab.csv': expected a number as value, got 'abc'"),
+        (
+            "arm,value,count\ntin,1,1\nzinc,1,two\n",
+            "line 3 of 'lab.csv': expected a number as count, got 'two'",
+        ),
+        ("arm,value\ntin,1\nzinc\n", "line 3 of 'lab.csv' needs a value"),
+        ("arm,value\ntin,1\nsteel,1\n", "there is no arm named 'steel'"),
+        ("metal,hours\ntin,1\n", "needs a header with the column 'value'"),
+        ("", "needs a header with the column 'value'"),
+        ("arm,value\nCaf\xe9,1\n", "is not UTF-8 text"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_before_anything_of_it_is_kept(text: str, reason: str) -> None:
+    ok("new", "mine.toml")
+    Path("lab.csv").write_bytes(text.encode("latin-1"))
+    assert reason in refused("import", "lab.csv")
+    assert answer("status")["n_unasked"] == 0
+
+
+@pytest.mark.parametrize("output", ["12,5", "took 1,234.5", "run 3: 2,5 h\n", "1,234"])
+def test_a_number_that_can_be_read_in_two_ways_is_refused(output: str) -> None:
+    with pytest.raises(MeasureError, match="can be read in two ways"):
+        last_number(output, "tin")
+
+
+def test_numbers_beside_commas_are_read() -> None:
+    assert last_number("12.5,13.5", "tin") == 13.5
+    assert last_number("1, 2, 3", "tin") == 3.0
+    assert last_number("(3,4) gives 5.5", "tin") == 5.5
+
+
+def test_runs_that_begin_the_same_session_at_the_same_time_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    ok("new", "mine.toml", "--budget", "8")  # which the other one has begun after this one looked
+    go_on = sessions._continue
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    result = run("run", "mine.toml", "--measure", command, "--json")
+    assert json.loads(result.stdout)["n_told"] == 8
+    Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
+    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    assert "about another problem" in refused("run", "mine.toml", "--measure", command)
+
+
+def _blind_once(look: Any) -> Any:
+    """The look, but for the first time, which finds nothing."""
+    times = iter([False])
+    return lambda *given: look(*given) if next(times, True) else None
+
+
+def test_an_interrupted_run_says_what_is_kept_and_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tell, told = Session.tell, []
+
+    def tell_then_interrupt(self: Session, *given: Any, **options: Any) -> Any:
+        told.append(tell(self, *given, **options))
+        if len(told) == 3:
+            raise KeyboardInterrupt
+        return told[-1]
+
+    monkeypatch.setattr(Session, "tell", tell_then_interrupt)
+    command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
+    result = run("run", "mine.toml", "--measure", command, "--budget", "8")
+    assert result.exit_code == 130
+    assert "interrupted; 3 measurements are kept, and the same command goes on from there" in result.stderr
+    monkeypatch.setattr(Session, "tell", tell)
+    assert json.loads(run("run", "mine.toml", "--measure", command, "--json").stdout)["n_told"] == 8
+
+
+def test_every_command_about_a_session_takes_it_by_the_same_option() -> None:
+    ok("new", "mine.toml", "--name", "first")
+    ok("new", "mine.toml", "--name", "second")
+    for words in (("report",), ("watch", "--once"), ("status",), ("ask",), ("log",)):
+        assert ok(*words, "-s", "second")
+    assert "second" in Path("report.html").read_text(encoding="utf-8")
+    assert "second" in ok("watch", "second", "--once")
+
+
+def test_a_run_that_goes_on_refuses_settings_that_its_session_has_not() -> None:
+    command = ("run", "mine.toml", "--measure", f"{sys.executable} -c 'print(1.0)' {{arm}}")
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1
+    assert run(*command).exit_code == 1  # what is not said stays as it was
+    assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1  # the same command again
+    for words in (("--delta", "0.01"), ("--epsilon", "0.5"), ("--budget", "9"), ("--policy", "CombGapE")):
+        said = refused(*command, *words)
+        assert f"and {words[0]} says otherwise" in said
+        assert "BetGapE, delta 0.1, epsilon 0 and budget 8" in said
+
+
+def quick_run(*words: str) -> Result:
+    return run("run", "mine.toml", "--measure", f"{sys.executable} -c 'print(1.0)' {{arm}}", *words)
+
+
+def test_what_a_dead_run_of_this_machine_held_is_measured_by_the_next() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    ok("new", "mine.toml", "--budget", "8")
+    dead = f"run on {socket.gethostname()}, process {gone.pid}"
+    assert len(Session.load("sqlite:///surepick.db").ask(3, worker=dead)) == 3
+    result = quick_run()
+    assert result.exit_code == 1  # the budget is spent
+    assert "waiting" not in result.stderr
+    assert answer("status")["n_told"] == 8
+    assert "is gone" in ok("log")
+
+
+def test_a_run_waits_for_what_others_hold_and_says_so() -> None:
+    ok("new", "mine.toml", "--budget", "8", "--lease", "4")
+    Session.load("sqlite:///surepick.db").ask(4, worker="truck 7")
+    result = quick_run("--jobs", "1")
+    assert result.exit_code == 1
+    assert "in the hands of others; the first lease (truck 7) ends in" in result.stderr
+    assert answer("status")["n_told"] >= 8
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_run_that_is_asked_to_end_gives_back_what_it_holds(folder: Path) -> None:
+    words = ["run", "mine.toml", "--measure", "touch begun; sleep 60 # {arm}", "--jobs", "2"]
+    here = {**os.environ, "PYTHONPATH": str(Path(sp.__file__).parents[1])}
+    program = [sys.executable, "-m", "surepick"]
+    process = subprocess.Popen([*program, *words], stderr=subprocess.PIPE, text=True, env=here)
+    until = time.monotonic() + 60
+    while not (folder / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; 0 measurements are kept" in errors
+    assert Session.load("sqlite:///surepick.db", read_only=True).leases() == []

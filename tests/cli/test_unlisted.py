@@ -1,0 +1,310 @@
+"""Commands on plans that are not listed: from files, and from a function that only Python has."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick import problems
+from surepick.cli import app, show
+from surepick.core.oracle_problem import OracleProblem
+from surepick.errors import FileError, ParameterError
+from surepick.planning.comparison import is_error, loss
+
+CABLES = """
+kind = "trees"
+title = "Cables"
+edges = [["A", "B", 4], ["B", "C", 5], ["A", "C", 4.5], ["C", "D", 3], ["B", "D", 6], ["A", "D", 7]]
+list_plans = false
+spread = 1.0
+noise_scale = 0.5
+
+[truth]
+means = [4.2, 5.5, 4.0, 3.1, 6.0, 6.5]
+"""
+MEANS = {"A - B": 4.2, "B - C": 5.5, "A - C": 4.0, "C - D": 3.1, "B - D": 6.0, "A - D": 6.5}
+FILES = {
+    "paths": """
+kind = "paths"
+edges = [["A", "B", 4], ["B", "D", 5], ["A", "C", 3], ["C", "D", 8], ["B", "C", 1]]
+source = "A"
+target = "D"
+list_plans = false
+[truth]
+means = [4.2, 5.5, 2.8, 8.9, 1.0]
+""",
+    "trees": CABLES,
+    "matchings": """
+kind = "matchings"
+guess = [[4, 6, nan], [5, 5, 1], [2, 3, 4]]
+row_names = ["Ann", "Bob", "Cleo"]
+list_plans = false
+[truth]
+means = "guess"
+""",
+    "subsets": """
+kind = "subsets"
+arms = ["red", "green", "blue", "black", "white"]
+k = 2
+list_plans = false
+guess = [1, 2, 3, 4, 5]
+[truth]
+means = "guess"
+""",
+    "knapsack": """
+kind = "knapsack"
+capacity = 20
+weights = [3, 4, 7]
+copies = [2, 3, 2]
+guess = [3.0, 5.0, 7.0]
+list_plans = false
+[truth]
+means = [3.2, 5.1, 6.6]
+""",
+    "production": """
+kind = "production"
+use = [[1, 2], [3, 1]]
+limits = [8, 9]
+whole = true
+variable_names = ["chairs", "tables"]
+guess = [3.0, 4.0]
+list_plans = false
+[truth]
+means = [3.3, 3.9]
+""",
+}
+ANSWERS = {
+    "paths": "A -> C -> B -> D",
+    "trees": "A - B + A - C + C - D",
+    "matchings": "Ann: column 0, Bob: column 2, Cleo: column 1",
+    "subsets": "black + white",
+    "knapsack": "3 x item 1 + item 2",
+    "production": "2 x chairs + 3 x tables",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SUREPICK_STORE", "sqlite:///surepick.db")
+    return tmp_path
+
+
+def write(folder, text=CABLES, name="cables.toml"):
+    file = folder / name
+    file.write_text(text)
+    return str(file)
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def answer(*words, code=0):
+    result = call(*words, "--json")
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_without_a_list_decides_between_all_plans(folder, kind):
+    file = write(folder, FILES[kind])
+    loaded = problems.load(file)
+    assert isinstance(loaded.problem, OracleProblem)
+    assert loaded.guess is not None
+    found = answer("simulate", file)
+    assert (found["plan"], found["policy"]) == (ANSWERS[kind], "OBet")
+    assert found["times_the_limit"] > 0
+
+
+@pytest.mark.parametrize("kind", ["paths", "trees", "matchings", "subsets"])
+def test_listed_or_not_a_file_is_about_the_same_plans(folder, kind):
+    text = FILES[kind]
+    unlisted = problems.load(write(folder, text)).problem
+    search = "" if kind == "subsets" else "every = true"
+    listed = problems.load(write(folder, text.replace("list_plans = false", search))).problem
+    assert unlisted.arm_names == listed.arm_names
+    assert unlisted.n_plans >= listed.n_plans
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        means = rng.normal(size=listed.n_arms)
+        best = unlisted.best_plan(means)
+        assert best.tolist() == listed.vector(listed.best(means)).tolist()
+        assert unlisted.name_of(best) == listed.plan_names[listed.best(means)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("list_plans = false", "list_plans = 0"), "list_plans must be true or false"),
+        (("spread = 1.0", "n_draws = 10"), "'n_draws' is about a list of plans"),
+        (("spread = 1.0", "n_best = 10"), "'n_best' is about a list of plans"),
+        (("spread = 1.0", "every = true"), "'every' is about a list of plans"),
+    ],
+)
+def test_keys_about_a_list_are_refused(folder, change, message):
+    with pytest.raises(FileError, match=message):
+        problems.load(write(folder, CABLES.replace(*change)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('kind = "table"\nplans = [[1, 0], [0, 1]]', "not for kind = 'table': a table is a list of plans"),
+        ('kind = "transport"\nsupply = [1]\ndemand = [1]\nguess = [[1]]', "'transport': .* amounts"),
+        ('kind = "portfolio"\nguess = [1, 2]', "'portfolio': .* amounts"),
+        ('kind = "production"\nuse = [[1]]\nlimits = [1]\nguess = [1]', "all whole numbers: .* amounts"),
+        ('kind = "subsets"\narms = ["a", "b"]\nsets = [["a"], ["b"]]', "'sets' is a list of plans"),
+    ],
+)
+def test_a_kind_that_cannot_says_why(folder, text, message):
+    with pytest.raises(FileError, match=message):
+        problems.load(write(folder, f"list_plans = false\n{text}"))
+
+
+def test_check_counts_the_plans_and_forecasts(folder):
+    file = write(folder)
+    data = answer("check", file, "--worlds", 4)
+    assert data["listed"] is False
+    assert data["plans"] == "16 trees, none of them listed"
+    assert (data["n_plans"], data["n_arms"]) == (16, 6)
+    assert 0 < data["forecast"]["low"] <= data["forecast"]["median"]
+    shown = call("check", file, "--worlds", 2).output
+    assert "16 trees, none of them listed" in shown
+    assert "C - D" in shown
+
+
+def test_limit_and_compare_know_the_plan(folder):
+    file = write(folder)
+    found = answer("limit", file)
+    listed = write(folder, CABLES.replace("list_plans = false", "every = true"), "listed.toml")
+    expected = answer("limit", listed)
+    assert found["best_plan"] == expected["best_plan"] == ANSWERS["trees"]
+    assert found["characteristic_time"] == pytest.approx(expected["characteristic_time"], rel=2e-3)
+    (row,) = answer("compare", file, "--runs", 5)["policies"]
+    assert (row["policy"], row["errors"], row["cut_off"]) == ("OBet", 0, 0)
+    both = answer("compare", file, "--runs", 1, "--policies", "OBet,GenTSExplore", "--budget", 50)
+    assert [row["policy"] for row in both["policies"]] == ["OBet", "GenTSExplore"]
+
+
+def test_a_policy_that_needs_the_list_is_refused(folder):
+    result = call("simulate", write(folder), "--policy", "CombGapE")
+    assert isinstance(result.exception, ParameterError)
+    assert "such as OBet" in str(result.exception)
+
+
+def test_the_theory_report_has_what_an_oracle_can_find(folder):
+    file = write(folder)
+    listed = write(folder, CABLES.replace("list_plans = false", "every = true"), "listed.toml")
+    found, expected = answer("limit", file, "--theory"), answer("limit", listed, "--theory")
+    values = {row["name"].split(",")[0]: row["value"] for row in expected["theory"]}
+    for row in found["theory"]:
+        assert row["value"] == pytest.approx(values[row["name"].split(",")[0]], rel=2e-3)
+    assert len(found["theory"]) == 5
+    assert found["theory_left_out"][0]["name"].endswith("V_s and A")
+    assert expected["theory_left_out"] == []
+    shown = " ".join(call("limit", file, "--theory").output.split())
+    assert "Not without a list of plans: CombGapE, Theorem 4.2" in shown
+
+
+def test_advise_tries_out_the_policy_that_needs_no_list(folder):
+    file = write(folder)
+    found = answer("advise", file, "--worlds", 2, "--delta", 0.1)
+    assert (found["policy"], found["delta"]) == ("OBet", 0.1)
+    assert found["next"].endswith("--policy OBet --delta 0.1")
+    shown = call("advise", file, "--worlds", 2, "--delta", 0.1)
+    assert shown.exit_code == 0
+    assert "needs no list of plans" in " ".join(shown.output.split())
+
+
+def test_a_wrong_answer_would_be_counted(folder):
+    loaded = problems.load(write(folder))
+    truth = sp.Gaussian(loaded.means, 0.5)
+    outcome = sp.simulate(loaded.problem, sp.OBet(), truth)
+    assert not is_error(loaded.problem, truth, outcome)
+    worse = replace(outcome, plan=(0.0, 1.0, 1.0, 1.0, 0.0, 0.0))
+    assert is_error(loaded.problem, truth, worse)
+    assert loss(loaded.problem, worse.plan, loaded.means) == pytest.approx(5.5 - 4.2)
+
+
+def test_a_session_from_ask_to_verify(folder):
+    answer("new", write(folder, CABLES.replace("noise_scale = 0.5", "noise_scale = 0.1")))
+    while True:
+        result = call("ask", "-n", 6, "--json")
+        if result.exit_code == 3:
+            break
+        for request in json.loads(result.stdout)["requests"]:
+            answer("tell", request["token"], MEANS[request["arm"]])
+    status = answer("status")
+    assert status["answer"] == ANSWERS["trees"]
+    assert status["certificate"]["plan"] == [1, 0, 1, 1, 0, 0]
+    assert status["certificate"]["rivals"][0]["plan_name"].count(" + ") == 2
+    (folder / "certificate.json").write_text(json.dumps(status))
+    assert answer("verify", folder / "certificate.json")["holds"]
+    assert "A - B + A - C + C - D" in call("status").output
+
+
+def test_run_measures_by_a_program(folder):
+    script = folder / "survey.py"
+    script.write_text(f"import sys\nprint({MEANS}[sys.argv[1]])\n")
+    command = f"{sys.executable} {script} {{arm}}"
+    assert answer("run", write(folder), "--measure", command, "-j", 2)["answer"] == ANSWERS["trees"]
+
+
+# A function that only Python has
+
+
+def least_tree(weights):
+    return problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")]).best(weights)
+
+
+@pytest.fixture
+def of_python(folder):
+    problem = OracleProblem(least_tree, 3, 0.3, arm_names=["AB", "BC", "AC"], n_plans=3, minimize=True)
+    session = sp.Session.create("sqlite:///surepick.db", problem, sp.OBet(), name="mine")
+    for request in session.ask(3):
+        session.tell(request, float(request.arm))
+    session.store.close()
+    return folder
+
+
+def test_commands_show_what_only_python_can_drive(of_python):
+    assert answer("status")["n_told"] == 3
+    assert "mine: running" in call("status").output
+    assert answer("list")[0]["measurements"] == 3
+    assert len([e for e in answer("log", "--last", 0) if e["kind"] == "measured"]) == 3
+    assert call("export").output.count("\n") == 4
+    call("export", "--format", "json", "-o", "all.json")
+    assert json.loads(Path("all.json").read_text())["problem"]["oracle"]["kind"] == "function"
+
+
+@pytest.mark.parametrize(
+    "words", [["ask"], ["tell", "0.1", "1.0"], ["close"], ["extend", "--budget", "9"], ["verify"]]
+)
+def test_other_commands_say_that_it_has_to_be_driven_from_python(of_python, words):
+    result = call(*words)
+    assert isinstance(result.exception, ParameterError)
+    assert "open it from Python" in str(result.exception)
+    assert answer("status")["n_told"] == 3
+
+
+# The demo
+
+
+def test_the_demo_chooses_between_trees_that_nobody_listed():
+    data = answer("demo", "--case", "trees", "--epsilon", 3, "--seed", 5)
+    assert data["status"] == "confident"
+    assert data["policy"] == "OBet"
+    assert data["plan"].count(" + ") == 10
+
+
+def test_the_demo_says_what_it_is_about(capsys):
+    problem, means = problems.cable_instance(1)
+    show.introduce(problems.Loaded(problem, means, "trees", "Cables"), sp.OBet(), as_json=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "6.2e10 plans, none of them listed, 66 arms to measure" in shown

@@ -1,0 +1,342 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from clarabel_oracle import clarabel_allocation
+from surepick.design.allocation import optimal_allocation, pair_allocation, round_allocation, width_allocation
+from surepick.errors import ParameterError
+
+SLACK = 1e-5  # of the oracle, far above its own tolerance
+
+
+def random_squares(seed, n_rows, n_arms, density=1.0):
+    rng = np.random.default_rng(seed)
+    squares = rng.normal(size=(n_rows, n_arms)) ** 2 * rng.lognormal(0, 1, (n_rows, 1))
+    squares *= rng.random((n_rows, n_arms)) < density
+    squares[0] += 0.01  # every arm counts for somebody
+    return squares
+
+
+def value_of(squares, weights):
+    return float((squares / weights).sum(axis=1).max())
+
+
+sizes = st.tuples(
+    st.integers(0, 2**31), st.integers(1, 60), st.integers(1, 25), st.sampled_from([0.2, 0.6, 1.0])
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes, st.sampled_from([1e-2, 1e-4, 1e-8]))
+def test_the_bracket_contains_the_optimum_of_an_independent_solver(size, tolerance):
+    squares = random_squares(*size)
+    found = optimal_allocation(squares, tolerance=tolerance)
+    optimum, _ = clarabel_allocation(squares)
+    assert found.converged
+    assert found.gap <= tolerance
+    assert found.lower <= optimum * (1 + 1e-12)
+    assert found.value >= optimum * (1 - SLACK)
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes)
+def test_the_ends_of_the_bracket_are_what_they_say(size):
+    squares = random_squares(*size)
+    found = optimal_allocation(squares)
+    assert found.weights.sum() == pytest.approx(1)
+    assert found.dual.sum() == pytest.approx(1)
+    assert found.value == pytest.approx(value_of(squares, found.weights), rel=1e-9)
+    assert found.lower == pytest.approx(np.sqrt(found.dual @ squares).sum() ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tight_gaps_are_reached_on_mid_size_problems(seed):
+    found = optimal_allocation(random_squares(seed, 100, 20), tolerance=1e-10)
+    assert found.converged
+    assert found.gap <= 1e-10
+
+
+@pytest.mark.parametrize("n_arms", [1, 2, 7])
+def test_one_row_is_solved_in_proportion_to_its_roots(n_arms):
+    roots = np.arange(1.0, n_arms + 1)
+    found = optimal_allocation(roots[None] ** 2, tolerance=1e-9)
+    np.testing.assert_allclose(found.weights, roots / roots.sum(), rtol=1e-6)
+    assert found.value == pytest.approx(roots.sum() ** 2)
+
+
+def test_a_bandit_where_every_row_binds_is_uniform():
+    squares = np.eye(40)
+    found = optimal_allocation(squares, tolerance=1e-8)
+    np.testing.assert_allclose(found.weights, 1 / 40, rtol=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(sizes, st.floats(-12, 12))
+def test_scaling_the_squares_scales_the_value_alone(size, exponent):
+    squares, factor = random_squares(*size), 10.0**exponent
+    plain = optimal_allocation(squares, tolerance=1e-9)
+    scaled = optimal_allocation(squares * factor, tolerance=1e-9)
+    assert scaled.value == pytest.approx(plain.value * factor, rel=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(sizes)
+def test_relabelling_arms_and_rows_relabels_the_allocation(size):
+    squares = random_squares(*size)
+    rng = np.random.default_rng(size[0])
+    rows, arms = rng.permutation(squares.shape[0]), rng.permutation(squares.shape[1])
+    plain = optimal_allocation(squares, tolerance=1e-10)
+    moved = optimal_allocation(squares[rows][:, arms], tolerance=1e-10)
+    np.testing.assert_allclose(moved.weights, plain.weights[arms], atol=1e-4)
+    assert moved.value == pytest.approx(plain.value, rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(sizes)
+def test_a_warm_start_gives_the_same_answer(size):
+    squares = random_squares(*size)
+    nearby = squares * np.random.default_rng(1).lognormal(0, 0.2, (len(squares), 1))
+    cold = optimal_allocation(squares, tolerance=1e-9)
+    for start in (cold.dual, optimal_allocation(nearby).dual, np.ones(len(squares))):
+        warm = optimal_allocation(squares, tolerance=1e-9, start=start)
+        assert warm.converged
+        assert warm.value == pytest.approx(cold.value, rel=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(sizes)
+def test_sparse_and_dense_squares_give_the_same_answer(size):
+    squares = random_squares(*size)
+    dense = optimal_allocation(squares, tolerance=1e-9)
+    thin = optimal_allocation(sparse.csr_array(squares), tolerance=1e-9)
+    assert thin.value == pytest.approx(dense.value, rel=1e-8)
+
+
+def test_large_sparse_problems_are_certified():
+    rng = np.random.default_rng(0)
+    arms = np.argsort(rng.random((5000, 400)), axis=1)[:, :6]
+    entries = (rng.lognormal(size=arms.size), (np.repeat(np.arange(5000), 6), arms.ravel()))
+    found = optimal_allocation(sparse.csr_array(entries, shape=(5000, 400)), tolerance=1e-4)
+    assert found.converged
+
+
+def test_arms_without_a_positive_square_get_nothing():
+    squares = np.array([[1.0, 0.0, 4.0], [0.0, 0.0, 1.0]])
+    found = optimal_allocation(squares, tolerance=1e-9)
+    assert found.weights[1] == 0
+    assert found.value == pytest.approx(9)
+
+
+def test_rows_of_zeros_are_ignored():
+    squares = random_squares(3, 8, 4)
+    padded = np.vstack([np.zeros(4), squares, np.zeros(4)])
+    found = optimal_allocation(padded, tolerance=1e-9)
+    assert found.value == pytest.approx(optimal_allocation(squares, tolerance=1e-9).value, rel=1e-8)
+
+
+def test_a_warm_start_on_rows_that_do_not_matter_is_overcome():
+    squares = np.vstack([np.zeros(6), random_squares(8, 40, 6)])
+    start = np.zeros(41)
+    start[0] = 1.0
+    found = optimal_allocation(squares, tolerance=1e-8, start=start)
+    assert found.value == pytest.approx(optimal_allocation(squares, tolerance=1e-8).value, rel=1e-7)
+
+
+def test_rows_of_very_different_size_are_no_trouble():
+    squares = random_squares(4, 50, 10) * np.logspace(-12, 12, 50)[:, None]
+    assert optimal_allocation(squares, tolerance=1e-8).converged
+
+
+def test_tiny_entries_are_no_trouble():
+    squares = random_squares(5, 50, 10)
+    squares[:, 3] = 1e-26
+    found = optimal_allocation(squares, tolerance=1e-6)
+    assert found.converged
+    assert 0 < found.weights[3] < 1e-9
+
+
+def test_an_instance_on_which_plain_newton_steps_cycle_is_solved_all_the_same():
+    found = optimal_allocation(random_squares(10951122, 10, 11, 0.6), tolerance=1e-8)
+    assert found.converged
+
+
+def test_when_iterations_run_out_the_bracket_still_holds():
+    squares = random_squares(6, 60, 25)
+    rushed = optimal_allocation(squares, tolerance=1e-10, max_iterations=1)
+    exact = optimal_allocation(squares, tolerance=1e-10)
+    assert not rushed.converged
+    assert rushed.lower <= exact.value
+    assert rushed.value >= exact.lower
+
+
+@settings(max_examples=25, deadline=None)
+@given(sizes)
+def test_with_costs_no_other_split_of_the_money_does_better(size):
+    squares = random_squares(*size)
+    rng = np.random.default_rng(size[0])
+    costs = rng.lognormal(size=squares.shape[1])
+    found = optimal_allocation(squares, costs=costs, tolerance=1e-8)
+    np.testing.assert_allclose(found.spending, found.weights * costs / (found.weights @ costs))
+    for spending in (found.spending, *rng.dirichlet(np.ones(len(costs)), 20)):
+        counts = spending / costs  # measurements for one unit of money
+        assert value_of(squares, np.maximum(counts, 1e-300)) >= found.lower * (1 - 1e-12)
+    assert value_of(squares, found.spending / costs) == pytest.approx(found.value, rel=1e-9)
+
+
+def test_equal_costs_change_the_unit_alone():
+    squares = random_squares(7, 30, 8)
+    plain = optimal_allocation(squares, tolerance=1e-8)
+    priced = optimal_allocation(squares, tolerance=1e-8, costs=np.full(8, 3.0))
+    assert priced.value == pytest.approx(3 * plain.value, rel=1e-7)
+    np.testing.assert_allclose(priced.weights, plain.weights, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("squares", "words"),
+    [
+        ([[1.0, -1.0]], "non-negative"),
+        ([[1.0, np.nan]], "finite"),
+        ([[np.inf, 1.0]], "finite"),
+        ([[0.0, 0.0]], "all squares are 0"),
+        ([1.0, 2.0], "shape"),
+    ],
+)
+def test_bad_squares_are_refused(squares, words):
+    with pytest.raises(ParameterError, match=words):
+        optimal_allocation(squares)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"tolerance": np.nan}, "tolerance"),
+        ({"start": [1.0, 1.0]}, "start"),
+        ({"start": [-1.0]}, "start"),
+        ({"costs": [1.0]}, "costs"),
+        ({"costs": [1.0, 0.0]}, "costs"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, words):
+    with pytest.raises(ParameterError, match=words):
+        optimal_allocation([[1.0, 2.0]], **arguments)
+
+
+def listed_pairs(plans):
+    return np.array([(a - b) ** 2 for a, b in itertools.combinations(plans, 2)], dtype=float)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.integers(2, 25), st.integers(1, 12), st.booleans())
+def test_pairs_need_not_be_listed(seed, n_plans, n_arms, binary):
+    rng = np.random.default_rng(seed)
+    plans = rng.integers(0, 2 if binary else 5, (n_plans, n_arms)).astype(float)
+    plans[0], plans[1] = 0.0, 1.0
+    found = pair_allocation(plans, tolerance=1e-7)
+    listed = optimal_allocation(listed_pairs(plans), tolerance=1e-9)
+    assert found.converged
+    assert found.lower <= listed.value * (1 + 1e-9)
+    assert found.value >= listed.lower * (1 - 1e-9)
+    used = found.weights > 0
+    assert found.value == pytest.approx(value_of(listed_pairs(plans[:, used]), found.weights[used]))
+
+
+def test_the_dual_of_a_pair_allocation_certifies_its_lower_end():
+    plans = np.random.default_rng(0).normal(size=(60, 10))
+    found = pair_allocation(plans, tolerance=1e-6)
+    rows = (plans[found.pairs[:, 0]] - plans[found.pairs[:, 1]]) ** 2
+    assert np.sqrt(found.dual @ rows).sum() ** 2 == pytest.approx(found.lower, rel=1e-6)
+
+
+@pytest.mark.parametrize("plans", [np.eye(60), np.diag(np.linspace(0.5, 2, 40))])
+def test_many_pairs_may_bind_at_once(plans):
+    assert pair_allocation(plans, tolerance=1e-4).converged
+
+
+def test_adding_a_vector_to_all_plans_changes_nothing():
+    plans = np.random.default_rng(1).integers(0, 4, (40, 6)).astype(float)
+    plain = pair_allocation(plans, tolerance=1e-8)
+    moved = pair_allocation(plans + 1e4, tolerance=1e-8)
+    assert moved.value == pytest.approx(plain.value, rel=1e-6)
+
+
+def test_a_single_plan_has_no_pairs():
+    with pytest.raises(ParameterError, match="differ"):
+        pair_allocation([[1.0, 2.0], [1.0, 2.0]])
+
+
+weight_lists = st.lists(st.just(0.0) | st.floats(1e-12, 1), min_size=1, max_size=30).filter(
+    lambda w: sum(w) > 1e-3
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(weight_lists, st.integers(0, 10**9))
+def test_rounding_is_an_efficient_apportionment(weights, extra):
+    weights = np.array(weights) / sum(weights)
+    support = weights > 0
+    n = int(support.sum()) + extra
+    counts = round_allocation(weights, n)
+    assert counts.sum() == n
+    assert (counts[~support] == 0).all()
+    assert (counts[support] >= 1).all()
+    w, c = weights[support], counts[support]
+    # Pukelsheim & Rieder: exactly the roundings with max (n_s - 1)/w_s <= min n_s/w_s
+    assert ((c - 1) / w).max() <= (c / w).min() * (1 + 1e-9)
+
+
+def test_two_arms_round_to_within_one():
+    for n in range(2, 60):
+        counts = round_allocation([0.37, 0.63], n)
+        assert np.abs(counts - n * np.array([0.37, 0.63])).max() <= 1
+
+
+def test_rounding_ties_go_to_the_lowest_index():
+    assert round_allocation([1, 1, 1], 4).tolist() == [2, 1, 1]
+
+
+def test_too_few_measurements_cannot_be_rounded():
+    with pytest.raises(ParameterError, match="at least the 3 arms"):
+        round_allocation([0.2, 0.3, 0.5], 2)
+
+
+def brute_force_tau(plans, weights, log_term, rng, n_draws=20000):
+    pairs = np.array([a - b for a, b in itertools.permutations(plans, 2)])
+    draws = rng.standard_normal((plans.shape[1], n_draws))
+    width = (pairs @ (draws / np.sqrt(weights)[:, None])).max(axis=0).mean()
+    return width**2 + 2 * log_term * (pairs**2 / weights).sum(axis=1).max()
+
+
+def test_the_estimate_of_tau_agrees_with_brute_force():
+    rng = np.random.default_rng(0)
+    plans = rng.integers(0, 3, (12, 5)).astype(float)
+    found = width_allocation(plans, log_term=2.0, rng=rng)
+    truth = brute_force_tau(plans, found.weights, 2.0, rng)
+    assert abs(found.value - truth) < 5 * found.standard_error
+    assert found.standard_error < 0.05 * truth
+
+
+def test_no_nearby_weights_have_a_much_smaller_tau():
+    plans = np.random.default_rng(1).integers(0, 4, (15, 4)).astype(float)
+    found = width_allocation(plans, log_term=1.0, rng=np.random.default_rng(2))
+    ours = brute_force_tau(plans, found.weights, 1.0, np.random.default_rng(3), 4000)
+    others = np.random.default_rng(4).dirichlet(60 * found.weights, 60)
+    best = min(brute_force_tau(plans, w, 1.0, np.random.default_rng(3), 4000) for w in others)
+    assert ours <= 1.01 * best
+
+
+def test_without_the_log_term_the_width_alone_is_minimised():
+    plans = np.vstack([np.zeros(6), np.eye(6)[0] * 3, np.eye(6)[1:]])
+    found = width_allocation(plans, log_term=0.0, rng=np.random.default_rng(0))
+    uniform = brute_force_tau(plans, np.full(6, 1 / 6), 0.0, np.random.default_rng(1))
+    assert found.value < uniform
+
+
+def test_the_same_generator_gives_the_same_width_allocation():
+    plans = np.random.default_rng(1).normal(size=(30, 6))
+    one, two = (width_allocation(plans, log_term=3.0, rng=np.random.default_rng(7)) for _ in range(2))
+    np.testing.assert_array_equal(one.weights, two.weights)

@@ -1,0 +1,162 @@
+"""Documentation that fails the build: examples run, and everything that exists is described."""
+
+import dataclasses
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+
+import surepick as sp
+from page_code import ELSEWHERE, NOT_RUN, PAGES, ROOT, blocks, lines, name_of, reason_not_to_run
+from surepick.cli import app
+from surepick.problems.files.kinds import COMMON_KEYS, KINDS
+
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+# Made when the site is built.
+MADE = re.compile(
+    r"^(\.\./)?(gallery/\w+\.(md|svg)|reference/command-line\.md|comb-gap-e-\w+\.svg|tiny\.py)$"
+)
+
+
+def text_of(*parts):
+    return DOCS.joinpath(*parts).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("page", "test"), ELSEWHERE.items())
+def test_the_code_of_the_other_pages_is_run_by_their_tests(page, test):
+    assert page in (ROOT / test).read_text(encoding="utf-8")
+
+
+def test_every_exception_is_used_and_has_a_reason():
+    commands = [line for page in PAGES for block in blocks(page) for line in lines(block)]
+    for pattern, reason in NOT_RUN:
+        assert reason
+        assert any(re.search(pattern, line) for line in commands), pattern
+    run = [line for line in commands if reason_not_to_run(line) is None]
+    assert len(run) > len(commands) / 2
+
+
+def test_every_block_has_a_language_that_is_checked():
+    known = {"python", "console", "toml", "json", "csv", "sh", "text"}
+    for page in PAGES:
+        for block in blocks(page):
+            assert block.language in known, f"{name_of(page)}: a block in {block.language!r}"
+
+
+def test_the_examples_of_the_readme_are_short():
+    python, shell = (
+        [block for block in blocks(README) if block.language == language]
+        for language in ("python", "console")
+    )
+    assert [block.text.count("\n") for block in python] == [12]
+    assert 5 in [len(lines(block)) for block in shell]
+
+
+def test_the_readme_begins_with_the_two_commands():
+    first = next(block for block in blocks(README) if block.language == "console")
+    assert re.findall(r"\$ (.*?)\s+#", first.text) == ["make demo", "make test"]
+
+
+# everything that exists is described
+
+
+@pytest.mark.parametrize("name", sorted(sp.policies.POLICIES))
+def test_every_policy_is_described_with_its_guarantee(name):
+    assert f"`{name}`" in text_of("guarantees.md")
+
+
+def test_every_error_class_is_described():
+    page = text_of("reference", "errors.md")
+    known = {"SurepickError"}
+    found = [
+        (name, {base.strip() for base in bases.split(",")})
+        for path in (ROOT / "src").rglob("*.py")
+        for name, bases in re.findall(r"^class (\w+Error)\((.*?)\):", path.read_text(encoding="utf-8"), re.M)
+    ]
+    while more := {name for name, bases in found if bases & known} - known:
+        known |= more
+    assert len(known) >= 10
+    for name in sorted(known):
+        assert f"`{name}`" in page, f"add {name} to docs/reference/errors.md"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_of_a_problem_file_is_described(kind):
+    page = text_of("problem-files.md")
+    section = page.split(f'## `kind = "{kind}"`', 1)[1].split("\n## ", 1)[0]
+    for key in (*KINDS[kind].required, *KINDS[kind].optional):
+        assert f"`{key}`" in section, f"{kind}: {key} is not in docs/problem-files.md"
+    for key in COMMON_KEYS:
+        assert f"`{key}`" in page.split("## Keys of every kind", 1)[1].split("\n## ", 1)[0]
+
+
+def test_every_public_name_is_in_the_reference():
+    page = text_of("reference", "api.md") + text_of("reference", "kinds.md")
+    described = {line.rsplit(".", 1)[1] for line in re.findall(r"^::: (\S+)$", page, flags=re.M)}
+    modules = {"policies", "problems", "__version__", "SurepickError"}
+    missing = sorted(set(sp.__all__) - described - modules)
+    assert not missing, f"add {missing} to docs/reference/api.md, as ::: surepick.module.Name"
+
+
+def test_every_extra_is_described():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name in extras["optional-dependencies"]:
+        assert f"`{name}`" in text_of("start", "install.md") or f"[{name}]" in text_of("start", "install.md")
+
+
+def test_every_command_and_every_option_says_what_it_is_for():
+    for name, command in typer.main.get_command(app).commands.items():
+        assert command.help, name
+        for parameter in command.params:
+            assert parameter.help, f"{name}: {parameter.name}"
+
+
+def test_every_command_is_on_some_page():
+    told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for name in typer.main.get_command(app).commands:
+        assert f"surepick {name}" in told or f"`{name}`" in told, name
+
+
+def test_every_word_of_the_code_is_in_the_notation():
+    page = text_of("notation.md")
+    fields = {field.name for kind in (sp.BetGapE, sp.CombGapE) for field in dataclasses.fields(kind)}
+    for word in (fields & {"delta", "epsilon"}) | {
+        "arm",
+        "plan",
+        "lead",
+        "rival",
+        "gap",
+        "radius",
+        "session",
+    }:
+        assert word in page
+
+
+# nothing points nowhere
+
+
+def test_every_link_between_documents_leads_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):
+            if MADE.match(target):
+                continue
+            assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        assert str(page.relative_to(DOCS)) in navigation, f"add {page.name} to the nav of mkdocs.yml"
+
+
+def test_nothing_tells_of_places_on_the_machine_it_was_written_on():
+    for page in PAGES:
+        assert not re.search(r"/(work|root|home/\w+)/", page.read_text(encoding="utf-8")), name_of(page)
+
+
+def test_the_teaching_copy_is_short():
+    assert len((DOCS / "tiny.py").read_text(encoding="utf-8").splitlines()) <= 150
+    assert Path(DOCS / "tiny.py").read_text(encoding="utf-8").count("import surepick") == 0

@@ -1,0 +1,34 @@
+"""What docs/sessions.md shows works, and it names every command and every rule of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from surepick.cli import sessions
+from surepick.sessions.leasing import AHEAD, AHEAD_PER_WORKER
+from surepick.sessions.session import LEASE, Receipt
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "sessions.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", PAGE, flags=re.S))
+def test_the_example_runs(
+    code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "sessions.md", "exec"), {})
+    assert "plan 0 confident" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [c.__name__.rstrip("_") for c in sessions.COMMANDS])
+def test_every_command_is_described(name: str) -> None:
+    assert f"`{name}`" in PAGE or f"$ surepick {name}" in PAGE
+
+
+def test_the_numbers_in_the_text_are_those_of_the_code() -> None:
+    assert (AHEAD, AHEAD_PER_WORKER, LEASE) == (64, 4, 3600.0)
+    for receipt in Receipt:
+        assert receipt is Receipt.ACCEPTED or f"`{receipt}`" in PAGE

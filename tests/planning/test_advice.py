@@ -1,0 +1,176 @@
+"""Advice is judged by its numbers: what it forecasts comes true, what it says is what was rehearsed."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.cli import app
+from surepick.errors import ParameterError
+
+ROUTES = str(Path(__file__).parent.parent.parent / "examples" / "routes.toml")
+PLANS = [[2, 0, 1, 0], [0, 2, 0, 1], [1, 1, 1, 0], [0, 0, 2, 2]]
+GUESS, SPREAD = [1.0, 0.7, 0.4, 0.3], 0.2
+
+
+def advice(problem=None, **options):
+    problem = problem or sp.Problem(PLANS)
+    return sp.advise(problem, GUESS, SPREAD, **{"n_worlds": 8, "budget": 50_000, **options})
+
+
+def test_the_forecast_comes_true_in_other_worlds():
+    problem, found = sp.Problem(PLANS), advice(n_worlds=14)
+    rng = np.random.default_rng(99)
+    taken = []
+    for seed in range(14):
+        means = np.array(GUESS) + SPREAD * rng.uniform(-1, 1, 4)
+        outcome = sp.simulate(problem, found.policy, sp.Gaussian(means), seed=1000 + seed, budget=50_000)
+        taken.append(outcome.n_measurements)
+    assert found.low <= np.median(taken) <= found.high
+    assert np.median(taken) == pytest.approx(found.expected, rel=0.6)
+    assert found.limit < found.expected
+
+
+def test_the_policy_that_takes_least_is_recommended_and_its_promise_is_proved():
+    found = advice(delta=0.05, epsilon=0.0)
+    medians = {one.policy.name: one.price for one in found.rehearsals}
+    assert set(medians) == {"BetGapE", "CombGapE"}
+    assert medians[found.policy.name] == min(medians.values())
+    assert not found.policy.guarantee.startswith("none")
+
+
+def test_what_is_given_is_kept():
+    found = advice(delta=0.2, epsilon=0.5)
+    assert (found.delta, found.epsilon) == (0.2, 0.5)
+    assert found.policy.delta == 0.2
+    assert found.reasons["delta"] == found.reasons["epsilon"] == "as you asked"
+
+
+def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
+    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    found = {
+        budget: sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=budget, delta=0.05, n_worlds=5)
+        for budget in (20_000, 100_000)
+    }
+    assert 0 < found[100_000].epsilon < found[20_000].epsilon < 1
+    assert found[100_000].expected <= 100_000
+    exact = found[100_000].rehearsals[0]
+    assert exact.policy.epsilon == 0
+    assert exact.quantile(0.5) == math.inf
+    assert "near-ties" in found[100_000].reasons["epsilon"]
+
+
+def test_a_hopeless_problem_is_called_so():
+    found = sp.advise(sp.Problem([[1, 0], [0, 1]]), [1.0, 1.0], 0.0, budget=300, n_worlds=2, delta=0.05)
+    assert found.expected == math.inf
+    assert "more than 300" in found.explanation
+    assert "afford more" in found.reasons["epsilon"]
+
+
+def test_a_smaller_delta_takes_more_and_is_advised_while_it_is_cheap():
+    found = advice(n_worlds=12)
+    by_delta = {one.policy.delta: one for one in found.rehearsals if one.policy.name == found.policy.name}
+    assert by_delta[0.001].times(by_delta[0.1]) > 1
+    assert found.delta < 0.05
+    assert by_delta[found.delta].times(by_delta[0.05]) <= 2
+
+
+def test_a_batch_is_shared_among_the_workers():
+    alone, four = advice(delta=0.05), advice(delta=0.05, workers=4)
+    assert four.batch == math.ceil(alone.batch / 4)
+    assert alone.batch > 1
+
+
+def test_prices_decide_where_they_differ():
+    found = advice(sp.Problem(PLANS, costs=[100.0, 1.0, 1.0, 1.0]), delta=0.05)
+    assert "in price" in found.reasons["policy"]
+
+
+def test_an_unknown_noise_scale_needs_a_rough_one_and_pays_for_a_pilot():
+    problem = sp.Problem(PLANS, noise_scale=None)
+    with pytest.raises(ParameterError, match="--noise"):
+        advice(problem)
+    unknown, known = advice(problem, noise=1.0, delta=0.05), advice(delta=0.05)
+    assert unknown.expected > known.expected + 12 * 4
+    assert any("pilot" in sentence for sentence in unknown.assumptions)
+
+
+def test_without_a_guess_it_says_what_it_assumes():
+    found = sp.advise(sp.Problem(PLANS, noise_scale=0.1), n_worlds=4)
+    assert "no guess of the means was given" in found.assumptions[0]
+    bigger = sp.advise(sp.Problem(PLANS, noise_scale=10.0), n_worlds=4)
+    assert found.expected == bigger.expected  # worlds are drawn in noise scales
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"budget": 0}, {"workers": 0}, {"n_worlds": 0}, {"delta": 2.0}, {"noise": -1}]
+)
+def test_nonsense_is_refused(wrong):
+    with pytest.raises(ParameterError):
+        advice(**wrong)
+
+
+def towns(**settings):
+    """Spanning trees of five towns: 125, and nobody lists them."""
+    family = sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b])
+    return family.oracle_problem(**{"noise_scale": 0.3, **settings}), np.linspace(1.0, 3.0, 10)
+
+
+def test_plans_that_cannot_be_listed_are_rehearsed_with_the_policy_that_is_proved_there():
+    problem, guess = towns()
+    found = sp.advise(problem, guess, 0.5, n_worlds=4, delta=0.05, epsilon=0.0)
+    assert [one.policy for one in found.rehearsals] == [sp.OBet(0.05)]
+    assert "needs no list" in found.reasons["policy"]
+    outcomes = [
+        sp.simulate(problem, found.policy, sp.Gaussian(guess + shift, 0.3), seed=s)
+        for s, shift in enumerate(np.random.default_rng(5).uniform(-0.5, 0.5, (4, 10)))
+    ]
+    assert found.low / 5 < np.median([one.n_measurements for one in outcomes]) < found.high * 5
+    assert 10 <= found.limit < found.expected
+    assert found.batch > 1
+
+
+def test_without_a_list_delta_and_epsilon_are_chosen_too():
+    problem = sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3)
+    found = sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=20_000, n_worlds=2)
+    assert found.policy.name == "OBet"
+    assert 0 < found.epsilon < 0.5
+    assert "half of what lies between the worst plan and the best" in found.reasons["epsilon"]
+    assert found.delta in (0.05, 0.01, 0.001)
+    assert found.expected <= 20_000
+
+
+def test_without_a_list_an_unknown_noise_scale_is_rehearsed_with_its_pilot():
+    problem, guess = towns(noise_scale=None)
+    with pytest.raises(ParameterError, match="--noise"):
+        sp.advise(problem, guess, 0.5)
+    found = sp.advise(problem, guess, 0.5, noise=0.3, n_worlds=2, delta=0.05, epsilon=0.0)
+    assert found.expected > 12 * 10
+    assert any("pilot" in sentence for sentence in found.assumptions)
+
+
+def test_what_is_no_problem_is_refused():
+    with pytest.raises(ParameterError, match="needs a Problem or an OracleProblem, got list"):
+        sp.advise([[1, 0], [0, 1]])
+
+
+def test_the_command_tells_names_reasons_and_the_next_step():
+    result = CliRunner().invoke(app, ["advise", ROUTES, "--worlds", "3"])
+    assert result.exit_code == 0, result.output
+    for part in ("BetGapE", "market street", "Assumed:", "surepick new", "--policy BetGapE --delta"):
+        assert part in result.output
+
+
+def test_the_command_as_json_is_the_function():
+    result = CliRunner().invoke(app, ["advise", ROUTES, "--worlds", "3", "--delta", "0.1", "--json"])
+    data = json.loads(result.output)
+    loaded = sp.problems.load(ROUTES)
+    found = sp.advise(loaded.problem, loaded.means, n_worlds=3, delta=0.1)
+    assert data["expected"] == found.expected
+    assert data["batch"] == found.batch
+    assert data["delta"] == 0.1
+    assert data["reasons"] == found.reasons

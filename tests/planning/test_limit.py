@@ -1,0 +1,305 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import surepick as sp
+from clarabel_oracle import clarabel_allocation
+from surepick.errors import ParameterError, ProblemError
+from surepick.planning.limit import binary_kl, limit, theory
+
+
+def random_instance(seed, n_arms, n_plans, **arguments):
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=n_arms)
+    return sp.Problem(rng.integers(0, 5, (n_plans, n_arms)), **arguments), means
+
+
+def test_the_small_check_value():
+    problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]])
+    found = limit(problem, [1, 0.5, 0.3])
+    assert found.best == 0
+    assert found.characteristic_time == pytest.approx(355.5556, abs=1e-4)
+    np.testing.assert_allclose(found.allocation, [0.25, 0.5, 0.25], atol=1e-4)
+    assert found.lower <= found.characteristic_time <= found.upper
+    assert found.upper <= found.lower * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("n_arms", "n_plans", "expected"), [(3, 5, 140.7889), (10, 30, 65.6146), (20, 100, 1314.4091)]
+)
+def test_the_random_check_values(n_arms, n_plans, expected):
+    problem, means = random_instance(0, n_arms, n_plans)
+    assert limit(problem, means).characteristic_time == pytest.approx(expected, abs=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 8), st.floats(0.1, 10))
+def test_two_plans_have_a_closed_form(seed, n_arms, scale):
+    rng = np.random.default_rng(seed)
+    plans, means = rng.normal(size=(2, n_arms)), rng.normal(size=n_arms)
+    found = limit(sp.Problem(plans, noise_scale=scale), means)
+    y = plans[0] - plans[1]
+    assert found.characteristic_time == pytest.approx(2 * (scale * np.abs(y).sum() / (y @ means)) ** 2)
+    np.testing.assert_allclose(found.allocation, np.abs(y) / np.abs(y).sum(), atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_independent_solver_agrees_with_noise_that_differs_between_arms(seed):
+    scales = np.random.default_rng(seed).lognormal(size=8)
+    problem, means = random_instance(seed, 8, 40, noise_scale=scales)
+    found = limit(problem, means)
+    rivals = np.delete(np.arange(problem.n_plans), found.best)
+    y = problem.plans[found.best] - problem.plans[rivals]
+    optimum, _ = clarabel_allocation((y * scales / (y @ means)[:, None]) ** 2)
+    assert found.characteristic_time == pytest.approx(2 * optimum, rel=1e-6)
+
+
+def test_costs_are_counted_as_money():
+    costs = np.array([1.0, 5.0, 0.5, 2.0, 1.0, 9.0])
+    problem, means = random_instance(3, 6, 25, costs=costs)
+    found = limit(problem, means)
+    y = np.delete(problem.plans[found.best] - problem.plans, found.best, axis=0)
+    squares = (y / (y @ means)[:, None]) ** 2
+    for shares, expected in ((found.cost_allocation, found.cost_upper), (found.allocation, None)):
+        cost = 2 * (shares @ costs) * (squares / shares).sum(axis=1).max()
+        assert cost >= found.cost_lower * (1 - 1e-12)
+        assert expected is None or cost == pytest.approx(expected)
+    assert found.cost_lower <= found.characteristic_cost <= found.cost_upper
+    assert found.cost_lower_bound == found.cost_lower * binary_kl(0.05)
+
+
+def test_equal_costs_only_change_the_unit():
+    problem, means = random_instance(3, 6, 25, costs=4.0)
+    found = limit(problem, means)
+    assert found.characteristic_cost == pytest.approx(4 * found.characteristic_time)
+    np.testing.assert_array_equal(found.allocation, found.cost_allocation)
+
+
+def test_a_minimised_problem_is_the_maximised_one_with_signs_changed():
+    problem, means = random_instance(4, 5, 20)
+    other = sp.Problem(problem.plans, minimize=True)
+    assert limit(other, -means).characteristic_time == limit(problem, means).characteristic_time
+    assert limit(other, -means).best == limit(problem, means).best
+
+
+def test_doubling_the_noise_or_halving_the_means_takes_four_times_as_long():
+    problem, means = random_instance(5, 6, 30)
+    louder = sp.Problem(problem.plans, noise_scale=2.0)
+    plain = limit(problem, means).characteristic_time
+    assert limit(louder, means).characteristic_time == pytest.approx(4 * plain, rel=1e-7)
+    assert limit(problem, means / 2).characteristic_time == pytest.approx(4 * plain, rel=1e-7)
+
+
+def test_relabelling_arms_and_plans_relabels_the_limit():
+    problem, means = random_instance(6, 7, 30)
+    plans, arms = np.random.default_rng(0).permutation(30), np.random.default_rng(1).permutation(7)
+    plain = limit(problem, means)
+    moved = limit(sp.Problem(problem.plans[plans][:, arms]), means[arms])
+    assert plans[moved.best] == plain.best
+    np.testing.assert_allclose(moved.allocation, plain.allocation[arms], atol=1e-4)
+
+
+def test_adding_one_vector_to_all_plans_changes_nothing():
+    problem, means = random_instance(7, 5, 20)
+    moved = limit(sp.Problem(problem.plans + np.arange(5.0)), means)
+    assert moved.characteristic_time == pytest.approx(limit(problem, means).characteristic_time, rel=1e-7)
+
+
+def test_sparse_plans_have_the_same_limit():
+    rng = np.random.default_rng(8)
+    plans = rng.integers(1, 4, (300, 60)) * (rng.random((300, 60)) < 0.1)
+    means = rng.normal(size=60)
+    dense = limit(sp.Problem(plans), means)
+    thin = limit(sp.Problem(sparse.csr_array(plans), minimize=False), means)
+    assert thin.characteristic_time == pytest.approx(dense.characteristic_time, rel=1e-7)
+    np.testing.assert_allclose(thin.allocation, dense.allocation, atol=1e-4)
+
+
+def test_irrelevant_arms_get_no_measurement():
+    found = limit(sp.Problem([[1, 0, 7], [0, 1, 7]]), [1.0, 0.5, 3.0])
+    assert found.allocation.tolist() == pytest.approx([0.5, 0.5, 0.0])
+    assert found.n_relevant == 2
+
+
+def test_ties_make_the_limit_infinite_and_are_named():
+    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    found = limit(problem, [0.5, 0.5, 0.1])
+    assert not found.is_finite
+    assert found.tied == (1,)
+    assert found.characteristic_time == found.lower_bound == found.measurements() == math.inf
+    assert "tie" in found.explanation
+
+
+def test_a_gap_of_rounding_alone_is_a_tie():
+    found = limit(sp.Problem([[1, 1, 1], [3, 0, 0]]), [0.1, 0.1, 0.1])
+    assert 0.1 + 0.1 + 0.1 != 3 * 0.1 or found.tied == (1,)
+    assert not found.is_finite
+
+
+def test_the_two_conventions_of_the_limit():
+    problem, means = random_instance(0, 20, 100)
+    found = limit(problem, means, delta=0.1)
+    kl = 0.8 * math.log(9)
+    assert found.lower_bound == pytest.approx(found.characteristic_time * kl)
+    assert found.measurements() == pytest.approx(found.characteristic_time * math.log(1 / 0.24))
+    assert found.measurements(0.05) == pytest.approx(found.characteristic_time * math.log(1 / 0.12))
+    assert found.measurements(0.4) < found.lower_bound
+    assert "0.1" in found.explanation
+
+
+def test_an_easy_problem_still_needs_every_relevant_arm_once():
+    found = limit(sp.Problem(np.eye(4)), [1e6, 0, 0, 0])
+    assert found.measurements() == 4
+
+
+def test_an_unknown_noise_scale_is_refused():
+    with pytest.raises(ProblemError, match="noise_scale"):
+        limit(sp.Problem(np.eye(2), noise_scale=None), [1, 0])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan])
+def test_a_delta_outside_the_unit_interval_is_refused(delta):
+    with pytest.raises(ParameterError, match="delta"):
+        limit(sp.Problem(np.eye(2)), [1, 0], delta=delta)
+
+
+def brute_force_theory(plans, means):
+    """Delta_(s), V_s and A straight from their definitions."""
+    best = int(np.argmax(plans @ means))
+    d = plans.shape[1]
+    gaps, spreads, ratio = np.full(d, np.inf), np.zeros(d), 1.0
+    for s, plan in itertools.product(range(d), plans):
+        away = abs(plans[best, s] - plan[s])
+        if away == 0:
+            continue
+        gaps[s] = min(gaps[s], (plans[best] - plan) @ means / away)
+        for other in plans:
+            spreads[s] = max(spreads[s], abs(plan[s] - other[s]) / away**2 * np.abs(plan - other).sum())
+    for one, two in itertools.combinations(plans, 2):
+        apart = np.abs(one - two)
+        ratio = max(ratio, apart.max() / apart[apart > 0].min())
+    return gaps, spreads, ratio
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(2, 15))
+def test_the_paper_quantities_follow_their_definitions(seed, n_arms, n_plans):
+    rng = np.random.default_rng(seed)
+    plans = np.unique(np.vstack([rng.integers(0, 5, (n_plans, n_arms)), np.full(n_arms, 9)]), axis=0)
+    means = rng.normal(size=n_arms)
+    report = theory(sp.Problem(plans), means)
+    gaps, spreads, ratio = brute_force_theory(plans.astype(float), means)
+    np.testing.assert_allclose(report.arm_gaps, gaps)
+    np.testing.assert_allclose(report.spreads, spreads)
+    assert report.largest_ratio == pytest.approx(ratio)
+
+
+def test_an_ordinary_bandit_has_the_quantities_the_paper_names():
+    report = theory(sp.Problem(np.eye(4)), [1.0, 0.7, 0.5, 0.0])
+    np.testing.assert_allclose(report.arm_gaps, [0.3, 0.3, 0.5, 1.0])
+    np.testing.assert_allclose(report.spreads, 2.0)
+    assert report.largest_ratio == 1
+
+
+def test_the_bound_of_theorem_4_2_is_its_own_fixed_point():
+    problem, means = random_instance(0, 6, 30, noise_scale=1.5)
+    report = theory(problem, means, delta=0.02)
+    hardness = 1.5**2 * (report.spreads / report.arm_gaps**2).sum()
+    t = report.comb_gap_e_bound
+    right = 8 * hardness * math.log(2 * 30**2 * t**2 / 0.02) + report.largest_ratio * 6
+    assert t == pytest.approx(right)
+    assert t > 16 * hardness  # the larger of the two fixed points
+
+
+def test_solver_noise_in_the_plans_does_not_count_as_a_difference():
+    plans = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0 + 1e-15], [0.5, 0.5, 2.0]])
+    assert theory(sp.Problem(plans), [1.0, 0.2, 0.1]).largest_ratio == pytest.approx(1)
+
+
+def test_the_report_has_a_number_for_every_row():
+    problem, means = random_instance(1, 5, 12)
+    report = theory(problem, means)
+    rows = report.rows()
+    assert all(np.isfinite(value) for _, _, value in rows)
+    assert len({name for name, _, _ in rows}) == len(rows)
+    assert report.lower_bound == pytest.approx(limit(problem, means).lower_bound, rel=1e-6)
+    assert report.lower_bound < report.comb_gap_e_bound
+
+
+def test_the_report_of_a_tie_is_infinite_where_it_must_be():
+    report = theory(sp.Problem(np.eye(3)), [1.0, 1.0, 0.0])
+    assert report.smallest_gap == 0
+    assert report.comb_gap_e_bound == report.rage_term == report.lower_bound == math.inf
+
+
+def test_too_many_pairs_are_refused_at_once():
+    plans = sparse.eye_array(6000, format="csr")
+    with pytest.raises(ParameterError, match="too many"):
+        theory(sp.Problem(plans), np.arange(6000.0))
+
+
+def trees():
+    return sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_limit_behind_an_oracle_brackets_that_of_the_list(seed):
+    rng = np.random.default_rng(seed)
+    scales, costs, means = rng.lognormal(size=10), rng.lognormal(size=10), rng.normal(size=10)
+    listed = limit(trees().problem(every=True, noise_scale=scales, costs=costs), means)
+    asked = limit(trees().oracle_problem(noise_scale=scales, costs=costs), means)
+    assert asked.lower <= listed.upper * (1 + 1e-9)
+    assert asked.upper >= listed.lower * (1 - 1e-9)
+    assert asked.upper <= asked.lower * (1 + 2e-3)
+    assert asked.cost_lower <= listed.cost_upper * (1 + 1e-9)
+    assert asked.cost_upper >= listed.cost_lower * (1 - 1e-9)
+    assert asked.best == tuple(trees().best(means))
+    np.testing.assert_allclose(asked.allocation.sum(), 1.0)
+
+
+def test_the_limit_behind_an_oracle_knows_plans_that_contain_others():
+    means = np.array([1.0, -0.5, 0.7, -2.0])
+    subsets = [list(map(int, np.binary_repr(k, 4))) for k in range(16)]
+    asked = limit(sp.OracleProblem(lambda weights: weights > 0, n_arms=4), means)
+    listed = limit(sp.Problem(subsets), means)
+    assert asked.lower <= listed.upper
+    assert listed.lower <= asked.upper <= asked.lower * (1 + 2e-3)
+
+
+def test_ties_and_a_single_plan_behind_an_oracle_are_told():
+    tied = limit(sp.OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], n_arms=2), [1.0, 1.0])
+    assert not tied.is_finite
+    with pytest.raises(ProblemError, match="one plan"):
+        limit(sp.OracleProblem(lambda weights: [1.0, 0.0], n_arms=2), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["trees", "packings"])
+def test_the_theory_behind_an_oracle_is_that_of_the_list(kind, seed):
+    rng = np.random.default_rng(seed)
+    if kind == "trees":
+        asked, listed = trees().oracle_problem(noise_scale=0.7), trees().problem(every=True, noise_scale=0.7)
+    else:
+        family = sp.problems.knapsack_family([3, 5, 7, 4], 14)
+        packings = [p for p in itertools.product(range(5), repeat=4) if np.dot(p, [3, 5, 7, 4]) <= 14]
+        asked, listed = family.oracle_problem(noise_scale=0.7), sp.Problem(packings, noise_scale=0.7)
+    means = rng.uniform(0.5, 4.0, asked.n_arms)
+    found, expected = theory(asked, means, 0.02), theory(listed, means, 0.02)
+    np.testing.assert_allclose(found.arm_gaps, expected.arm_gaps)
+    assert found.smallest_gap == pytest.approx(expected.smallest_gap)
+    assert found.paper_lower_term == pytest.approx(expected.paper_lower_term)
+    assert found.lower_bound == pytest.approx(expected.lower_bound, rel=2e-3)
+    assert found.rage_term == pytest.approx(expected.rage_term, rel=2e-3)
+
+
+def test_the_theory_of_a_tie_behind_an_oracle_is_infinite_where_it_must_be():
+    report = theory(
+        sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3), [1.0, 1.0, 0.0]
+    )
+    assert report.smallest_gap == 0
+    assert report.rage_term == report.lower_bound == report.paper_lower_term == math.inf

@@ -1,0 +1,75 @@
+"""Error rates of the radii on the instances of docs/guarantees.md, with a negative control.
+
+The test refutes "wrong with probability at most delta" when so many wrong answers have a probability below
+1e-6 under that hypothesis. A sound radius passes; the published radius must fail the very same test.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.planning.comparison import is_error
+
+REFUTED = 1e-6
+# The smaller the gap, the more chances to err before it shows; on the larger one the sound radii do stop.
+INSTANCES = {
+    "two arms, gap .02": (np.eye(2), [0.02, 0.0], 12_000),
+    "two arms, gap .2": (np.eye(2), [0.2, 0.0], 20_000),
+    "three arms, gap .05": (np.eye(3), [0.05, 0.0, 0.0], 6_000),
+}
+
+
+def errors(policy, plans, means, runs, budget):
+    problem, truth = sp.Problem(plans), sp.Gaussian(means)
+    outcomes = (sp.simulate(problem, policy, truth, seed=seed, budget=budget) for seed in range(runs))
+    return sum(is_error(problem, truth, outcome) for outcome in outcomes)
+
+
+def is_refuted(n_errors, runs, delta):
+    """Whether n_errors or more in `runs` would be a one in a million accident at error rate delta."""
+    return bool(binom.sf(n_errors - 1, runs, delta) < REFUTED)
+
+
+@pytest.mark.parametrize("radius", ["normal-mixture", "normal-mixture-joint", "kaufmann-koolen"])
+@pytest.mark.parametrize("instance", INSTANCES)
+def test_sound_radii_keep_their_promise(radius, instance):
+    plans, means, budget = INSTANCES[instance]
+    wrong = errors(sp.CombGapE(delta=0.05, radius=radius), plans, means, runs=900, budget=budget)
+    assert not is_refuted(wrong, 900, 0.05)
+
+
+@pytest.mark.parametrize(("instance", "delta"), [("two arms, gap .02", 0.05), ("two arms, gap .02", 0.01)])
+def test_the_published_radius_fails_the_same_test(instance, delta):
+    plans, means, budget = INSTANCES[instance]
+    wrong = errors(sp.CombGapE(delta=delta, radius="published"), plans, means, runs=900, budget=budget)
+    assert is_refuted(wrong, 900, delta)
+
+
+@pytest.mark.parametrize("radius", ["normal-mixture", "kaufmann-koolen"])
+def test_epsilon_keeps_its_promise_where_the_gap_is_just_beyond_it(radius):
+    policy = sp.CombGapE(delta=0.05, epsilon=0.1, radius=radius)
+    wrong = errors(policy, np.eye(2), [0.11, 0.0], runs=900, budget=5_000)
+    assert not is_refuted(wrong, 900, 0.05)
+
+
+def test_epsilon_ends_exact_ties_with_confidence():
+    problem, truth = sp.Problem(np.eye(3)), sp.Gaussian([0.3, 0.3, 0.0])
+    outcome = sp.simulate(problem, sp.CombGapE(epsilon=0.2), truth, seed=4)
+    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.plan in (0, 1)
+
+
+def test_the_mixture_radius_holds_for_bernoulli_noise_of_scale_one_half():
+    problem, truth = sp.Problem(np.eye(2), noise_scale=0.5), sp.Bernoulli([0.5, 0.48])
+    outcomes = [sp.simulate(problem, sp.CombGapE(), truth, seed=s, budget=10_000) for s in range(300)]
+    assert not is_refuted(sum(is_error(problem, truth, o) for o in outcomes), 300, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("radius", ["published", "normal-mixture", "normal-mixture-joint", "kaufmann-koolen"])
+@pytest.mark.parametrize("delta", [0.05, 0.01])
+def test_long_runs_refute_the_published_radius_alone(radius, delta):
+    policy = sp.CombGapE(delta=delta, radius=radius)
+    wrong = errors(policy, np.eye(2), [0.02, 0.0], runs=2000, budget=200_000)
+    assert is_refuted(wrong, 2000, delta) == (radius == "published")

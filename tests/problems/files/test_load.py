@@ -1,0 +1,292 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from surepick import problems
+from surepick.errors import FileError
+from surepick.problems.files.kinds import COMMON_KEYS, KINDS
+
+ROOT = Path(__file__).parents[3]
+GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"```(toml|json)\n(.*?)```", re.DOTALL)
+ATTACHMENT = re.compile(r"`(\w+\.csv)`\n\n```csv\n(.*?)```", re.DOTALL)
+
+TABLE = 'kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["road", "rail"]\n'
+KNAPSACK = 'kind = "knapsack"\nweights = [4, 5]\nguess = [4, 5]\ncapacity = 10\n'
+TRANSPORT = 'kind = "transport"\nsupply = [3, 2]\ndemand = [4, 1]\nguess = [[2, 3], [2, 2]]\nn_draws = 50\n'
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a problem file with this text."""
+
+    def load_text(text, name="case.toml"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return problems.load(tmp_path / name)
+
+    return load_text
+
+
+@pytest.fixture
+def refusal(load):
+    """What the error says when a file with this text is refused; it always names the file."""
+
+    def said(text, name="case.toml"):
+        with pytest.raises(FileError) as caught:
+            load(text, name)
+        assert name in str(caught.value)
+        return str(caught.value)
+
+    return said
+
+
+# the guide and the examples
+
+
+@pytest.mark.parametrize(("language", "text"), FENCE.findall(GUIDE))
+def test_every_example_of_the_guide_loads(load, tmp_path, language, text):
+    for name, rows in ATTACHMENT.findall(GUIDE):
+        (tmp_path / name).write_text(rows, encoding="utf-8")
+    loaded = load(text, f"case.{language}")
+    assert loaded.means.shape == (loaded.problem.n_arms,)
+
+
+def test_the_guide_has_examples_of_every_kind_in_both_languages():
+    examples = FENCE.findall(GUIDE)
+    assert {language for language, _ in examples} == {"toml", "json"}
+    assert all(any(f'"{kind}"' in text for _, text in examples) for kind in KINDS)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_guide_describes_every_key(name):
+    section = GUIDE.split(f'## `kind = "{name}"`')[1].split("\n## ")[0]
+    described = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", section, re.MULTILINE))))
+    assert described == {*KINDS[name].required, *KINDS[name].optional}
+
+
+def test_the_guide_describes_the_common_keys():
+    section = GUIDE.split("## Keys of every kind")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(COMMON_KEYS)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda path: path.name)
+def test_every_example_file_loads_with_its_truth_and_title(path):
+    loaded = problems.load(path)
+    assert loaded.means is not None
+    assert loaded.title != path.stem
+    assert loaded.kind in KINDS
+
+
+def test_the_routes_example_reads_its_spreadsheet():
+    loaded = problems.load(ROOT / "examples" / "routes.toml")
+    assert loaded.problem.plan_names[loaded.problem.best(loaded.means)] == "Tunnel and harbour"
+
+
+# tables
+
+
+def test_a_table_carries_all_that_the_file_says(load):
+    loaded = load(
+        TABLE + 'title = "T"\nminimize = true\nnoise_scale = [1, 2.5]\ncosts = 3\nplan_names = ["a", "b"]'
+    )
+    problem = loaded.problem
+    assert (loaded.kind, loaded.title, loaded.means, loaded.axes) == ("table", "T", None, None)
+    assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("a", "b"))
+    assert problem.minimize
+    assert problem.noise_scale.tolist() == [1, 2.5]
+    assert problem.costs.tolist() == [3, 3]
+
+
+def test_the_title_is_the_name_of_the_file_unless_given(load):
+    assert load(TABLE, "roads.toml").title == "roads"
+
+
+def test_an_unknown_noise_scale_stays_unknown(load):
+    assert load(TABLE + 'noise_scale = "unknown"').problem.noise_scale is None
+
+
+def test_names_in_the_file_win_over_those_of_its_attachment(load, tmp_path):
+    (tmp_path / "plans.csv").write_text(",x,y\np,1,0\nq,0,1\n")
+    problem = load('kind = "table"\nplans = "plans.csv"\narm_names = ["road", "rail"]').problem
+    assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("p", "q"))
+
+
+def test_json_says_the_same_as_toml(load):
+    document = {"kind": "table", "plans": [[1, 0], [0, 1]], "truth": {"means": {"arm 1": 2, "arm 0": 1}}}
+    assert load(json.dumps(document), "case.json").means.tolist() == [1, 2]
+
+
+def test_a_byte_order_mark_is_skipped(load):
+    assert load("\ufeff" + TABLE).kind == "table"
+
+
+# builders
+
+
+def test_a_knapsack_file_is_the_knapsack_of_its_values(load):
+    loaded = load(
+        KNAPSACK + 'spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ["tea", "coffee"]\ncosts = [1, 2]'
+    )
+    expected = problems.knapsack([4, 5], [4, 5], 10, spread=2.0, n_draws=30, seed=4)
+    assert (loaded.problem.plans == expected.plans).all()
+    assert loaded.problem.arm_names == ("tea", "coffee")
+    assert loaded.problem.costs.tolist() == [1, 2]
+
+
+def test_a_transport_file_is_the_transport_of_its_values(load):
+    loaded = load(TRANSPORT + 'seed = 2\nsupplier_names = ["X", "Y"]\ncosts = 2.0')
+    expected = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], n_draws=50, seed=2)
+    assert (loaded.problem.plans == expected.plans).all()
+    assert loaded.problem.minimize
+    assert loaded.axes == (("X", "Y"), ("0", "1"))
+    assert loaded.problem.arm_names[1] == "X -> 1"
+    assert loaded.problem.costs.tolist() == [2.0] * 4
+
+
+def test_a_transport_between_the_cities_has_their_names(load):
+    ones = [1] * 9
+    loaded = load(f'kind="transport"\nsupply={ones}\ndemand={ones}\ndistances="freeway"\nn_draws=20')
+    assert loaded.axes[0][0] == "New York"
+    assert loaded.problem.arm_names[0] == "New York -> Charlotte"
+
+
+def test_loading_tells_its_progress(tmp_path):
+    (tmp_path / "case.toml").write_text(TRANSPORT)
+    told = []
+    problems.load(tmp_path / "case.toml", progress=lambda *at: told.append(at))
+    assert told[-1] == (50, 50)
+
+
+# the truth
+
+
+@pytest.mark.parametrize("means", ["[3, 1]", "{ rail = 1, road = 3.0 }", '"means.csv"'])
+def test_means_may_be_a_list_a_table_of_names_or_a_csv_file(load, tmp_path, means):
+    (tmp_path / "means.csv").write_text("arm,mean\nrail,1\nroad,3\n")
+    assert load(TABLE + f"[truth]\nmeans = {means}").means.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("means", ["[[1, 2], [3, 4]]", "[1, 2, 3, 4]", '"hours.csv"'])
+def test_the_means_of_a_transport_may_come_in_rows(load, tmp_path, means):
+    (tmp_path / "hours.csv").write_text("from,1,0\n0,2,1\n1,4,3\n")
+    assert load(TRANSPORT + f"[truth]\nmeans = {means}").means.tolist() == [1, 2, 3, 4]
+
+
+def test_the_guess_may_be_the_truth(load):
+    assert load(TRANSPORT + '[truth]\nmeans = "guess"').means.tolist() == [2, 3, 2, 2]
+    assert load(KNAPSACK + '[truth]\nmeans = "guess"').means.tolist() == [4, 5]
+
+
+# what is refused, and what the refusal says
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "the key 'kind' is missing"),
+        ('kind = "tabel"', "unknown kind 'tabel'; did you mean 'table'?"),
+        ("kind = 3", "kind must be text, got 3"),
+        ('kind = "table"', "the key 'plans' is missing"),
+        (TABLE + "nois_scale = 1", "unknown key 'nois_scale'; did you mean 'noise_scale'?"),
+        ('kind = "knapsack"\nweight = [1]', "unknown key 'weight'; did you mean 'weights'?"),
+        (TABLE + "capacity = 3", "unknown key 'capacity'; known: "),
+        (TABLE + "title = 5", "title must be text, got 5"),
+        (TABLE + 'minimize = "yes"', "minimize must be true or false, got 'yes'"),
+        (TABLE + 'noise_scale = "big"', "noise_scale must be a number or a list of numbers, got 'big'"),
+        (TABLE + "noise_scale = true", "noise_scale must be a number or a list of numbers, got True"),
+        (
+            TABLE + "noise_scale = [1, 0]",
+            "noise_scale of arm 1 ('rail') must be positive and finite, got 0.0",
+        ),
+        (TABLE + 'costs = [1, "x"]', "costs must be a number or a list of numbers, got [1, 'x']"),
+        (TABLE + 'plan_names = "ab"', "plan_names must be a list of names, got 'ab'"),
+        (TABLE + "plan_names = [1, 2]", "plan_names must be a list of names, got [1, 2]"),
+        ('kind = "table"\nplans = [[1, 0], [1]]', "the first, 2; row 1 has 1"),
+        ('kind = "table"\nplans = [[1, "x"], [1, 0]]', "plans must be a list of lists of numbers"),
+        (
+            'kind = "table"\nplans = 7',
+            "plans must be a list of lists of numbers, or the name of a CSV file, got 7",
+        ),
+        ('kind = "table"\nplans = [[1, 0], [1, 0]]', "at least two distinct plans"),
+        ('kind = "table"\nplans = [[1, nan], [1, 0]]', "row 'plan 0', column 'arm 1': plans must be finite"),
+        ('kind = "table"\nplans = "absent.csv"', "absent.csv': No such file"),
+        (KNAPSACK.replace("10", "10.5"), "capacity must be a whole number, got 10.5"),
+        (KNAPSACK.replace("[4, 5]", "4", 1), "weights must be a list of numbers, got 4"),
+        (KNAPSACK + "n_draws = true", "n_draws must be a whole number, got True"),
+        (KNAPSACK + "spread = -1", "spread must be 0 or more"),
+        (TRANSPORT + 'distances = "freeway"', "either as 'guess' or as 'distances', exactly one of them"),
+        (TRANSPORT.replace("guess", "#"), "either as 'guess' or as 'distances', exactly one of them"),
+        (TRANSPORT.replace("guess =", 'distances = "roads" #'), "no distances named 'roads'"),
+        (TRANSPORT.replace("[4, 1]", "[4, 2]"), "supply and demand must have the same total, got 5 and 6"),
+        (TABLE + "truth = 3", "truth must be a table with the key 'means', got 3"),
+        (TABLE + "[truth]", "the key 'truth.means' is missing"),
+        (TABLE + "[truth]\nmean = [1]", "unknown key 'truth.mean'; did you mean 'means'?"),
+        (TABLE + "[truth]\nmeans = [1]", "each of the 2 arms, got shape (1,)"),
+        (TABLE + "[truth]\nmeans = 4", "truth.means must be "),
+        (TABLE + "[truth]\nmeans = { road = 1 }", "the key 'truth.means.rail' is missing"),
+        (
+            TABLE + "[truth]\nmeans = { road = 1, rial = 2 }",
+            "unknown key 'truth.means.rial'; did you mean 'rail'?",
+        ),
+        (TABLE + '[truth]\nmeans = { road = 1, rail = "x" }', "truth.means.rail must be a number, got 'x'"),
+        (
+            TABLE + '[truth]\nmeans = "guess"',
+            "truth.means must be numbers, since this kind of problem has no guess",
+        ),
+        ("kind = ", "is not valid TOML"),
+    ],
+)
+def test_a_file_that_says_something_wrong_is_refused(refusal, text, says):
+    assert says in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "is not valid JSON"),
+        ("[1, 2]", "must hold keys and values, got a list"),
+        ('{"kind": "table", "kind": "table"}', "the key 'kind' appears more than once"),
+        ('{"kind": "table", "plans": [[1, NaN], [0, 1]]}', "plans must be finite, got nan"),
+        ('{"kind": "table", "plans": [[1, 0], [0, 1]], "costs": null}', "costs must be a number"),
+    ],
+)
+def test_json_that_says_something_wrong_is_refused(refusal, text, says):
+    assert says in refusal(text, "case.json")
+
+
+def test_other_endings_are_refused(refusal):
+    assert "ends in .toml or .json" in refusal(TABLE, "case.yaml")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(FileError, match=r"absent\.toml': No such file"):
+        problems.load(tmp_path / "absent.toml")
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path):
+    (tmp_path / "case.toml").write_bytes('title = "Köln"'.encode("latin-1"))
+    with pytest.raises(FileError, match="not UTF-8"):
+        problems.load(tmp_path / "case.toml")
+
+
+def test_an_error_in_an_attachment_names_both_files(refusal, tmp_path):
+    (tmp_path / "plans.csv").write_text("plan,x,y\na,1,0\nb,0,no\n")
+    said = refusal('kind = "table"\nplans = "plans.csv"')
+    assert "row 'b', column 'y' of " in said
+    assert "plans.csv'" in said
+
+
+def test_what_is_loaded_never_changes(load):
+    for loaded in (load(TABLE + "[truth]\nmeans = [1, 2]"), load(KNAPSACK + '[truth]\nmeans = "guess"')):
+        with pytest.raises(ValueError, match="read-only"):
+            loaded.means[0] = 7
+
+
+def test_the_python_of_the_guide_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
+        exec(code, names)
+    assert names["loaded"].kind == "table"

@@ -1,0 +1,161 @@
+"""Places in problem files: read in every form, refused with a reason, kept with a session, drawn as given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import surepick as sp
+from surepick import plots, problems, views
+from surepick.core.oracle_problem import AnyProblem
+from surepick.errors import FileError, ProblemError
+from surepick.report import report
+from surepick.sessions import codec
+from surepick.store import open_store
+from surepick.web.charts import map_chart
+
+TRANSPORT = """kind = "transport"
+supply = [60, 40]
+demand = [55, 45]
+guess = [[2.0, 3.0], [2.0, 2.0]]
+supplier_names = ["Zürich", "Bern"]
+demander_names = ["Genève", "Basel"]
+spread = 1.5
+n_draws = 100
+"""
+SITES = (
+    "site,lat,lon\nZürich,47.37,8.54\nBern,46.95,7.45\nGenève,46.2,6.14\nBasel,47.56,7.59\nChur,46.85,9.53\n"
+)
+POINTS = ((8.54, 47.37), (7.45, 46.95), (6.14, 46.2), (7.59, 47.56))
+BY_NAME = """[places]
+"Zürich" = { lat = 47.37, lon = 8.54 }
+Bern = { latitude = 46.95, longitude = 7.45 }
+"Genève" = { lon = 6.14, lat = 46.2 }
+Basel = { lat = 47.56, lon = 7.59 }
+"""
+EDGES = 'edges = [["A", "B", 4], ["B", "D", 5], ["A", "C", 3], ["C", "D", 6]]\n'
+CORNERS = "[places]\nA = [0, 0]\nB = [4, 0]\nC = [0, 2]\nD = [4, 2.0]\n"
+
+Load = Callable[[str], AnyProblem]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load_text(text: str) -> AnyProblem:
+        (tmp_path / "sites.csv").write_text(SITES, encoding="utf-8")
+        (tmp_path / "legs.csv").write_text(
+            "from,to,road,toll\nA,B,1,0\nB,D,2,1\nA,C,2,0\nC,D,2,0\n", encoding="utf-8"
+        )
+        (tmp_path / "case.toml").write_text(text, encoding="utf-8")
+        return problems.load(tmp_path / "case.toml").problem
+
+    return load_text
+
+
+@pytest.mark.parametrize("places", ['places = "sites.csv"\n', BY_NAME], ids=["csv", "by name"])
+def test_places_by_latitude_and_longitude(load: Load, places: str) -> None:
+    layout = load(TRANSPORT + places).layout
+    assert layout is not None
+    assert (layout.places, layout.points) == (("Zürich", "Bern", "Genève", "Basel"), POINTS)
+    assert layout.geographic
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'kind = "paths"\nsource = "A"\ntarget = "D"\n{EDGES}{CORNERS}',
+        f'kind = "paths"\nsource = "A"\ntarget = "D"\nlist_plans = false\n{EDGES}{CORNERS}',
+        f'kind = "trees"\n{EDGES}{CORNERS}',
+        (
+            'kind = "matchings"\nguess = [[4, 6], [5, 5]]\nspread = 2\nrow_names = ["A", "B"]\n'
+            f'column_names = ["C", "D"]\n{CORNERS}'
+        ),
+    ],
+    ids=["paths", "paths, not listed", "trees", "matchings"],
+)
+def test_places_by_x_and_y_for_every_kind_with_places(load: Load, text: str) -> None:
+    layout = load(text).layout
+    assert layout is not None
+    assert layout.points is not None
+    assert dict(zip(layout.places, layout.points, strict=True))["D"] == (4.0, 2.0)
+    assert not layout.geographic
+
+
+def test_places_change_no_fingerprint_and_stay_with_the_session(load: Load) -> None:
+    plain, placed = load(TRANSPORT), load(TRANSPORT + 'places = "sites.csv"\n')
+    assert codec.problem_to_json(placed) == codec.problem_to_json(plain)
+    store = open_store("memory://")
+    session = sp.Session.create(store, placed, sp.BetGapE(), name="map", seed=1)
+    without = sp.Session.create("memory://", plain, sp.BetGapE(), name="map", seed=1)
+    assert [r.token for r in session.ask(4)] == [r.token for r in without.ask(4)]
+    assert sp.Session.load(store, "map").layout == placed.layout
+
+
+def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load: Load) -> None:
+    session = sp.Session.create(
+        "memory://", load(TRANSPORT + 'places = "sites.csv"\n'), sp.BetGapE(), name="map"
+    )
+    picture = views.picture(views.look(session), 0)
+    assert picture is not None
+    assert not picture.in_columns
+    spots = {spot.name: spot for spot in map_chart(picture).spots}
+    assert spots["Basel"].y < spots["Zürich"].y < spots["Bern"].y < spots["Genève"].y  # north is up
+    flat = plots.screen.picture(picture).layout.yaxis
+    assert (flat.scaleanchor, flat.scaleratio) == ("x", 1 / picture.aspect)  # on any screen as it lies
+    assert spots["Genève"].x < spots["Bern"].x < spots["Basel"].x < spots["Zürich"].x
+    for request in session.ask(8):
+        session.tell(request, 2.0)
+    session.ask()
+    assert "Genève" in report(session)
+
+
+def test_a_search_that_goes_on_keeps_the_places(load: Load) -> None:
+    problem = load(TRANSPORT + 'places = "sites.csv"\n')
+    assert isinstance(problem, problems.FoundProblem)
+    assert problem.search_further(50).layout == problem.layout
+    assert problem.with_bounds((0, 5)).layout == problem.layout
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("places = 3\n", "a table from names to"),
+        ('places = "nowhere.csv"\n', "cannot read"),
+        ("[places]\nBern = [1, 2, 3]\n", "places.Bern must be"),
+        ('[places]\nBern = ["x", 2]\n', "places.Bern must be"),
+        ("[places]\nBern = { lat = 1 }\n", "lat = ..., lon = ..."),
+        ("[places]\nBern = [1, 2]\nBasel = { lat = 1, lon = 2 }\n", "either by"),
+        (BY_NAME.replace("Genève", "Geneve"), "no point for the place 'Genève'; did you mean 'Geneve'"),
+        (BY_NAME.replace("47.37", "97.37"), "latitude from -90 to 90"),
+        (BY_NAME.replace("47.37", "nan"), "two finite numbers"),
+    ],
+)
+def test_wrong_places_are_refused_with_the_file_and_the_reason(load: Load, lines: str, reason: str) -> None:
+    with pytest.raises(FileError, match=r"case.toml|nowhere.csv") as caught:
+        load(TRANSPORT + lines)
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [("site,east,north\nBern,1,2\n", "'lat' and 'lon'"), (SITES + "Bern,1,2\n", "there twice")],
+)
+def test_wrong_files_of_places_are_refused(tmp_path: Path, rows: str, reason: str) -> None:
+    (tmp_path / "other.csv").write_text(rows, encoding="utf-8")
+    (tmp_path / "case.toml").write_text(TRANSPORT + 'places = "other.csv"\n', encoding="utf-8")
+    with pytest.raises(FileError) as caught:
+        problems.load(tmp_path / "case.toml")
+    assert reason in str(caught.value)
+
+
+def test_what_has_no_places_takes_none(load: Load) -> None:
+    with pytest.raises(FileError, match="unknown key 'places'"):
+        load('kind = "subsets"\narms = ["a", "b"]\nk = 1\n' + CORNERS)
+    legs = 'kind = "paths"\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
+    legs += 'arms = ["road", "toll"]\n'
+    with pytest.raises(FileError, match="with 'arms'"):
+        load(legs + CORNERS)
+    with pytest.raises(ProblemError, match="nothing to put on a map"):
+        sp.Problem([[1, 0], [0, 1]]).with_places({"A": (0, 0)})

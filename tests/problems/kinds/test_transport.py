@@ -1,0 +1,243 @@
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from surepick import problems
+from surepick.errors import MissingExtraError, ProblemError
+from surepick.problems.kinds import transport
+
+
+def least_cost(supply, demand, costs):
+    """The optimum of the textbook linear programme."""
+    m, n = costs.shape
+    sums = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
+    answer = linprog(costs.ravel(), A_eq=sums, b_eq=np.concatenate([supply, demand]))
+    assert answer.status == 0
+    return answer.fun
+
+
+def random_case(seed, *, whole=False):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 7, size=2)
+    if whole:  # many ties and degenerate vertices
+        return np.full(m, float(n)), np.full(n, float(m)), rng.integers(-2, 3, (m, n)).astype(float)
+    supply, demand = rng.random(m), rng.random(n)
+    return supply, demand * supply.sum() / demand.sum(), rng.normal(size=(m, n))
+
+
+def refusal(*args, **options):
+    with pytest.raises(ProblemError) as caught:
+        problems.transport(*args, **options)
+    return str(caught.value)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.booleans())
+def test_the_cheapest_transport_costs_what_the_linear_programme_says(seed, whole):
+    supply, demand, costs = random_case(seed, whole=whole)
+    amounts = problems.cheapest_transport(supply, demand, costs)
+    assert amounts.min() >= 0
+    assert amounts.sum(axis=1) == pytest.approx(supply)
+    assert amounts.sum(axis=0) == pytest.approx(demand)
+    assert (amounts * costs).sum() == pytest.approx(least_cost(supply, demand, costs), abs=1e-9)
+
+
+def test_whole_amounts_stay_whole():
+    amounts = problems.cheapest_transport([30, 20, 7], [15, 42], [[3, 1], [2, 2], [1, 5]])
+    assert amounts.tolist() == [[0, 30], [8, 12], [7, 0]]
+
+
+def test_who_has_nothing_sends_nothing():
+    amounts = problems.cheapest_transport([0, 1, 1], [2, 0], [[0, 0], [1, -5], [2, -5]])
+    assert amounts.tolist() == [[0, 0], [1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6, 1e18])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_the_unit_and_origin_of_the_costs_do_not_matter(scale, shift):
+    supply, demand, costs = random_case(5)
+    expected = problems.cheapest_transport(supply, demand, costs)
+    assert problems.cheapest_transport(supply, demand, (costs + shift) * scale) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6, 1e12])
+def test_the_unit_of_the_amounts_does_not_matter(scale):
+    supply, demand, costs = random_case(5)
+    expected = problems.cheapest_transport(supply, demand, costs)
+    again = problems.cheapest_transport(supply * scale, demand * scale, costs)
+    assert again / scale == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("huge", [1e6, 1e9, 1e15, 1e18])
+@pytest.mark.parametrize("seed", range(5))
+def test_huge_costs_on_pairs_that_need_not_be_used_do_not_spoil_the_rest(huge, seed):
+    rng = np.random.default_rng(seed)
+    supply, demand = np.full(6, 1 / 6), np.full(6, 1 / 6)
+    costs = rng.random((6, 6))
+    forbidden = (rng.random((6, 6)) < 0.3) & ~np.eye(6, dtype=bool)
+    amounts = problems.cheapest_transport(supply, demand, np.where(forbidden, huge, costs))
+    allowed = np.where(forbidden, 1e3, costs)  # dear enough never to be used, and well scaled
+    assert (amounts * allowed).sum() == pytest.approx(least_cost(supply, demand, allowed), rel=1e-9)
+
+
+def test_the_check_is_needed_because_pot_alone_is_silently_wrong_there():
+    import ot
+
+    rng = np.random.default_rng(0)
+    shares, wrong = np.full(6, 1 / 6), 0
+    for _ in range(20):
+        costs = rng.random((6, 6))
+        forbidden = (rng.random((6, 6)) < 0.3) & ~np.eye(6, dtype=bool)
+        unchecked = ot.emd(shares, shares, np.where(forbidden, 1e18, costs))
+        proved = problems.cheapest_transport(shares, shares, np.where(forbidden, 1e18, costs))
+        wrong += (unchecked * costs).sum() > (proved * costs).sum() + 1e-6 or unchecked[forbidden].any()
+    if not wrong:
+        pytest.skip("this version of POT gets these costs right by itself")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32))
+def test_costs_of_all_sizes_are_solved_to_the_size_that_is_paid(seed):
+    rng = np.random.default_rng(seed)
+    supply, demand, costs = random_case(seed)
+    costs = np.abs(costs) * 10.0 ** rng.uniform(-4, 4, costs.shape)
+    amounts = problems.cheapest_transport(supply, demand, costs)
+    paid = costs[amounts > 0].max()
+    assert (amounts * costs / paid).sum() <= least_cost(supply, demand, costs / paid) + 1e-7
+
+
+def test_when_the_simplex_fails_the_linear_programme_answers(monkeypatch):
+    supply, demand, costs = random_case(7)
+    expected = problems.cheapest_transport(supply, demand, costs)
+    monkeypatch.setattr(transport, "_network_simplex", lambda *_: None)
+    assert problems.cheapest_transport(supply, demand, costs) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("fault", ["dearer", "short", "negative", "nothing"])
+def test_a_wrong_answer_is_never_believed(monkeypatch, fault):
+    worst = np.array([[0.0, 1.0], [1.0, 0.0]])
+    wrong = {"short": 0.999 * np.eye(2), "negative": 2 * np.eye(2) - worst, "nothing": np.zeros((2, 2))}
+    amounts = wrong.get(fault, worst)
+    lie = transport._Solution(amounts, np.array([1.0, 0.0]))
+    monkeypatch.setattr(transport, "_network_simplex", lambda *_: lie)
+    monkeypatch.setattr(transport, "_linear_programme", lambda *_: lie)
+    with pytest.raises(ProblemError, match="no transport could be proved cheapest: the costs, from 1 to 4"):
+        problems.cheapest_transport([1, 1], [1, 1], [[1, 4], [3, 2]])
+
+
+def test_every_candidate_meets_supply_and_demand():
+    supply, demand = np.array([3.0, 2, 4]), np.array([5.0, 1, 3])
+    problem = problems.transport(supply, demand, guess=np.full((3, 3), 5.0), n_draws=50)
+    tables = np.asarray(problem.plans).reshape(-1, 3, 3)
+    assert problem.n_plans > 5
+    assert np.allclose(tables.sum(axis=2), supply)
+    assert np.allclose(tables.sum(axis=1), demand)
+
+
+def test_the_problem_minimises_and_carries_names_noise_and_costs():
+    problem = problems.transport(
+        [3, 2],
+        [4, 1],
+        guess=[[2, 3], [2, 2]],
+        noise_scale=0.5,
+        costs=[1, 2, 3, 4],
+        supplier_names=["X", "Y"],
+        demander_names=["A", "B"],
+    )
+    assert problem.minimize
+    assert problem.arm_names == ("X -> A", "X -> B", "Y -> A", "Y -> B")
+    assert problem.noise_scale.tolist() == [0.5] * 4
+    assert problem.costs.tolist() == [1, 2, 3, 4]
+
+
+def test_the_best_plan_under_the_guess_is_the_cheapest_transport_of_it():
+    supply, demand, costs = np.ones(4), np.ones(4), np.random.default_rng(0).random((4, 4)) * 3
+    problem = problems.transport(supply, demand, costs, spread=0.5, n_draws=300)
+    least = problem.values(costs.ravel()).min()
+    assert least == pytest.approx(least_cost(supply, demand, costs))
+
+
+def test_totals_that_differ_by_rounding_are_balanced():
+    assert problems.cheapest_transport([0.1, 0.2], [0.3], [[1], [1]]).sum() == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (([3, 2], [4, 2], [[1, 1], [1, 1]]), "got 5 and 6; add a supplier for the difference of 1"),
+        (([3, 2], [4], [[1], [1]]), "got 5 and 4; add a demander for the difference of 1"),
+        (([3, -2], [1], [[1], [1]]), "supply must not be negative, got -2 in entry 1"),
+        (([1], [2, -1], [[1, 1]]), "demand must not be negative, got -1 in entry 1"),
+        (([0, 0], [0], [[1], [1]]), "supply must be positive somewhere"),
+        (([1, np.nan], [1], [[1], [1]]), "supply must be finite, got nan in entry 1"),
+        (([1], ["a"], [[1]]), "demand must be a list of numbers, got ['a']"),
+        (([1], [1], [[np.nan]]), "guess must be finite, got nan in row 0, column 0"),
+        (([1, 1], [2], [[1, 1]]), "shape (2, 1), got shape (1, 2)"),
+        (([1, 1], [2], [1, 1]), "guess must be a table of numbers, got shape (2,)"),
+        (([], [], [[]]), "supply must be a list of numbers, got shape (0,)"),
+        (([1], [1], [[1]]), "all 1000 draws lead to the same plan"),
+    ],
+)
+def test_data_that_make_no_transport_are_refused(arguments, says):
+    assert says in refusal(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ({"supplier_names": ["X"]}, "supplier_names must be a list of 2 names, got ['X']"),
+        ({"demander_names": "AB"}, "demander_names must be a list of 2 names, got 'AB'"),
+        ({"supplier_names": ["X", "X"]}, "supplier names must differ"),
+        ({"spread": -1}, "spread must be 0 or more"),
+        ({"n_draws": 0}, "n_draws must be at least 1, got 0"),
+    ],
+)
+def test_options_outside_their_range_are_refused(option, says):
+    assert says in refusal([3, 2], [4, 1], [[2, 3], [2, 2]], **option)
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ot", None)
+    with pytest.raises(MissingExtraError, match=r"'ot'.*surepick\[problems\]"):
+        problems.cheapest_transport([1, 1], [1, 1], [[1, 2], [2, 1]])
+
+
+def test_the_papers_transport_has_nine_by_nine_cities_and_about_nine_hundred_plans():
+    sizes = [problems.transport_instance(seed).problem.n_plans for seed in range(6)]
+    assert min(sizes) > 700
+    assert 850 < np.mean(sizes) < 1000
+
+
+def test_the_papers_transport_has_the_hours_as_its_truth():
+    instance = problems.transport_instance(3, distances="freeway", n_draws=20)
+    assert (instance.means.reshape(9, 9) == problems.city_hours("freeway").numbers).all()
+    assert np.asarray(instance.problem.plans).sum(axis=1) == pytest.approx(np.ones(instance.problem.n_plans))
+    assert instance.problem.arm_names[80] == "Rochester -> Watertown"
+    assert "freeway hours, seed 3" in instance.description
+
+
+def test_the_papers_transport_depends_on_the_seed_alone():
+    first, again, other = (problems.transport_instance(seed, n_draws=20).problem.plans for seed in (1, 1, 2))
+    assert (first == again).all()
+    assert first.shape != other.shape or (first != other).any()
+
+
+def test_the_number_of_plans_does_not_hang_on_the_tolerance():
+    rng = np.random.default_rng(1)
+    supply, demand = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(9))
+    hours = problems.city_hours().numbers.ravel()
+
+    def count(tolerance):
+        return problems.plans_from_oracle(
+            lambda c: problems.cheapest_transport(supply, demand, c.reshape(9, 9)).ravel(),
+            hours - 1,
+            hours + 1,
+            n_draws=300,
+            tolerance=tolerance,
+        ).n_plans
+
+    assert count(1e-13) == count(1e-9) == count(1e-6)

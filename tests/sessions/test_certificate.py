@@ -1,0 +1,165 @@
+"""Certificates say what the log says, and a check of them notices when they do not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
+from surepick.core.evidence import Evidence
+from surepick.errors import SessionError
+from surepick.sessions import codec
+from surepick.sessions.certificate import check_noise, rivals_of
+from surepick.sessions.ledger import Moments
+from surepick.sessions.session import Session
+from surepick.store import Store, open_store
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest) -> Store:
+    return open_store(request.getfixturevalue(f"{request.param}_url"))
+
+
+def finished(store: Store | str = "memory://") -> Session:
+    session = Session.create(store, problem(), sp.CombGapE(delta=0.1), name="mine", seed=3)
+    run_to_end(session, Tapes())
+    return session
+
+
+def test_a_certificate_names_the_plan_and_what_it_rests_on() -> None:
+    session = finished()
+    certificate, outcome = session.certificate(), session.outcome
+    assert outcome is not None
+    assert (certificate.plan_name, certificate.delta) == (outcome.plan_name, 0.1)
+    assert certificate.is_confident
+    assert certificate.counts == dict(zip(problem().arm_names, outcome.counts.tolist(), strict=True))
+    assert len(certificate.rivals) == 4
+    assert "wrong with probability at most 0.1" in certificate.guarantee
+    assert str(outcome.plan_name) in str(certificate)
+
+
+def test_a_running_session_has_no_certificate() -> None:
+    session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
+    with pytest.raises(SessionError, match="still running"):
+        session.certificate()
+
+
+def test_an_end_without_confidence_promises_nothing() -> None:
+    session = Session.create("memory://", problem(), sp.CombGapE(), name="mine", budget=6)
+    run_to_end(session, Tapes())
+    certificate = session.certificate()
+    assert not certificate.is_confident
+    assert certificate.plan is None
+    assert certificate.guarantee == "none: budget spent"
+
+
+def test_a_certificate_survives_json_and_verifies(store: Store) -> None:
+    session = finished(store)
+    text = codec.dumps(session.certificate().to_json())
+    session.note("a remark afterwards changes nothing")
+    verdict = Session.load(store, "mine").verify(json.loads(text))
+    assert verdict.objections == ()
+    assert verdict.holds
+    assert verdict.plan_name == session.certificate().plan_name
+
+
+@pytest.mark.parametrize(
+    ("change", "objection"),
+    [
+        ({"plan_name": "plan 3"}, "'plan_name' is not what the log gives"),
+        ({"delta": 0.01}, "'delta' is not what"),
+        ({"counts": {}}, "'counts' is not what"),
+        ({"log_checksum": "0" * 32}, "another log"),
+        ({"log_position": 3}, "no end where"),
+    ],
+)
+def test_a_forged_certificate_is_noticed(change: dict[str, Any], objection: str) -> None:
+    session = finished()
+    verdict = session.verify({**session.certificate().to_json(), **change})
+    assert any(objection in text for text in verdict.objections)
+
+
+def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:
+    session = finished()
+    old = session.certificate().to_json()
+    session.extend(delta=0.01)
+    run_to_end(session, Tapes())
+    assert any("extended after" in text for text in session.verify(old).objections)
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_a_changed_measurement_is_noticed(store: Store) -> None:
+    finished(store)
+    statement = "UPDATE surepick_events SET body = replace(body, '.', '.1') WHERE kind = 'measured'"
+    store._note(statement, {})  # type: ignore[attr-defined]
+    assert any("does not match its checksum" in text for text in verify_all(store))
+
+
+def verify_all(store: Store) -> tuple[str, ...]:
+    from surepick.sessions.certificate import verify
+
+    return verify(store, "mine").objections
+
+
+def test_a_decision_that_the_policy_does_not_take_is_noticed() -> None:
+    from surepick.store import START, Draft, MemoryStore
+
+    honest = finished()
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in honest.events()]
+    last = drafts[-1]
+    body = json.loads(last.body)
+    body["plan"] = 1 - body["plan"] if body["plan"] < 2 else 0
+    drafts[-1] = last._replace(body=codec.dumps(body))
+    forged = MemoryStore()
+    forged.create("mine", drafts)
+    assert forged.head("mine") != START
+    assert any("another decision" in text for text in verify_all(forged))
+
+
+def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error() -> None:
+    counts = np.array([10, 20, 30, 40])
+    rivals = rivals_of(problem(), Evidence(counts, counts * MEANS), 4)
+    assert {rival.plan for rival in rivals} == {0, 1, 2, 3}
+    for rival in rivals:
+        difference = PLANS[4] - PLANS[rival.plan]
+        assert rival.gap == pytest.approx(difference @ MEANS)
+        assert rival.error == pytest.approx(np.sqrt(difference**2 @ (SCALE**2 / counts)))
+    distances = [rival.gap / rival.error for rival in rivals]
+    assert distances == sorted(distances)
+
+
+def test_the_evidence_per_rival_is_the_same_for_sparse_plans() -> None:
+    from scipy import sparse
+
+    evidence = Evidence(np.array([10, 20, 30, 40]), np.array([1.0, 2.0, 3.0, 4.0]))
+    thin = sp.Problem(sparse.csr_array(PLANS), noise_scale=SCALE, minimize=True)
+    dense = sp.Problem(PLANS, noise_scale=SCALE, minimize=True)
+    for a, b in zip(rivals_of(thin, evidence, 2), rivals_of(dense, evidence, 2), strict=True):
+        assert (a.plan, a.gap, a.error) == (b.plan, pytest.approx(b.gap), pytest.approx(b.error))
+
+
+def spread(scale: float, seed: int) -> Moments:
+    moments, rng = Moments(4), np.random.default_rng(seed)
+    for arm in range(4):
+        for value in scale * rng.standard_normal(50):
+            moments.add(arm, value)
+    return moments
+
+
+def test_noise_that_is_larger_than_its_scale_is_found_and_honest_noise_is_not() -> None:
+    false_alarms = sum(bool(check_noise(problem(), spread(SCALE, seed))) for seed in range(300))
+    assert false_alarms <= 3  # at most 0.001 each
+    found = [check_noise(problem(), spread(1.8 * SCALE, seed)) for seed in range(20)]
+    assert all(found)
+    assert "more than the noise scale" in str(found[0][0])
+
+
+def test_a_session_with_too_much_noise_says_so() -> None:
+    session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
+    run_to_end(session, Tapes(scale=3 * SCALE))
+    assert session.certificate().noise_findings
+    assert "warning" in str(session.certificate())

@@ -1,0 +1,113 @@
+"""Many processes and sudden deaths: every measurement counts once, and the answer is the same."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, best_plan, oracle_problem, problem, run_to_end, same_run
+from session_workers import record_until_statement, work, work_until_statement
+from store_workers import all_succeed, crowd
+from surepick.core.oracle_problem import Best
+from surepick.sessions.certificate import verify
+from surepick.sessions.session import Receipt, Session
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A session that many processes share, and what each of them needs to open it."""
+
+    url: str
+    problem: sp.Problem | sp.OracleProblem
+    policy: sp.Policy
+    best: Best | None = None
+
+
+@pytest.fixture(params=["sqlite, listed", "postgres, listed", "postgres, function"])
+def shared(request: pytest.FixtureRequest) -> Shared:
+    kind, plans = request.param.split(", ")
+    url = str(request.getfixturevalue(f"{kind}_url"))
+    here = Shared(url, problem(), sp.CombGapE(delta=0.01))
+    if plans == "function":
+        here = Shared(url, oracle_problem(), sp.OBet(delta=0.1), best_plan)
+    warm = Session.create("memory://", here.problem, here.policy, name="warm")
+    run_to_end(warm, Tapes(), n=9)  # compiled before the fork
+    Session.create(url, here.problem, here.policy, name="mine", seed=3, lease=0.5)
+    return here
+
+
+def check_answer(shared: Shared, seed: int, acknowledged: list[str]) -> None:
+    """The session ended as a simulation on the same measurements, and holds each of them once."""
+    session = Session.load(shared.url, "mine", best=shared.best)
+    expected = sp.simulate(shared.problem, shared.policy, Tapes(seed), seed=3)
+    assert session.outcome is not None
+    assert same_run(session.outcome, expected)
+    told = Counter(m.token for m in session.measurements())
+    assert set(told.values()) == {1}
+    assert set(acknowledged) <= set(told)
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_eight_processes_on_one_session_count_every_tell_once(shared: Shared, tmp_path: Path) -> None:
+    assert all_succeed(crowd(8, work, shared.url, 0, tmp_path / "journal", shared.best))
+    check_answer(shared, 0, (tmp_path / "journal").read_text().split())
+
+
+def test_processes_killed_again_and_again_lose_nothing(shared: Shared, tmp_path: Path) -> None:
+    journal, chance = tmp_path / "journal", random.Random(1)
+    journal.touch()
+    for _ in range(12):
+        workers = crowd(3, work, shared.url, 1, journal, shared.best)
+        time.sleep(chance.uniform(0.02, 0.12))
+        for worker in workers:
+            worker.kill()
+            worker.join()
+    assert all_succeed(crowd(2, work, shared.url, 1, journal, shared.best))
+    check_answer(shared, 1, journal.read_text().split())
+
+
+def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared: Shared, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    journal.touch()
+    deaths = 0
+    for last in range(1, 32):
+        (worker,) = crowd(1, work_until_statement, shared.url, 2, journal, last, shared.best)
+        worker.join()
+        deaths += worker.exitcode == -signal.SIGKILL
+        Session.load(shared.url, "mine", best=shared.best).ask(wait=False)
+    assert deaths > 10
+    time.sleep(0.5)  # until the leases of the dead have ended
+    assert all_succeed(crowd(1, work, shared.url, 2, journal, shared.best))
+    check_answer(shared, 2, journal.read_text().split())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url, journal, deaths = str(request.getfixturevalue(f"{kind}_url")), tmp_path / "journal", 0
+    Session.create(url, problem(), sp.CombGapE(delta=0.01), name="mine", seed=3)
+    journal.touch()
+    for last in range(1, 15):
+        (worker,) = crowd(1, record_until_statement, url, journal, last)
+        worker.join()
+        deaths += worker.exitcode == -signal.SIGKILL
+        session = Session.load(url, "mine")
+        before = {
+            key for key in (f"{last}-{k}" for k in range(4)) if session.store.find("mine", f"recorded:{key}")
+        }
+        assert {key for key in journal.read_text().split() if key.startswith(f"{last}-")} <= before
+        for k in range(4):  # whoever comes after repeats all of it
+            receipt = session.record(k, float(last), key=f"{last}-{k}")
+            assert (receipt == Receipt.REPEATED) == (f"{last}-{k}" in before)
+    assert deaths > 5
+    told = [(m.arm, m.value) for m in Session.load(url, "mine").measurements()]
+    assert sorted(told) == sorted((k, float(last)) for last in range(1, 15) for k in range(4))
+    assert verify(Session.load(url, "mine").store, "mine").holds

@@ -1,0 +1,151 @@
+"""Random lives of a session, checked at every step against a model and at the end against `simulate`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import surepick as sp
+from session_tools import Tapes, problem, same_run
+from surepick.errors import SessionError
+from surepick.sessions.session import Receipt, Request, Session
+
+WORKERS = st.sampled_from(["a", "b", "c"])
+LEASE = 100.0
+
+
+class SessionLife(RuleBasedStateMachine):
+    """Asks, tells, withdrawals, expiry and restarts in any order; the model is two dictionaries."""
+
+    @initialize(seed=st.integers(0, 20))
+    def begin(self, seed: int) -> None:
+        self.now = 1e9
+        self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+        self.url = f"sqlite:///{self.folder.name}/store.db"
+        self.seed = seed
+        self.told: dict[str, float] = {}  # what the model knows: token -> value
+        self.by: dict[str, str] = {}  # who told it
+        self.held: dict[tuple[str, str], Request] = {}  # what workers have in hand, expired or not
+        self.session = Session.create(
+            self.url, problem(), sp.CombGapE(delta=0.2), name="mine", lease=LEASE, clock=lambda: self.now
+        )
+        self.tapes = Tapes(seed)
+
+    @rule(worker=WORKERS, n=st.integers(1, 5))
+    def ask(self, worker: str, n: int) -> None:
+        requests = self.session.ask(n, worker=worker, wait=False)
+        assert len({request.token for request in requests}) == len(requests) <= n
+        for request in requests:
+            assert request.token not in self.told
+            for (other, token), held in self.held.items():
+                if token == request.token and other != worker:
+                    assert held.expires <= self.now
+            self.held[worker, request.token] = request
+        again = self.session.ask(n, worker=worker, wait=False)
+        assert [r.token for r in again] == [r.token for r in requests]
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def tell(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.held)))
+        request = self.held.pop(key)
+        receipt = self.session.tell(request, self.tapes.value(request.token))
+        assert receipt is (Receipt.REPEATED if request.token in self.told else Receipt.ACCEPTED)
+        self.told.setdefault(request.token, self.tapes.value(request.token))
+        self.by.setdefault(request.token, request.worker)
+
+    @precondition(lambda self: self.told)
+    @rule(data=st.data(), worker=WORKERS)
+    def tell_otherwise(self, data: st.DataObject, worker: str) -> None:
+        token = data.draw(st.sampled_from(sorted(self.told)))
+        if worker != self.by[token]:
+            assert self.session.tell(token, self.told[token] + 1.0, worker=worker) is Receipt.LATE
+            return
+        with pytest.raises(SessionError, match="told before"):
+            self.session.tell(token, self.told[token] + 1.0, worker=worker)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.held)))
+        request = self.held[key]
+        if request.token in self.told:
+            return
+        for other in [k for k in self.held if k[1] == request.token]:
+            del self.held[other]
+        self.session.withdraw(request)
+
+    @rule(seconds=st.sampled_from([1.0, LEASE / 2, LEASE + 1.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def restart(self) -> None:
+        self.session.store.close()
+        self.session = Session.load(self.url, "mine", clock=lambda: self.now)
+
+    @rule()
+    def look_from_elsewhere(self) -> None:
+        other = Session.load(self.url, "mine", clock=lambda: self.now)
+        assert other.status == self.session.status
+        assert other.ledger().n_told == len(self.told)
+
+    @invariant()
+    def what_was_told_is_kept(self) -> None:
+        if hasattr(self, "session"):
+            assert self.session.ledger().n_told == len(self.told)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "session"):
+            return
+        kept = {m.token: m.value for m in self.session.measurements() if m.token is not None}
+        assert kept == self.told
+        while requests := self.session.ask(3, worker="last", wait=False) or self._after_expiry():
+            for request in requests:
+                self.session.tell(request, self.tapes.value(request.token))
+        assert self.session.outcome is not None
+        self.check_the_end(self.session.outcome)
+        self.session.store.close()
+        self.folder.cleanup()
+
+    def check_the_end(self, outcome: sp.Outcome) -> None:
+        assert same_run(outcome, sp.simulate(problem(), sp.CombGapE(delta=0.2), Tapes(self.seed), seed=0))
+
+    def _after_expiry(self) -> list[Request]:
+        self.now += LEASE + 1
+        return self.session.ask(3, worker="last", wait=False)
+
+
+class LifeWithUnasked(SessionLife):
+    """The same with measurements that nobody asked for: a replay of the log decides as the session did."""
+
+    n_recorded = n_picked = 0
+
+    @precondition(lambda self: hasattr(self, "session"))
+    @rule(arm=st.integers(0, 3), picked=st.booleans())
+    def record(self, arm: int, picked: bool) -> None:
+        self.session.record(arm, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}"), picked=picked)
+        self.n_recorded += 1
+        self.n_picked += picked
+
+    def check_the_end(self, outcome: sp.Outcome) -> None:
+        ledger, certificate = self.session.ledger(), self.session.certificate()
+        assert ledger.n_recorded == self.n_recorded
+        assert ledger.n_counted <= self.n_recorded - self.n_picked
+        assert outcome.n_measurements == outcome.counts.sum()
+        assert self.session.verify(certificate.to_json()).holds
+        assert same_run(Session.load(self.url, "mine").outcome, outcome)  # type: ignore[arg-type]
+
+
+SETTINGS = settings(
+    max_examples=20, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestSessionLife = SessionLife.TestCase
+TestSessionLife.settings = SETTINGS
+TestLifeWithUnasked = LifeWithUnasked.TestCase
+TestLifeWithUnasked.settings = SETTINGS

@@ -1,0 +1,515 @@
+"""Sessions: what they decide, what they keep, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
+from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
+from surepick.sessions.leasing import AHEAD
+from surepick.sessions.replica import Replica
+from surepick.sessions.session import Receipt, Session
+from surepick.store import Store, open_store
+
+POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
+NEEDED = {"LinGapE": {"norm_bound": 3.0}}
+
+
+class Clock:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    url = "memory://" if request.param == "memory" else request.getfixturevalue(f"{request.param}_url")
+    store = open_store(url)
+    yield store
+    store.close()
+
+
+def new(store: Store | str = "memory://", **options: object) -> Session:
+    options = {"name": "mine", "seed": 3, **options}
+    return Session.create(store, problem(), sp.CombGapE(delta=0.1), **options)  # type: ignore[arg-type]
+
+
+# Decisions
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy: sp.Policy, store: Store) -> None:
+    expected = sp.simulate(problem(), policy, Tapes(), seed=3)
+    session = Session.create(store, problem(), policy, name="mine", seed=3)
+    assert same_run(run_to_end(session, Tapes()), expected)
+
+
+@pytest.mark.parametrize("name", sp.policies.POLICIES)
+def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None:
+    policy = sp.policies.POLICIES[name](delta=0.1, **NEEDED.get(name, {}))
+    expected = sp.simulate(problem(), policy, Tapes(1), seed=3)
+    session = Session.create("memory://", problem(), policy, name="mine", seed=3)
+    assert same_run(run_to_end(session, Tapes(1), n=50), expected)
+    assert expected.status is sp.Status.CONFIDENT
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url: str) -> None:
+    expected = sp.simulate(problem(), policy, Tapes(1), seed=3)
+    Session.create(sqlite_url, problem(), policy, name="mine", seed=3)
+    tapes, chance = Tapes(1), random.Random(0)
+    session = Session.load(sqlite_url, "mine")
+    held: list[sp.session.Request] = []  # type: ignore[name-defined]
+    while session.status is None:
+        if chance.random() < 0.05:
+            session = Session.load(sqlite_url, "mine")
+        worker = chance.choice("abc")
+        held += [r for r in session.ask(chance.randint(1, 4), worker=worker, wait=False) if r not in held]
+        chance.shuffle(held)
+        tell_all(session, held[: (share := chance.randint(0, len(held)))], tapes)
+        del held[:share]
+    assert session.outcome is not None
+    assert same_run(session.outcome, expected)
+
+
+def test_a_budget_ends_the_session_as_it_ends_the_simulation() -> None:
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3, budget=20)
+    outcome = run_to_end(new(budget=20), Tapes())
+    assert same_run(outcome, expected)
+    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.plan is None
+
+
+def test_measuring_ahead_is_bounded_and_the_answer_the_same() -> None:
+    session, tapes = new(), Tapes()
+    requests = session.ask(1000)
+    assert 4 < len(requests) <= 4 + AHEAD
+    assert session.ask(1000, worker="other", wait=False) == []
+    tell_all(session, requests, tapes)
+    assert same_run(
+        run_to_end(session, tapes), sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    )
+
+
+def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 7)
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    new(store)
+    tapes = Tapes()
+    for _ in range(1000):
+        session = Session.load(store, "mine")
+        requests = session.ask(2)
+        tell_all(session, requests, tapes)
+        if not requests:
+            break
+    assert store.snapshot("mine") is not None
+    assert same_run(session.outcome, expected)  # type: ignore[arg-type]
+
+
+EVERY_POLICY = [
+    sp.BetGapE(delta=0.1),
+    sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=3),
+    sp.OBet(delta=0.1),
+    sp.CLUCB(delta=0.1),
+    sp.LinGapE(delta=0.1, norm_bound=5.0),
+    sp.GenTSExplore(delta=0.1),
+    sp.GenTSExplore(delta=0.1, draws="all"),
+    sp.TSExplore(delta=0.1),
+    sp.RAGE(delta=0.1, variant="authors"),
+    sp.Peace(delta=0.1),
+]
+
+
+@pytest.mark.parametrize("policy", EVERY_POLICY, ids=str)
+def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
+    policy: sp.Policy, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
+    options = {"seed": 3, "budget": 400}
+    expected = sp.simulate(problem(), policy, Tapes(), **options)  # type: ignore[arg-type]
+    session = Session.create(sqlite_url, problem(), policy, name="mine", **options)  # type: ignore[arg-type]
+    monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
+    tapes, replays = Tapes(), random.Random(0)
+    while requests := session.ask(3):
+        tell_all(session, requests, tapes)
+        if session.store.snapshot("mine") is not None and replays.random() < 0.2:
+            session = Session.load(sqlite_url, "mine")
+    assert same_run(session.outcome, expected)  # type: ignore[arg-type]
+    monkeypatch.undo()
+    assert session.verify(session.certificate().to_json()).holds
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "ledger": {}}', b"changed"])
+def test_a_snapshot_that_does_not_fit_is_no_snapshot(
+    body: bytes, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
+    session = new(sqlite_url)
+    tapes = Tapes()
+    for _ in range(12):
+        tell_all(session, session.ask(), tapes)
+    snapshot = session.store.snapshot("mine")
+    assert snapshot is not None
+    if body == b"changed":
+        kept = json.loads(snapshot.body)
+        kept["ledger"]["run"]["value"]["shape"] = [1]
+        kept["ledger"]["run"]["value"]["bytes"] = "AAAAAAAA8D8="
+        body = json.dumps(kept).encode()
+    session.store.save_snapshot("mine", snapshot._replace(body=body))
+    again = Session.load(sqlite_url, "mine")
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    assert same_run(run_to_end(again, tapes), expected)
+
+
+def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
+    policy = sp.RAGE(delta=0.1)
+    session = Session.create("memory://", problem(noise_scale=30.0), policy, name="mine")
+    (first,) = session.ask()
+    assert first.wanted > 100_000
+    began = time.process_time()
+    for place in range(50):
+        assert session.tell(f"{first.arm}.{place}", 0.0) is Receipt.ACCEPTED
+        (request,) = session.ask()
+        assert request.wanted == first.wanted - place - 1
+    assert time.process_time() - began < 1.0  # walking it would take a minute
+
+
+class CountingDict(dict[int, float]):
+    """Counts how often somebody looks whether a key is there."""
+
+    n_looks = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.n_looks += 1
+        return super().__contains__(key)
+
+
+def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
+    session = Session.create("memory://", problem(noise_scale=30.0), sp.RAGE(delta=0.1), name="mine")
+    (slow,) = session.ask(worker="slow")
+    ledger = session.ledger()
+    stock = ledger._stock[slow.arm] = CountingDict()
+    looks = []
+    for _ in range(100):
+        before = stock.n_looks
+        (request, *_) = session.ask(5, worker="quick")
+        looks.append(stock.n_looks - before)
+        session.tell(request, [0.5] * 20)
+    assert ledger.n_told == 2000
+    assert not session.is_told(slow.token)
+    assert max(looks[50:]) <= 2 * max(looks[1:6])  # walking what is told would take 2000
+
+
+# Asking
+
+
+def test_asking_again_gives_the_same_tokens_until_something_is_told(store: Store) -> None:
+    session = new(store)
+    first = session.ask(3)
+    assert [r.token for r in session.ask(3)] == [r.token for r in first]
+    assert [r.token for r in Session.load(store, "mine").ask(3)] == [r.token for r in first]
+    session.tell(first[1], 0.5)
+    again = [r.token for r in session.ask(3)]
+    assert first[0].token in again
+    assert first[2].token in again
+    assert first[1].token not in again
+
+
+def test_workers_get_different_tokens(store: Store) -> None:
+    session, other = new(store), Session.load(store, "mine")
+    tokens = [r.token for r in session.ask(3, worker="a")] + [r.token for r in other.ask(3, worker="b")]
+    assert len(set(tokens)) == 6
+
+
+def test_an_expired_token_is_handed_out_again_and_the_first_to_tell_is_counted(store: Store) -> None:
+    clock = Clock()
+    session = new(store, lease=60.0, clock=clock)
+    (slow,) = session.ask(worker="slow")
+    clock.now += 61
+    (fast,) = session.ask(worker="fast")
+    assert fast.token == slow.token
+    assert session.tell(fast, 1.0) is Receipt.ACCEPTED
+    assert session.tell(slow, 2.0) is Receipt.LATE
+    assert [m.value for m in session.measurements()] == [1.0]
+    assert any('"late"' in event.body for event in session.events())
+
+
+def test_a_late_tell_is_accepted_when_nobody_was_faster() -> None:
+    clock = Clock()
+    session = new(lease=60.0, clock=clock)
+    (request,) = session.ask(worker="slow")
+    clock.now += 1000
+    assert session.tell(request, 1.0) is Receipt.ACCEPTED
+
+
+def test_a_withdrawn_token_is_handed_out_again_and_counts_as_nothing(store: Store) -> None:
+    session = new(store)
+    (request,) = session.ask(worker="a")
+    session.withdraw(request, "instrument busy")
+    assert session.ask(worker="b")[0].token == request.token
+    assert session.ledger().n_told == 0
+
+
+def test_an_ended_session_asks_for_nothing() -> None:
+    session = new()
+    session.close("enough")
+    assert session.ask(5) == []
+    assert session.status is sp.Status.CLOSED
+    assert session.outcome is not None
+    assert session.outcome.plan is None
+
+
+def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, tapes = new(store), Tapes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Replica, "decide", lambda self: None)
+        tell_all(session, [r for r in session.ask(4) if r.wanted], tapes)
+    assert session.ledger().n_missing == 0
+    assert same_run(run_to_end(Session.load(store, "mine"), tapes), run_to_end(new(), Tapes()))
+
+
+# Telling
+
+
+def test_telling_twice_is_harmless_and_another_value_is_refused(store: Store) -> None:
+    session = new(store)
+    first, second = session.ask(2)
+    assert session.tell(first, 0.25) is Receipt.ACCEPTED
+    assert session.tell(first, 0.25) is Receipt.REPEATED
+    assert Session.load(store, "mine").tell(first.token, 0.25) is Receipt.REPEATED
+    with pytest.raises(SessionError, match=r"told before with 0\.25, got 0\.5"):
+        session.tell(first, 0.5)
+    run_to_end(session, Tapes())
+    assert session.tell(first, 0.25) is Receipt.REPEATED
+    with pytest.raises(SessionError, match="told already and cannot be withdrawn"):
+        session.withdraw(second)
+
+
+def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:
+    session = new(sqlite_url)
+    other = Session.load(sqlite_url, "mine")
+    (request,) = session.ask()
+    other.tell(request.token, 1.0)
+    assert session.tell(request, 1.0) is Receipt.REPEATED
+    with pytest.raises(SessionError, match="told before"):
+        session.tell(request, 3.0)
+
+
+def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
+    tapes, alone, together = Tapes(), new(), new()
+    (first, *_) = together.ask(4)
+    values = [tapes.value(f"{first.arm}.{place}") for place in range(30)]
+    assert together.tell(first, values) is Receipt.ACCEPTED
+    assert together.tell(first, values) is Receipt.REPEATED
+    assert len(list(together.measurements())) == 30
+    assert same_run(run_to_end(together, tapes), run_to_end(alone, Tapes()))
+
+
+def test_several_values_leave_other_workers_tokens_alone() -> None:
+    session = new()
+    mine = session.ask(1, worker="a")[0]
+    theirs = [r for r in session.ask(60, worker="b") if r.arm == mine.arm]
+    assert theirs
+    session.tell(mine, [0.1] * 5)
+    assert session.tell(theirs[0], 0.7) is Receipt.ACCEPTED
+
+
+def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None:
+    policy = sp.RAGE(delta=0.1)
+    session = Session.create(store, problem(noise_scale=30.0), policy, name="mine")
+    theirs = session.ask(3, worker="slow")
+    for told_as in ("values", "mean", "values", "mean"):
+        requests = session.ask(40)
+        assert len(store.leases("mine")) == len(theirs) + len(requests)  # what the next who asks reads
+        (arm,) = {request.arm for request in requests}
+        assert arm == theirs[0].arm
+        if told_as == "values":
+            session.tell(requests[0], [0.5] * len(requests))
+        else:
+            session.tell(requests[0], mean=0.5, count=len(requests))
+        assert {lease.token for lease in store.leases("mine")} == {request.token for request in theirs}
+    assert session.ledger().n_told == 160
+
+
+def test_several_values_end_leases_that_were_left_on_told_places(store: Store) -> None:
+    session, now = new(store), time.time()
+    done, *_, last = session.ask(5)
+    session.tell(done, 0.5)
+    store.claim("mine", [done.token], worker="", until=now + 100, now=now)  # it was looking meanwhile
+    assert done.token in {lease.token for lease in store.leases("mine")}
+    session.tell(last, [0.5, 0.6])
+    left = {lease.token for lease in store.leases("mine")}
+    assert left
+    assert not left & {done.token, last.token}
+
+
+def test_a_mean_stands_for_several_measurements_of_one_round() -> None:
+    pilot = sp.Problem(problem().plans, noise_scale=None)
+    session = Session.create("memory://", pilot, sp.CombGapE(), name="mine")
+    request = session.ask()[0]
+    assert request.wanted == 12
+    with pytest.raises(SessionError, match="tell the values, not their mean"):
+        session.tell(request, mean=1.0, count=12)
+    known = new()
+    request = known.ask()[0]
+    with pytest.raises(SessionError, match="mean of at most 1"):
+        known.tell(request, mean=1.0, count=2)
+    assert known.tell(request, mean=1.0, count=1) is Receipt.ACCEPTED
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, "twelve", None, [1.0, math.nan], []])
+def test_a_value_that_is_no_number_is_refused_and_nothing_recorded(value: object) -> None:
+    session = new()
+    (request,) = session.ask()
+    with pytest.raises((SessionError, ParameterError)):
+        session.tell(request, value)  # type: ignore[arg-type]
+    assert list(session.measurements()) == []
+    assert session.ask()[0].token == request.token
+
+
+def test_the_error_for_nan_says_which_arm_and_what_to_do() -> None:
+    session = new()
+    with pytest.raises(SessionError, match=r"arm 0 \('copper'\) must be finite, got nan; repeat"):
+        session.tell("0.0", math.nan)
+
+
+@pytest.mark.parametrize("token", ["", "x", "9.0", "0.-1", "1.2.3", "0.5000"])
+def test_an_unknown_token_is_refused(token: str) -> None:
+    with pytest.raises(SessionError, match="tokens are what `ask` gives"):
+        new().tell(token, 1.0)
+
+
+# Other things that happen
+
+
+def test_a_picked_measurement_is_kept_and_decides_nothing() -> None:
+    session, tapes = new(), Tapes()
+    session.record("zinc", 1000.0, note="the largest of last year", picked=True)
+    with pytest.raises(ProblemError, match="did you mean 'zinc'"):
+        session.record("zink", 1.0)
+    assert same_run(run_to_end(session, tapes), run_to_end(new(), Tapes()))
+    first = next(session.measurements())
+    assert (first.arm_name, first.value, first.token) == ("zinc", 1000.0, None)
+
+
+def test_a_session_extended_to_a_smaller_delta_is_the_one_that_had_it_from_the_start(store: Store) -> None:
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.001), Tapes(), seed=3)
+    session, tapes = new(store), Tapes()
+    before = run_to_end(session, tapes)
+    session.extend(delta=0.001)
+    assert session.status is None
+    after = run_to_end(session, tapes)
+    assert same_run(after, expected)
+    assert after.n_measurements > before.n_measurements
+    assert same_run(Session.load(store, "mine").outcome, expected)  # type: ignore[arg-type]
+
+
+def test_another_process_follows_an_extension(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
+    session, tapes = new(sqlite_url), Tapes()
+    run_to_end(session, tapes)
+    other = Session.load(sqlite_url, "mine")
+    Session.load(sqlite_url, "mine").extend(delta=0.01)
+    assert other.status is None
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.01), Tapes(), seed=3)
+    assert same_run(run_to_end(other, tapes), expected)
+
+
+def test_a_spent_budget_can_be_raised() -> None:
+    session, tapes = new(budget=20), Tapes()
+    assert run_to_end(session, tapes).status is sp.Status.BUDGET_SPENT
+    session.extend(budget=100_000)
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    assert same_run(run_to_end(session, tapes), expected)
+
+
+def test_a_closed_session_can_go_on() -> None:
+    session, tapes = new(), Tapes()
+    tell_all(session, session.ask(2), tapes)
+    session.close()
+    session.extend(budget=10**6)
+    assert same_run(run_to_end(session, tapes), run_to_end(new(), Tapes()))
+
+
+@pytest.mark.parametrize("changes", [{}, {"delta": 0.5}, {"epsilon": 1.0}, {"delta": -1.0}])
+def test_an_extension_that_promises_less_is_refused(changes: dict[str, float]) -> None:
+    session = new()
+    with pytest.raises(ParameterError):
+        session.extend(**changes)  # type: ignore[arg-type]
+    assert session.policy.delta == 0.1
+
+
+def test_measurements_are_what_was_told(store: Store) -> None:
+    session = new(store, clock=Clock())
+    request = session.ask(worker="a")[0]
+    session.tell(request, 0.1)
+    (told,) = session.measurements()
+    assert (told.arm_name, told.value, told.token, told.worker, told.time) == ("copper", 0.1, "0.0", "a", 1e9)
+
+
+# Opening
+
+
+def test_a_session_that_is_not_there_is_refused_with_the_closest_name(store: Store) -> None:
+    new(store)
+    with pytest.raises(StoreError, match="did you mean 'mine'"):
+        Session.load(store, "mime")
+    with pytest.raises(StoreError, match="already a session"):
+        new(store)
+
+
+def test_the_name_may_be_left_out_when_there_is_only_one(store: Store) -> None:
+    with pytest.raises(SessionError, match="it has 0"):
+        Session.load(store)
+    new(store)
+    assert Session.load(store).name == "mine"
+    new(store, name="other")
+    with pytest.raises(SessionError, match="'mine', 'other'"):
+        Session.load(store)
+
+
+def test_a_policy_whose_version_changed_is_not_continued(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new(store)
+    monkeypatch.setattr(sp.CombGapE, "version", 99)
+    with pytest.raises(SessionError, match=r"version 1, and this surepick has version 99"):
+        Session.load(store, "mine")
+
+
+@pytest.mark.parametrize(
+    "options", [{"name": " "}, {"budget": 0}, {"lease": 0.0}, {"pilot": sp.Pilot()}], ids=lambda o: str(o)
+)
+def test_a_session_that_cannot_work_is_not_begun(options: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        new(**options)
+
+
+def test_the_means_are_those_that_were_told() -> None:
+    outcome = run_to_end(new(), Tapes(scale=0.0))
+    assert outcome.means == pytest.approx(MEANS)
+
+
+def test_what_is_no_number_and_no_token_is_refused_in_our_words() -> None:
+    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine")
+    for n in (0, 1.5, "two"):
+        with pytest.raises(ParameterError, match="a whole number of measurements"):
+            session.ask(n)  # type: ignore[arg-type]
+    assert len(session.ask(np.int64(2))) == 2  # type: ignore[arg-type]
+    for token in (3, None, "banana", "1.2.3", "99.0"):
+        with pytest.raises(SessionError, match="is not a token of session 'mine'"):
+            session.tell(token, 1.0)  # type: ignore[arg-type]

@@ -1,0 +1,387 @@
+"""Sessions on plans that cannot be listed: what they decide, what they keep, what they need again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, run_to_end, same_run
+from surepick import problems
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.problem import FloatArray
+from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
+from surepick.sessions.certificate import verify
+from surepick.sessions.replica import Replica
+from surepick.sessions.session import Session
+from surepick.store import Store, open_store
+
+ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
+MEANS = np.array([1.0, 2.0, 0.3, 2.5, 1.7])
+SCALE = 0.11
+TREES = problems.trees(ROADS).plans
+GEN_TS = sp.GenTSExplore(delta=0.1)
+ORACLE_POLICIES = [
+    policy for policy in sp.policies.POLICIES.values() if getattr(policy, "takes_oracle", False)
+]
+
+
+def family_problem() -> OracleProblem:
+    return problems.tree_family(ROADS).oracle_problem(noise_scale=SCALE)
+
+
+def least_tree(weights: FloatArray) -> FloatArray:
+    return TREES[np.argmin(TREES @ weights)]
+
+
+def another_tree(weights: FloatArray) -> FloatArray:
+    """The least trees of a network with the same number of roads."""
+    return np.roll(least_tree(np.roll(weights, 1)), -1)
+
+
+def own_problem(best: Callable[[FloatArray], FloatArray] = least_tree, **options: object) -> OracleProblem:
+    names = [f"{a}{b}" for a, b in ROADS]
+    settings = {"noise_scale": SCALE, "arm_names": names, "n_plans": 8, "minimize": True, **options}
+    return OracleProblem(best, 5, **settings)  # type: ignore[arg-type]
+
+
+def tapes() -> Tapes:
+    return Tapes(1, means=MEANS, scale=SCALE)
+
+
+def new(
+    store: Store | str = "memory://",
+    problem: OracleProblem | None = None,
+    policy: sp.Policy = GEN_TS,
+    **options: object,
+) -> Session:
+    options = {"name": "mine", "seed": 3, **options}
+    problem = own_problem() if problem is None else problem
+    return Session.create(store, problem, policy, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+def ended() -> Session:
+    session = new()
+    run_to_end(session, tapes(), n=20)
+    return session
+
+
+# Decisions
+
+
+@pytest.mark.parametrize("kind", ORACLE_POLICIES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
+def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: OracleProblem) -> None:
+    policy = kind(delta=0.1)  # type: ignore[call-arg]
+    expected = sp.simulate(problem, policy, tapes(), seed=3)
+    session = Session.create("memory://", problem, policy, name="mine", seed=3)
+    outcome = run_to_end(session, tapes())
+    assert same_run(outcome, expected)
+    assert outcome.plan == tuple(problem.best_plan(MEANS))
+    assert outcome.plan_name == expected.plan_name
+
+
+@pytest.mark.parametrize("policy", [sp.GenTSExplore(delta=0.1), sp.OBet(delta=0.1)], ids=lambda p: p.name)
+def test_restarts_and_snapshots_change_nothing(
+    policy: sp.Policy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 7)
+    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    new(url, policy=policy).store.close()
+    values = tapes()
+    for turn in range(10_000):
+        whole = own_problem() if turn % 2 else None
+        session = Session.load(url, "mine", best=None if whole else least_tree, problem=whole)
+        requests = session.ask(9)
+        for request in requests:
+            session.tell(request, values.value(request.token))
+        if not requests:
+            break
+        session.store.close()
+    assert session.store.snapshot("mine") is not None
+    assert session.outcome is not None
+    assert same_run(session.outcome, expected)
+    monkeypatch.setattr(Replica, "_kept_ledger", lambda self: None)  # the log alone
+    replayed = Session.load(url, "mine", best=least_tree)
+    assert replayed.outcome is not None
+    assert same_run(replayed.outcome, expected)
+    assert replayed.certificate().to_json() == session.certificate().to_json()
+    assert replayed.verify(session.certificate().to_json()).holds
+
+
+def test_two_who_share_a_session_decide_as_one(url: str) -> None:
+    """Each has a part of every block and a handle of its own; both close theirs now and then."""
+    policy = sp.OBet(delta=0.1, max_batch=7)
+    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    new(url, policy=policy)
+    values, order = tapes(), np.random.default_rng(0)
+    handles = {name: Session.load(url, "mine", best=least_tree) for name in ("Ann", "Bob")}
+    while handles["Ann"].status is None:
+        for name, session in handles.items():
+            held = session.ask(4, worker=name, wait=False)
+            for k in order.permutation(len(held)):
+                session.tell(held[k], values.value(held[k].token))
+        if order.random() < 0.2:
+            handles["Bob"].store.close()
+            handles["Bob"] = Session.load(url, "mine", problem=own_problem())
+    for session in handles.values():
+        assert session.outcome is not None
+        assert same_run(session.outcome, expected)
+        assert session.verify(session.certificate().to_json()).holds
+    workers = {measurement.worker for measurement in handles["Ann"].measurements()}
+    assert workers == {"Ann", "Bob"}
+
+
+def test_a_family_needs_nothing_again(url: str) -> None:
+    new(url, family_problem(), sp.OBet(delta=0.1))
+    outcome = run_to_end(Session.load(url, "mine"), tapes(), n=9)
+    assert outcome.plan_name == "A - B + A - C + A - D"
+    assert Session.load(url, "mine").verify().holds
+
+
+def test_a_budget_leaves_a_lead_without_a_promise() -> None:
+    outcome = run_to_end(new(budget=20), tapes())
+    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.plan is None
+    assert outcome.lead_name is not None
+
+
+def test_an_unknown_noise_scale_is_learned_first() -> None:
+    session = new(problem=own_problem(noise_scale=None), pilot=sp.Pilot(size=6))
+    outcome = run_to_end(session, Tapes(1, means=MEANS, scale=0.02), n=30)
+    assert outcome.status is sp.Status.CONFIDENT
+    assert session.problem.noise_scale is not None
+    assert (session.problem.noise_scale > 0.02).all()
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written() -> None:
+    store = open_store("memory://")
+    with pytest.raises(ParameterError, match="CombGapE needs a list of plans"):
+        Session.create(store, family_problem(), sp.CombGapE(), name="mine")
+    assert store.names() == []
+
+
+# Certificates
+
+
+def test_the_certificate_names_the_plan_by_its_arms(ended: Session) -> None:
+    certificate = ended.certificate()
+    assert certificate.plan_name == "AB + AC + AD"
+    assert certificate.plan == (1.0, 0.0, 1.0, 0.0, 1.0)
+    assert "rival        BC instead of AB: behind by" in str(certificate)
+    assert ended.verify(certificate.to_json()).holds
+    assert ended.verify().plan_name == "AB + AC + AD"
+
+
+@pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
+def test_rivals_are_the_best_plans_that_differ_somewhere(problem: OracleProblem) -> None:
+    session = new(problem=problem)
+    run_to_end(session, tapes(), n=9)
+    certificate = session.certificate()
+    means, answer = np.array(list(certificate.means.values())), np.array(certificate.plan)
+    values = TREES @ means
+    expected = set()
+    for arm in range(5):
+        apart = np.flatnonzero(TREES[:, arm] != answer[arm])
+        expected.add(tuple(TREES[apart[np.argmin(values[apart])]].tolist()))
+    assert {rival.plan for rival in certificate.rivals} == expected
+    gaps = [float(means @ (np.array(rival.plan) - answer)) for rival in certificate.rivals]
+    assert [rival.gap for rival in certificate.rivals] == pytest.approx(gaps)
+    closeness = [rival.gap / rival.error for rival in certificate.rivals]
+    assert closeness == sorted(closeness)
+    assert closeness[0] > 0
+
+
+def test_a_certificate_of_another_plan_does_not_hold(ended: Session) -> None:
+    forged = {**ended.certificate().to_json(), "plan": [0.0, 1.0, 1.0, 0.0, 1.0], "plan_name": "BC + AC + AD"}
+    assert ended.verify(forged).objections == (
+        "the certificate's 'plan' is not what the log gives",
+        "the certificate's 'plan_name' is not what the log gives",
+    )
+
+
+def test_verify_decides_every_round_again(ended: Session) -> None:
+    """An oracle that lies later than the probes is found out: the log was decided by another one."""
+    calls = 0
+
+    def lies(weights: FloatArray) -> FloatArray:
+        nonlocal calls
+        calls += 1
+        return least_tree(weights) if calls <= 3 else another_tree(weights)
+
+    verdict = verify(ended.store, "mine", oracle=lies)
+    assert not verdict.holds
+    assert "another decision than the policy takes" in verdict.objections[0]
+
+
+# What is needed again
+
+
+def test_without_its_function_a_session_is_not_opened(url: str) -> None:
+    new(url).store.close()
+    with pytest.raises(MissingFunctionError, match=r"Python function.*best=function"):
+        Session.load(url, "mine")
+    with pytest.raises(ParameterError, match="best=function"):
+        verify(open_store(url), "mine")
+    with pytest.raises(ParameterError, match="another function"):
+        Session.load(url, "mine", best=another_tree)
+    assert Session.load(url, "mine", best=least_tree).status is None
+
+
+@pytest.mark.parametrize(
+    ("best", "error", "message"),
+    [
+        (another_tree, ParameterError, "another function"),
+        (lambda w: np.ones(4), ProblemError, r"5 arms, got shape \(4,\)"),
+        (lambda w: np.full(5, np.nan), ProblemError, "finite"),
+    ],
+    ids=["of another problem", "of another length", "not finite"],
+)
+def test_another_function_is_refused(
+    ended: Session, best: Callable[[FloatArray], FloatArray], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Session.load(ended.store, "mine", best=best)
+    assert Session.load(ended.store, "mine", best=least_tree).verify().holds
+
+
+def test_best_and_problem_together_are_refused(ended: Session) -> None:
+    with pytest.raises(ParameterError, match="not both"):
+        Session.load(ended.store, "mine", best=least_tree, problem=own_problem())
+
+
+def test_a_listed_session_takes_no_function() -> None:
+    listed = Session.create("memory://", sp.Problem([[1, 0], [0, 1]]), sp.CombGapE(), name="mine")
+    with pytest.raises(ParameterError, match="leave best and problem out"):
+        Session.load(listed.store, "mine", best=least_tree)
+
+
+def test_without_its_function_a_session_can_be_looked_at(ended: Session) -> None:
+    looked = Session.load(ended.store, "mine", read_only=True)
+    assert looked.outcome is not None
+    assert ended.outcome is not None
+    assert looked.outcome.plan == ended.outcome.plan
+    assert looked.outcome.counts.tolist() == ended.outcome.counts.tolist()
+    assert list(looked.measurements()) == list(ended.measurements())
+    assert ended.verify(looked.certificate().to_json()).holds
+    with pytest.raises(ParameterError, match="best=function"):
+        looked.verify()
+
+
+def test_a_running_session_can_be_looked_at_and_not_changed() -> None:
+    session = new()
+    requests = session.ask(5)
+    for request in requests[:3]:
+        session.tell(request, 1.0)
+    looked = Session.load(session.store, "mine", read_only=True)
+    assert looked.status is None
+    assert looked.ledger().n_told == 3
+    assert len(looked.pending()) == 2
+    for change in (
+        looked.ask,
+        lambda: looked.tell(requests[3], 1.0),
+        lambda: looked.withdraw(requests[3]),
+        lambda: looked.record(0, 1.0),
+        looked.close,
+        lambda: looked.extend(delta=0.01),
+    ):
+        with pytest.raises(SessionError, match="opened to be looked at"):
+            change()
+    assert session.fingerprint == looked.fingerprint
+
+
+# An oracle that fails
+
+
+def test_what_was_told_survives_an_oracle_that_raises(url: str) -> None:
+    healthy = True
+
+    def frail(weights: FloatArray) -> FloatArray:
+        if not healthy:
+            raise RuntimeError("no licence for the solver")
+        return least_tree(weights)
+
+    session, values = new(url, own_problem(frail)), tapes()
+    for request in session.ask(30):
+        session.tell(request, values.value(request.token))
+    (request,) = session.ask(1)
+    healthy = False
+    with pytest.raises(ProblemError, match="the oracle raised RuntimeError: no licence"):
+        session.tell(request, values.value(request.token))
+    looked = Session.load(url, "mine", read_only=True)
+    assert request.token in [m.token for m in looked.measurements()]
+    healthy = True
+    expected = sp.simulate(own_problem(), GEN_TS, tapes(), seed=3)
+    assert same_run(run_to_end(session, values, n=9), expected)
+    assert Session.load(url, "mine", best=least_tree).verify().holds
+
+
+def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> None:
+    spoilt = False
+
+    def sometimes(weights: FloatArray) -> FloatArray:
+        return least_tree(weights)[: 4 if spoilt else 5]
+
+    session, values = new(problem=own_problem(sometimes)), tapes()
+    spoilt = True
+    *first, last = session.ask(5)
+    for request in first:
+        session.tell(request, values.value(request.token))
+    with pytest.raises(ProblemError, match=r"5 arms, got shape \(4,\)"):
+        session.tell(last, values.value(last.token))
+    spoilt = False
+    assert run_to_end(session, values, n=9).status is sp.Status.CONFIDENT
+
+
+def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
+    waiting, released = threading.Event(), threading.Event()
+
+    def slow(weights: FloatArray) -> FloatArray:
+        if threading.current_thread() is not threading.main_thread():
+            waiting.set()
+            assert released.wait(30)
+        return least_tree(weights)
+
+    policy = sp.OBet(delta=0.1)
+    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    session, values = new(url, own_problem(slow), policy), tapes()
+    other = Session.load(url, "mine", best=least_tree)
+    *first, last = session.ask(5)
+    for request in first:
+        session.tell(request, values.value(request.token))
+    thread = threading.Thread(target=session.tell, args=(last, values.value(last.token)))
+    thread.start()
+    assert waiting.wait(30)  # all is told, and its oracle does not answer
+    requests = other.ask(9, worker="other")
+    assert requests
+    assert not released.is_set()
+    for request in requests:
+        other.tell(request, values.value(request.token))
+    released.set()
+    thread.join(30)
+    assert same_run(run_to_end(other, values, n=9, worker="other"), expected)
+    assert session.outcome is not None
+    assert same_run(session.outcome, expected)
+
+
+# Unasked measurements
+
+
+def test_somebody_who_looks_counts_unasked_measurements_as_the_policy_does() -> None:
+    session = Session.create("memory://", own_problem(), sp.OBet(delta=0.1), name="mine", seed=3)
+    session.record("AB", 1.1)
+    run_to_end(session, tapes())
+    looked = Session.load(session.store, "mine", read_only=True)
+    assert session.certificate().n_unasked_counted == 1
+    assert looked.certificate().counts == session.certificate().counts
+    assert session.verify(looked.certificate().to_json()).holds

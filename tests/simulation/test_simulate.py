@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surepick as sp
+from surepick.simulation.environments import Environment
+
+
+def environments(means):
+    return [
+        sp.Gaussian(means, scale=0.5),
+        sp.Bernoulli(means),
+        sp.UniformNoise(means, half_width=0.2),
+        sp.Replay([[m - 0.1, m + 0.1, m] for m in means]),
+    ]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_environments_measure_what_was_asked_and_nothing_else(n):
+    environment = environments([0.3, 0.6, 0.2])[n]
+    assert isinstance(environment, Environment)
+    counts = np.array([4000, 0, 1])
+    sums = environment.measure(counts, np.random.default_rng(1))
+    assert sums[1] == 0
+    assert sums[0] / 4000 == pytest.approx(environment.means[0], abs=0.05)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_one_raw_draw_is_one_measurement(n):
+    """The compiled driver and `measure` must turn the same draws into the same measurements."""
+    from surepick.policies.gap.rounds import measured
+
+    environment = environments([0.3, 0.6, 0.2])[n]
+    one_by_one, in_bulk = np.random.default_rng(5), np.random.default_rng(5)
+    draws = environment.draw(30, in_bulk)
+    for i, arm in enumerate([0, 1, 2] * 10):
+        counts = np.eye(3, dtype=np.int64)[arm]
+        single = environment.measure(counts, one_by_one)[arm]
+        assert single == measured(environment.feed(), arm, draws[i])
+
+
+def test_gaussian_sums_of_many_measurements_have_the_right_spread():
+    counts = np.array([10_000, 10_000])
+    rng = np.random.default_rng(2)
+    sums = np.array([sp.Gaussian([1.0, 2.0], [1.0, 3.0]).measure(counts, rng) for _ in range(2000)])
+    assert sums.mean(axis=0) == pytest.approx([1e4, 2e4], rel=2e-3)
+    assert sums.std(axis=0) == pytest.approx([100.0, 300.0], rel=0.06)
+
+
+def test_replay_takes_a_table_by_arm_name():
+    environment = sp.Replay({"rail": [5.0], "road": [1.0, 3.0]}, arm_names=["road", "rail"])
+    assert environment.means.tolist() == [2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: sp.Gaussian([1.0, float("nan")]), "finite"),
+        (lambda: sp.Gaussian([1.0, 2.0], scale=[1.0, 2.0, 3.0]), "one for each of the 2 arms"),
+        (lambda: sp.Gaussian([1.0], scale=-1.0), "negative"),
+        (lambda: sp.Bernoulli([1.5]), "probabilities"),
+        (lambda: sp.UniformNoise([1.0], half_width=-0.1), "negative"),
+        (lambda: sp.Replay([[1.0], []]), "arm 1 needs at least one"),
+        (lambda: sp.Replay({"a": [1.0]}), "arm_names"),
+        (lambda: sp.Replay({"a": [1.0]}, arm_names=["a", "b"]), "no measurements of arm 'b'"),
+    ],
+)
+def test_bad_environments_are_clear_errors(make, says):
+    with pytest.raises(sp.SurepickError, match=says):
+        make()
+
+
+def test_an_environment_of_another_size_is_refused():
+    with pytest.raises(sp.SurepickError, match="3 arms and the problem 2"):
+        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), sp.Gaussian([1.0, 2.0, 3.0]))
+
+
+def test_a_budget_of_nothing_is_refused():
+    with pytest.raises(sp.SurepickError, match="budget"):
+        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), sp.Gaussian([1.0, 2.0]), budget=0)
+
+
+@given(budget=st.integers(1, 9000), seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
+    problem, truth = sp.Problem(np.eye(4)), sp.Gaussian(np.zeros(4))
+    outcome = sp.simulate(problem, sp.CombGapE(delta=1e-9), truth, seed=seed, budget=budget)
+    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.plan is None
+    assert outcome.n_measurements == (budget if budget >= 4 else 0)
+    assert outcome.n_measurements == outcome.counts.sum()
+
+
+def test_another_seed_gives_another_run():
+    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.5, 0.0])
+    counts = {sp.simulate(problem, sp.CombGapE(), truth, seed=s).n_measurements for s in range(5)}
+    assert len(counts) > 1
+
+
+def test_the_outcome_adds_up():
+    problem = sp.Problem(np.eye(3), costs=[1.0, 2.0, 5.0], plan_names=["a", "b", "c"])
+    outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 0.0, 0.0]), seed=3)
+    assert outcome.plan_name == outcome.lead_name == "a"
+    assert outcome.cost == outcome.counts @ [1.0, 2.0, 5.0]
+    assert outcome.n_rounds == outcome.n_measurements - 2  # the first round measures all three arms
+    assert outcome.means == pytest.approx([1.0, 0.0, 0.0], abs=0.6)
+    assert "0.05" in outcome.guarantee
+
+
+def test_progress_is_told_while_it_runs():
+    seen = []
+    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.0, 0.0])
+    sp.simulate(problem, sp.CombGapE(), truth, budget=1_500_000, progress=seen.append)
+    assert seen
+    assert seen == sorted(seen, key=lambda state: state.n_measurements)
+    assert {seen[-1].standing.lead, seen[-1].standing.rival} == {0, 1}
+
+
+def test_costs_move_measurements_to_the_cheap_arms():
+    plans, means = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], [0.2, 0.2, 0.0, 0.0]
+    dear = sp.Problem(plans, costs=[10.0, 1.0, 1.0, 1.0])
+    outcome = sp.simulate(dear, sp.CombGapE(), sp.Gaussian(means), seed=1)
+    assert outcome.counts[0] < 0.5 * outcome.counts[1]
+
+
+GOLDEN = {  # a change here needs a higher policy version and a line in the changelog
+    "CombGapE": [0, 2, 3, 2, 1, 3, 2, 2],
+    "Uniform": [0, 1, 2, 3, 0, 1, 2, 3],
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_first_decisions_are_golden(name):
+    from surepick.policies import POLICIES
+
+    problem = sp.Problem([[3.1, 0, 1.3, 0], [0, 2.2, 1.7, 0.9], [1.2, 0.8, 3.3, 2.4], [1.9, 2.6, 0, 0]])
+    run, rng, taken = POLICIES[name]().start(problem), np.random.default_rng(11), []
+    truth = sp.Gaussian([0.4, 0.5, 0.1, 0.2])
+    for _ in range(9):
+        decision = run.decide(rng)
+        taken.append(np.flatnonzero(decision.counts).tolist())
+        run.absorb(decision.counts, truth.measure(decision.counts, rng))
+    assert taken[0] == [0, 1, 2, 3]
+    assert [arm for (arm,) in taken[1:]] == GOLDEN[name]

@@ -1,0 +1,130 @@
+"""A disk that is really full: a clear error, nothing recorded is lost, and it goes on once there is room."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, problem, run_to_end, same_run
+from surepick.errors import StoreError
+from surepick.sessions.certificate import verify
+from surepick.sessions.session import Receipt, Session
+from surepick.store.doctor import examine
+
+SIZE = 12_000_000  # bytes: the write-ahead log alone may take four million
+POLICY = sp.CombGapE(delta=1e-6)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"a file system can be mounted by root only, where the kernel permits it ({error})")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill_up(folder: Path, leave: int) -> Path:
+    """A file that takes all the room but for some bytes."""
+    room = os.statvfs(folder)
+    filler = folder / "filler"
+    filler.write_bytes(bytes(room.f_bavail * room.f_bsize - leave))
+    return filler
+
+
+def tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], str]:
+    """The tokens that were acknowledged before the first error, and that error."""
+    told: list[str] = []
+    try:
+        while requests := session.ask(2):
+            for request in requests:
+                session.tell(request, tapes.value(request.token))
+                told.append(request.token)
+    except StoreError as error:
+        return told, str(error)
+    return told, "it ended"
+
+
+@pytest.mark.parametrize("leave", [60_000, 123_456, 300_000, 1_000_000])
+def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "surepick.sessions.replica.SNAPSHOT_EVERY", 20
+    )  # a cache that cannot be kept is no error
+    url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
+    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    filler = fill_up(tiny_disk, leave)
+    told, error = tell_until_refused(session, tapes)
+    assert "the disk is full" in error
+    assert "make room and repeat" in error
+    assert told
+    again, error = tell_until_refused(session, tapes)  # still full: the same error again, no other
+    assert "the disk is full" in error
+    kept = {measurement.token for measurement in session.measurements()}
+    assert set(told + again) <= kept
+    filler.unlink()
+    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
+    assert [m.value for m in session.measurements()] == [
+        tapes.value(str(m.token)) for m in session.measurements()
+    ]
+    assert session.verify(session.certificate().to_json()).holds
+    session.store.close()
+    assert examine(str(tiny_disk / "store.db")).is_well
+
+
+def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk: Path) -> None:
+    session, tapes = (
+        Session.create(f"sqlite:///{tiny_disk}/s.db", problem(), POLICY, name="mine", seed=3),
+        Tapes(),
+    )
+    filler, told = fill_up(tiny_disk, 60_000), 0
+    with suppress(StoreError):
+        while requests := session.ask():
+            session.tell(requests[0], tapes.value(requests[0].token))
+            told += 1
+    for _ in range(2):
+        with pytest.raises(StoreError, match="the disk is full"):
+            session.tell(requests[0], tapes.value(requests[0].token))
+    filler.unlink()
+    assert session.tell(requests[0], tapes.value(requests[0].token)) == Receipt.ACCEPTED
+    assert len(list(session.measurements())) == told + 1
+
+
+def test_a_store_on_a_disk_that_nobody_may_write_to_is_read(tiny_disk: Path) -> None:
+    url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
+    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    request = session.ask()[0]
+    session.tell(request, tapes.value(request.token))
+    session.store.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+    for read_only in (True, False):
+        seen = Session.load(url, "mine", read_only=read_only)
+        assert [m.token for m in seen.measurements()] == [request.token]
+        assert verify(seen.store, "mine").holds
+    with pytest.raises(StoreError, match="that you may write"):
+        seen.ask()
+    with pytest.raises(StoreError, match="that you may write"):
+        Session.create(url, problem(), POLICY, name="another")
+    seen.store.close()
+
+
+def test_another_process_opens_the_session_after_the_disk_was_full(tiny_disk: Path) -> None:
+    url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
+    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    filler = fill_up(tiny_disk, 80_000)
+    told, _ = tell_until_refused(session, tapes)
+    session.store.close()
+    filler.unlink()
+    again = Session.load(url, "mine")
+    assert set(told) <= {measurement.token for measurement in again.measurements()}
+    assert same_run(run_to_end(again, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))

@@ -1,0 +1,351 @@
+"""What only a store on a disk can go through: crashes, crowds, old files, damage and full disks."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import statistics
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store_workers import (
+    all_succeed,
+    append_until_killed,
+    crowd,
+    hold,
+    starting_line,
+    storm,
+    take_turns,
+    wait_for,
+)
+from surepick.errors import ConflictError, DamageError, StoreError
+from surepick.store import START, Draft, Snapshot, Store, open_store
+from surepick.store.events import seal
+from surepick.store.write_queue import CHAIRS, _lock
+from surepick.testing.stores import note
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+ASSETS = Path(__file__).parent.parent / "assets"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+def test_a_start_up_storm_of_32_processes_loses_nothing(url: str) -> None:
+    assert all_succeed(crowd(32, storm, url))
+    keys = [event.key for event in open_store(url).read("trips")][1:]
+    assert sorted(map(str, keys)) == sorted(f"{i}-{j}" for i in range(32) for j in range(10))
+
+
+def test_what_was_acknowledged_before_a_kill_is_there_once(url: str, tmp_path: Path) -> None:
+    store = open_store(url)
+    store.create("trips", [note()])
+    journal, chance = tmp_path / "journal", random.Random(0)
+    for attempt in range(10):
+        workers = crowd(3, append_until_killed, url, journal, attempt)
+        wait_for(lambda: journal.exists() and f"\n{attempt}-" in "\n" + journal.read_text())  # noqa: B023
+        time.sleep(chance.uniform(0.0, 0.1))
+        for worker in workers:
+            worker.kill()
+            worker.join()
+    acknowledged = journal.read_text().split()
+    keys = [str(event.key) for event in store.read("trips")][1:]
+    assert len(set(keys)) == len(keys)
+    assert set(acknowledged) <= set(keys)
+    assert {key + "-twin" for key in keys if "twin" not in key} == {key for key in keys if "twin" in key}
+    assert len(keys) - 2 * len(acknowledged) <= 2 * 30  # each worker had at most one append in flight
+
+
+def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url: str, tmp_path: Path) -> None:
+    store = open_store(sqlite_url, patience=0.3)
+    head = store.create("trips", [note()])
+    (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
+    wait_for((tmp_path / "ready").exists)
+    with pytest.raises(StoreError, match=r"in use by another process for more than 0\.3 s"):
+        store.append("trips", [note()], expected=head)
+    assert store.head("trips") == head  # reading never waits
+    holder.kill()
+    holder.join()
+    store.append("trips", [note()], expected=head)
+
+
+def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
+    store = open_store(url)
+    head = store.create("trips", [note()])
+    with store.exclusive("trips", durable=False), pytest.raises(StoreError, match="survive a crash"):
+        store.append("trips", [note()], expected=head)
+    assert store.head("trips") == head
+
+
+def test_of_a_crowd_everybody_gets_a_turn_at_the_same_rate(sqlite_url: str) -> None:
+    store = open_store(sqlite_url)
+    store.create("trips", [note()])
+    assert all_succeed(crowd(6, take_turns, sqlite_url, 40, 0, starting_line(6)))
+    turns = [str(event.key).split("-")[0] for event in store.read("trips")][1:]
+    first_done = min(len(turns) - turns[::-1].index(str(i)) for i in range(6))
+    turns = turns[:first_done]  # from here on the line is shorter
+    gaps = []
+    for i in range(6):
+        mine = [place for place, who in enumerate(turns) if who == str(i)]
+        gaps += [b - a for a, b in itertools.pairwise(mine)]
+    assert statistics.median(gaps) >= 5  # 6 in line; 2 or 3 where all try their luck
+
+
+def test_a_dead_one_in_line_holds_up_nobody(sqlite_url: str, tmp_path: Path) -> None:
+    store = open_store(sqlite_url)
+    head = store.create("trips", [note()])
+    (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
+    wait_for((tmp_path / "ready").exists)
+    queue = Path(store.place + "-queue")
+    waiting = crowd(3, take_turns, sqlite_url, 1)
+    wait_for(lambda: queue.exists() and n_in_line(queue) == 3)
+    for process in (waiting[0], waiting[1], holder):
+        process.kill()
+        process.join()
+    assert all_succeed([waiting[2]], timeout=10)
+    assert store.head("trips").position == head.position + 1
+    assert n_in_line(queue) == 0
+
+
+def n_in_line(queue: Path) -> int:
+    """How many bytes of the file are locked by other processes."""
+    with queue.open("r+b") as file:
+        return sum(not _lock(file.fileno(), chair, 1) for chair in range(CHAIRS))
+
+
+def test_a_stopped_one_in_line_is_passed_by(sqlite_url: str, tmp_path: Path) -> None:
+    store = open_store(sqlite_url)
+    head = store.create("trips", [note()])
+    (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
+    wait_for((tmp_path / "ready").exists)
+    queue = Path(store.place + "-queue")
+    (stopped,) = crowd(1, take_turns, sqlite_url, 1)
+    wait_for(lambda: queue.exists() and n_in_line(queue) == 1)
+    os.kill(stopped.pid or 0, signal.SIGSTOP)
+    (other,) = crowd(1, take_turns, sqlite_url, 1, 7)
+    wait_for(lambda: n_in_line(queue) == 2)
+    holder.kill()
+    holder.join()
+    assert all_succeed([other], timeout=20)
+    assert [event.key for event in store.read("trips", after=head)] == ["7-0"]
+    os.kill(stopped.pid or 0, signal.SIGCONT)
+    assert all_succeed([stopped], timeout=10)
+
+
+@given(TEXT, st.none() | TEXT, st.floats(allow_nan=False, allow_infinity=False), TEXT)
+def test_a_checksum_is_that_of_the_json_text(kind: str, key: str | None, time: float, body: str) -> None:
+    (event,) = seal([Draft(kind, body, time, key)], START)
+    row = [START.checksum, 1, kind, key, time, body]
+    line = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    assert event.checksum == hashlib.sha256(line.encode()).hexdigest()[:32]
+
+
+def test_a_forked_child_uses_its_own_connection(url: str) -> None:
+    store = open_store(url)
+    head = store.create("trips", [note()])
+    child = os.fork()
+    if child == 0:
+        try:
+            store.append("trips", [note("child")], expected=head)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    store.append("trips", [note("parent")], expected=store.head("trips"))
+    assert store.head("trips").position == 3
+
+
+def test_what_a_forked_child_writes_outlives_its_parents_connection(sqlite_url: str) -> None:
+    parent = open_store(sqlite_url)
+    head = parent.create("trips", [note()])
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            store = open_store(sqlite_url)
+            for i in range(40):
+                head = store.append("trips", [note(str(i))], expected=head)
+                os.write(tell, b".")
+                time.sleep(0.001)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    for _ in range(5):
+        os.read(told, 1)
+        parent.close()
+        open_store(sqlite_url).close()  # the last one to close a file clears up: is it the last?
+    assert os.waitpid(child, 0)[1] == 0
+    assert parent.head("trips").position == 41
+    assert len(list(parent.read("trips"))) == 41
+
+
+def test_an_old_file_is_brought_up_to_date_and_keeps_everything(tmp_path: Path) -> None:
+    shutil.copy(ASSETS / "store_v1.db", tmp_path / "old.db")
+    store = open_store(str(tmp_path / "old.db"))
+    assert store.names() == ["trips", "copper & tin"]
+    assert store.head("trips") == (31, "cdbcca1e09ae75623c7cc7ee0ccf1118")
+    assert store.head("copper & tin") == (5, "27251708387f2cc66c952871214b18f8")
+    assert [event.body for event in store.read("trips")][8] == '{"arm": 1, "value": 1.0}'
+    assert store.claim("trips", ["a"], worker="w", now=0.0, until=1.0) == ["a"]
+    assert store.snapshot("trips") is None
+    head = store.append("trips", [note()], expected=store.head("trips"))
+    assert open_store(str(tmp_path / "old.db")).head("trips") == head
+
+
+def test_an_old_file_is_not_changed_by_a_reader(tmp_path: Path) -> None:
+    shutil.copy(ASSETS / "store_v1.db", tmp_path / "old.db")
+    with pytest.raises(StoreError, match="schema 1 and needs 2"):
+        open_store(str(tmp_path / "old.db"), read_only=True)
+    assert (tmp_path / "old.db").read_bytes() == (ASSETS / "store_v1.db").read_bytes()
+
+
+def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
+    store = open_store(url)
+    store._note("INSERT INTO surepick_schema VALUES (:v)", {"v": 99})  # type: ignore[attr-defined]
+    with pytest.raises(StoreError, match=r"newer surepick \(schema 99"):
+        open_store(url)
+
+
+def test_a_reader_reads_and_cannot_write(url: str) -> None:
+    head = open_store(url).create("trips", [note("a", "k")])
+    viewer = open_store(url, read_only=True)
+    assert viewer.head("trips") == head
+    assert viewer.find("trips", "k") is not None
+    for write in (
+        lambda: viewer.create("other", [note()]),
+        lambda: viewer.append("trips", [note()], expected=head),
+        lambda: viewer.claim("trips", ["a"], worker="w", now=0.0, until=1.0),
+    ):
+        with pytest.raises(StoreError):
+            write()
+    assert open_store(url).head("trips") == head
+
+
+@pytest.mark.parametrize("options", [{"read_only": True}, {"create": False}])
+def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path, options: dict[str, bool]) -> None:
+    with pytest.raises(StoreError, match="there is no store at"):
+        open_store(str(tmp_path / "typo.db"), **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("mysql://somewhere/db", "no store of kind 'mysql'"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:///:memory:", "needs a file"),
+        ("://", "cannot be read"),
+        ("sqlite:////no/such/folder/a.db", "folder exists"),
+        ("postgresql://nobody:secret@127.0.0.1:1/x", "does not answer"),
+    ],
+)
+def test_an_address_that_cannot_work_is_explained(address: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message) as caught:
+        open_store(address)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_lost_connection_is_opened_again(postgres_url: str) -> None:
+    import psycopg
+
+    store = open_store(postgres_url)
+    head = store.create("trips", [note()])
+    store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND query LIKE '%surepick%'"
+        )
+    assert store.head("trips") == head
+    assert store.claim("trips", ["a"], worker="w", now=0.0, until=1.0) == ["a"]
+    store.append("trips", [note()], expected=head)
+
+
+def tampered(url: str, statement: str) -> Store:
+    store = open_store(url)
+    store.create("trips", [note(str(i)) for i in range(20)])
+    store._note(statement, {})  # type: ignore[attr-defined]
+    return store
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE surepick_events SET body = '{}' WHERE position = 7", "event 7 .* does not match"),
+        ("UPDATE surepick_events SET time = 2.5 WHERE position = 9", "event 9 .* does not match"),
+        ("DELETE FROM surepick_events WHERE position = 5", "lacks event 5"),
+    ],
+)
+def test_a_changed_event_is_noticed(url: str, statement: str, message: str) -> None:
+    with pytest.raises(DamageError, match=message):
+        list(tampered(url, statement).read("trips"))
+
+
+def test_a_damaged_snapshot_counts_as_none(url: str) -> None:
+    store = open_store(url)
+    head = store.create("trips", [note()])
+    store.save_snapshot("trips", Snapshot(head, b"abc"))
+    store._note("UPDATE surepick_snapshots SET body_checksum = 'x'", {})  # type: ignore[attr-defined]
+    assert store.snapshot("trips") is None
+
+
+def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "letter.db"
+    path.write_text("Dear diary, " * 200)
+    with pytest.raises(DamageError, match="not a SQLite file"):
+        open_store(str(path))
+    assert path.read_text() == "Dear diary, " * 200
+
+
+def test_every_commit_is_synchronised(sqlite_url: str) -> None:
+    store = open_store(sqlite_url)
+    store.create("trips", [note()])
+    assert store._query("PRAGMA journal_mode") == [("wal",)]  # type: ignore[attr-defined]
+    assert store._query("PRAGMA synchronous") == [(2,)]  # type: ignore[attr-defined]
+
+
+def test_a_full_disk_is_explained_and_what_was_acknowledged_stays(sqlite_url: str) -> None:
+    store = open_store(sqlite_url)
+    store.create("trips", [note()])
+    child = os.fork()
+    if child == 0:
+        os._exit(fill_the_disk(sqlite_url))
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status > 3  # events acknowledged; negative or small: it failed in another way
+    assert len(list(store.read("trips"))) == 1 + status
+    store.append("trips", [note()], expected=store.head("trips"))
+
+
+def fill_the_disk(url: str) -> int:
+    """Append under a limit on the size of files until it is refused; how many were acknowledged."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+    store = open_store(url)
+    head = store.head("trips")
+    for done in range(200):
+        try:
+            head = store.append("trips", [note("x" * 20_000)], expected=head)
+        except StoreError as error:
+            return done if "disk is full" in str(error) else 1
+    return 2
+
+
+def test_a_refused_first_event_leaves_the_name_free(url: str) -> None:
+    store = open_store(url)
+    with pytest.raises(ConflictError):
+        store.create("trips", [note("a", "k"), note("b", "k")])
+    assert store.names() == []
+    assert open_store(url).create("mines", [note()]).position == 1
+    assert store.create("trips", [note()]) == store.head("trips")
+    assert [event.position for event in store.read("trips", after=START)] == [1]
