@@ -23,7 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import numpy as np  # noqa: E402
 
 from clarabel_oracle import clarabel_allocation  # noqa: E402
-from surepick.design.allocation import optimal_allocation, pair_allocation, width_allocation  # noqa: E402
+from surepick.design.allocation import optimal_allocation  # noqa: E402
+from surepick.design.pairs import pair_allocation  # noqa: E402
+from surepick.design.width import width_allocation  # noqa: E402
 
 SIZES = [(100, 20), (1000, 50), (1000, 81), (10_000, 200)]
 TOLERANCES = [1e-2, 1e-3, 1e-8]

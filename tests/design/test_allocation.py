@@ -1,5 +1,3 @@
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from clarabel_oracle import clarabel_allocation
-from surepick.design.allocation import optimal_allocation, pair_allocation, round_allocation, width_allocation
+from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
 
 SLACK = 1e-5  # of the oracle, far above its own tolerance
@@ -224,119 +222,3 @@ def test_bad_squares_are_refused(squares, words):
 def test_bad_arguments_are_refused(arguments, words):
     with pytest.raises(ParameterError, match=words):
         optimal_allocation([[1.0, 2.0]], **arguments)
-
-
-def listed_pairs(plans):
-    return np.array([(a - b) ** 2 for a, b in itertools.combinations(plans, 2)], dtype=float)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.integers(2, 25), st.integers(1, 12), st.booleans())
-def test_pairs_need_not_be_listed(seed, n_plans, n_arms, binary):
-    rng = np.random.default_rng(seed)
-    plans = rng.integers(0, 2 if binary else 5, (n_plans, n_arms)).astype(float)
-    plans[0], plans[1] = 0.0, 1.0
-    found = pair_allocation(plans, tolerance=1e-7)
-    listed = optimal_allocation(listed_pairs(plans), tolerance=1e-9)
-    assert found.converged
-    assert found.lower <= listed.value * (1 + 1e-9)
-    assert found.value >= listed.lower * (1 - 1e-9)
-    used = found.weights > 0
-    assert found.value == pytest.approx(value_of(listed_pairs(plans[:, used]), found.weights[used]))
-
-
-def test_the_dual_of_a_pair_allocation_certifies_its_lower_end():
-    plans = np.random.default_rng(0).normal(size=(60, 10))
-    found = pair_allocation(plans, tolerance=1e-6)
-    rows = (plans[found.pairs[:, 0]] - plans[found.pairs[:, 1]]) ** 2
-    assert np.sqrt(found.dual @ rows).sum() ** 2 == pytest.approx(found.lower, rel=1e-6)
-
-
-@pytest.mark.parametrize("plans", [np.eye(60), np.diag(np.linspace(0.5, 2, 40))])
-def test_many_pairs_may_bind_at_once(plans):
-    assert pair_allocation(plans, tolerance=1e-4).converged
-
-
-def test_adding_a_vector_to_all_plans_changes_nothing():
-    plans = np.random.default_rng(1).integers(0, 4, (40, 6)).astype(float)
-    plain = pair_allocation(plans, tolerance=1e-8)
-    moved = pair_allocation(plans + 1e4, tolerance=1e-8)
-    assert moved.value == pytest.approx(plain.value, rel=1e-6)
-
-
-def test_a_single_plan_has_no_pairs():
-    with pytest.raises(ParameterError, match="differ"):
-        pair_allocation([[1.0, 2.0], [1.0, 2.0]])
-
-
-weight_lists = st.lists(st.just(0.0) | st.floats(1e-12, 1), min_size=1, max_size=30).filter(
-    lambda w: sum(w) > 1e-3
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(weight_lists, st.integers(0, 10**9))
-def test_rounding_is_an_efficient_apportionment(weights, extra):
-    weights = np.array(weights) / sum(weights)
-    support = weights > 0
-    n = int(support.sum()) + extra
-    counts = round_allocation(weights, n)
-    assert counts.sum() == n
-    assert (counts[~support] == 0).all()
-    assert (counts[support] >= 1).all()
-    w, c = weights[support], counts[support]
-    # Pukelsheim & Rieder: exactly the roundings with max (n_s - 1)/w_s <= min n_s/w_s
-    assert ((c - 1) / w).max() <= (c / w).min() * (1 + 1e-9)
-
-
-def test_two_arms_round_to_within_one():
-    for n in range(2, 60):
-        counts = round_allocation([0.37, 0.63], n)
-        assert np.abs(counts - n * np.array([0.37, 0.63])).max() <= 1
-
-
-def test_rounding_ties_go_to_the_lowest_index():
-    assert round_allocation([1, 1, 1], 4).tolist() == [2, 1, 1]
-
-
-def test_too_few_measurements_cannot_be_rounded():
-    with pytest.raises(ParameterError, match="at least the 3 arms"):
-        round_allocation([0.2, 0.3, 0.5], 2)
-
-
-def brute_force_tau(plans, weights, log_term, rng, n_draws=20000):
-    pairs = np.array([a - b for a, b in itertools.permutations(plans, 2)])
-    draws = rng.standard_normal((plans.shape[1], n_draws))
-    width = (pairs @ (draws / np.sqrt(weights)[:, None])).max(axis=0).mean()
-    return width**2 + 2 * log_term * (pairs**2 / weights).sum(axis=1).max()
-
-
-def test_the_estimate_of_tau_agrees_with_brute_force():
-    rng = np.random.default_rng(0)
-    plans = rng.integers(0, 3, (12, 5)).astype(float)
-    found = width_allocation(plans, log_term=2.0, rng=rng)
-    truth = brute_force_tau(plans, found.weights, 2.0, rng)
-    assert abs(found.value - truth) < 5 * found.standard_error
-    assert found.standard_error < 0.05 * truth
-
-
-def test_no_nearby_weights_have_a_much_smaller_tau():
-    plans = np.random.default_rng(1).integers(0, 4, (15, 4)).astype(float)
-    found = width_allocation(plans, log_term=1.0, rng=np.random.default_rng(2))
-    ours = brute_force_tau(plans, found.weights, 1.0, np.random.default_rng(3), 4000)
-    others = np.random.default_rng(4).dirichlet(60 * found.weights, 60)
-    best = min(brute_force_tau(plans, w, 1.0, np.random.default_rng(3), 4000) for w in others)
-    assert ours <= 1.01 * best
-
-
-def test_without_the_log_term_the_width_alone_is_minimised():
-    plans = np.vstack([np.zeros(6), np.eye(6)[0] * 3, np.eye(6)[1:]])
-    found = width_allocation(plans, log_term=0.0, rng=np.random.default_rng(0))
-    uniform = brute_force_tau(plans, np.full(6, 1 / 6), 0.0, np.random.default_rng(1))
-    assert found.value < uniform
-
-
-def test_the_same_generator_gives_the_same_width_allocation():
-    plans = np.random.default_rng(1).normal(size=(30, 6))
-    one, two = (width_allocation(plans, log_term=3.0, rng=np.random.default_rng(7)) for _ in range(2))
-    np.testing.assert_array_equal(one.weights, two.weights)

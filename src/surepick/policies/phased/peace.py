@@ -34,7 +34,8 @@ import numpy as np
 
 from surepick.core.policy import GAUSSIAN, check_delta, promise
 from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
-from surepick.design.allocation import round_allocation, width_allocation
+from surepick.design.rounding import round_allocation
+from surepick.design.width import width_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phased.run import Phase, PhasedRun
 

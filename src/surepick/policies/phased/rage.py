@@ -37,7 +37,8 @@ import numpy as np
 
 from surepick.core.policy import SUB_GAUSSIAN, check_delta, promise
 from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
-from surepick.design.allocation import pair_allocation, round_allocation
+from surepick.design.pairs import pair_allocation
+from surepick.design.rounding import round_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phased.run import Phase, PhasedRun
 
