@@ -1,3 +1,4 @@
-"""What the author of a policy imports; `surepick.core.policy` is where it lives."""
+"""What the author of a policy imports; it lives in `surepick.core.policy` and `surepick.core.promise`."""
 
 from surepick.core.policy import *  # noqa: F403
+from surepick.core.promise import *  # noqa: F403

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from surepick.core.oracle_problem import OracleProblem, in_short
+from surepick.core.promise import Promise
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
     )
     arms, n_matter = how_many(problem.n_arms, "arm"), int(problem.relevant.sum())
     matter = "" if problem.relevant.all() else f" ({how_many(n_matter, 'matters', 'matter')})"
-    console.print(f"{plans}, {arms} to measure{matter}. {policy.name} promises: {policy.guarantee}.\n")
+    promise = Promise.of(policy, problem).text
+    console.print(f"{plans}, {arms} to measure{matter}. {policy.name} promises: {promise}.\n")
 
 
 def outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
@@ -222,9 +224,8 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
     from surepick.policies import describe
 
     if as_json:
-        _print_json(
-            {"title": loaded.title, "delta": delta, "policies": [_comparison_data(row) for row in rows]}
-        )
+        policies = [_comparison_data(loaded, row) for row in rows]
+        _print_json({"title": loaded.title, "delta": delta, "policies": policies})
         return
     with_costs = bool(np.ptp(loaded.problem.costs) > 0)
     title = f"{escape(loaded.title)}: {how_many(rows[0].runs, 'run')} each, delta = {delta:g}"
@@ -245,8 +246,8 @@ def comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json
         )
     console.print(table)
     for row in rows:
-        if row.policy.guarantee.startswith("none"):
-            console.print(f"[yellow]{describe(row.policy)} promises nothing[/]: {row.policy.guarantee[6:]}.")
+        if not (promise := Promise.of(row.policy, loaded.problem)).proved:
+            console.print(f"[yellow]{describe(row.policy)} promises nothing[/]: {promise.reason}.")
 
 
 def limit(loaded: Loaded, found: Limit, theory: Theory | UnlistedTheory | None, as_json: bool) -> None:
@@ -347,12 +348,12 @@ def _outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[
     }
 
 
-def _comparison_data(row: Comparison) -> dict[str, Any]:
+def _comparison_data(loaded: Loaded, row: Comparison) -> dict[str, Any]:
     from surepick.policies import describe
 
     data = dataclasses.asdict(row)
     data["policy"] = describe(row.policy)
-    data["guarantee"] = row.policy.guarantee
+    data["guarantee"] = Promise.of(row.policy, loaded.problem).text
     return data
 
 

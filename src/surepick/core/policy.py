@@ -10,6 +10,7 @@ import numpy as np
 
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.core.promise import Promise
 from surepick.errors import ParameterError, ProblemError
 
 # A plan by its index in the problem's list; where plans cannot be listed, by its vector.
@@ -213,38 +214,9 @@ def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun
 
     `unasked` is about measurements that somebody recorded, otherwise those of a pilot are meant.
     """
-    if not isinstance(run, RecallingRun) or policy.guarantee.startswith("none"):
+    if not isinstance(run, RecallingRun) or not Promise.read(policy.guarantee).proved:
         return None
     return run if run.recalls_unasked or not unasked else None
-
-
-# Assumptions under which promises are made.
-SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
-GAUSSIAN = "independent Gaussian noise of the given scale"
-PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
-BOUNDED = "independent measurements within the given bounds"  # in place of the first
-
-
-def promise(delta: float, epsilon: float, assumption: str) -> str:
-    """What a policy with a proof promises, in one sentence.
-
-    >>> promise(0.05, 0.0, GAUSSIAN)
-    'the best plan, wrong with probability at most 0.05, given independent Gaussian noise of the given scale'
-    """
-    goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
-    return f"{goal}, wrong with probability at most {delta:g}, given {assumption}"
-
-
-def stated_guarantee(policy: Policy, problem: Problem | OracleProblem) -> str:
-    """The policy's promise with the assumption that this problem makes about its noise.
-
-    >>> from surepick.policies import Uniform
-    >>> stated_guarantee(Uniform(), Problem([[1, 0], [0, 1]], bounds=(0, 1))).partition("given ")[2]
-    'independent measurements within the given bounds'
-    """
-    if problem.noise_scale is None:
-        return policy.guarantee.replace(SUB_GAUSSIAN, PILOTED).replace(GAUSSIAN, PILOTED)
-    return policy.guarantee if problem.bounds is None else policy.guarantee.replace(SUB_GAUSSIAN, BOUNDED)
 
 
 def check_delta(delta: float) -> None:

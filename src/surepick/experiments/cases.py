@@ -187,7 +187,7 @@ def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, sec
         instance=built.fingerprint,
         description=built.instance.description,
         parameters=policy_spec(policy),
-        guarantee=policy.guarantee,
+        guarantee=outcome.guarantee,
         versions=_versions(),
         seconds=round(seconds, 6),
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from surepick.core.promise import Promise
 from surepick.experiments.cases import Row
 from surepick.experiments.summary import MethodSummary, summarize
 from surepick.sessions import codec
@@ -44,7 +45,7 @@ def _compare(name: str, methods: Mapping[str, Sequence[Row]]) -> Family:
     reference = next(iter(methods.values()))
     summaries = [summarize(label, rows, reference) for label, rows in methods.items()]
     medians = [s.multiple.median.number if s.multiple else math.inf for s in summaries]
-    promises = [not any(row.guarantee.startswith("none") for row in rows) for rows in methods.values()]
+    promises = [all(Promise.read(row.guarantee).proved for row in rows) for rows in methods.values()]
     least = min((m for m, promised in zip(medians, promises, strict=True) if promised), default=math.inf)
     longest = max((math.log1p(median) for median in medians if median < math.inf), default=1.0) or 1.0
     shown = tuple(

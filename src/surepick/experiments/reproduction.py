@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
 from surepick.experiments.cases import Case, Row
 from surepick.experiments.paper import (
@@ -167,8 +168,8 @@ def _guarantee_notes(methods: Sequence[Method], columns: Sequence[ColumnResult])
 
 
 def _has_guarantee(columns: Sequence[ColumnResult], method: str) -> bool:
-    texts = [row.guarantee for result in columns for row in result.rows[method]]
-    return not any(text.lower().startswith("none") for text in texts)
+    rows = (row for result in columns for row in result.rows[method])
+    return all(Promise.read(row.guarantee).proved for row in rows)
 
 
 def has_guarantee(result: Reproduction, method: str) -> bool:

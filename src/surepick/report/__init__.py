@@ -102,7 +102,7 @@ def _answer(summary: Summary, look: Look) -> Html:
 
 
 def _promise(summary: Summary) -> str:
-    if summary.guarantee.startswith("none"):
+    if not summary.is_proved:
         return f"{summary.policy} makes no promise."
     when = "The promise" if summary.state == "sure" else "What is promised once it is sure"
     return f"{when}: {summary.guarantee}."

@@ -15,8 +15,9 @@ from surepick._version import __version__
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, counted
 from surepick.core.plan_sets import plan_set
-from surepick.core.policy import Answer, stated_guarantee
+from surepick.core.policy import Answer
 from surepick.core.problem import FloatArray, Problem
+from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
 from surepick.errors import DamageError, ProblemError, SessionError
 from surepick.sessions import codec
@@ -91,7 +92,7 @@ class Certificate:
     @property
     def is_confident(self) -> bool:
         """Whether it promises anything."""
-        return self.status == Status.CONFIDENT and not self.guarantee.startswith("none")
+        return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
@@ -130,9 +131,9 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         plan_name=problem.name_of(ledger.plan),
         delta=setup.policy.delta,
         epsilon=float(getattr(setup.policy, "epsilon", 0.0)),
-        guarantee=stated_guarantee(setup.policy, setup.problem)
+        guarantee=Promise.of(setup.policy, setup.problem).text
         if status is Status.CONFIDENT
-        else f"none: {status}",
+        else Promise.none(str(status)).text,
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),

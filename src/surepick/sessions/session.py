@@ -21,8 +21,9 @@ from surepick._version import __version__
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.pilot import Pilot, pilot_for
-from surepick.core.policy import Policy, Standing, stated_guarantee
+from surepick.core.policy import Policy, Standing
 from surepick.core.problem import Problem, outside
+from surepick.core.promise import Promise
 from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, Verdict, certify, verify
@@ -247,7 +248,7 @@ class Session:
             means=ledger.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=stated_guarantee(self.policy, self._setup.problem),
+            guarantee=Promise.of(self.policy, self._setup.problem).text,
             seed=self.seed,
             seconds=self._clock() - self.created_at,
             noise_scale=ledger.problem.noise_scale,

@@ -17,8 +17,9 @@ import numpy as np
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.pilot import Pilot, begin, hand_over, pilot_for, standing_after
-from surepick.core.policy import Answer, Measure, Policy, Run, Standing, Stop, start, stated_guarantee
+from surepick.core.policy import Answer, Measure, Policy, Run, Standing, Stop, start
 from surepick.core.problem import FloatArray, IntArray, Problem, outside
+from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.simulation.environments import (
     BoundedEnvironment,
@@ -305,7 +306,7 @@ class _Loop:
             means=self.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=stated_guarantee(self.policy, self.problem),
+            guarantee=Promise.of(self.policy, self.problem).text,
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
             noise_scale=self.noise_scale,

@@ -16,6 +16,7 @@ from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer, Policy, Standing
 from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.promise import Promise
 from surepick.design.allocation import optimal_allocation
 from surepick.sessions.certificate import NoiseFinding, check_noise
 from surepick.sessions.history import Sample
@@ -60,6 +61,7 @@ class Look:
     problem: Problem | OracleProblem
     layout: Layout | None
     policy: Policy  # as it was chosen or extended
+    promise: Promise  # on the problem as it was given
     delta: float  # what the policy may spend: without the share of a pilot
     seed: int
     budget: int | None
@@ -285,6 +287,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         problem=ledger.problem,
         layout=session.layout,
         policy=session.policy,
+        promise=Promise.of(session.policy, session.given_problem),
         delta=ledger.policy.delta,
         seed=session.seed,
         budget=session.budget,

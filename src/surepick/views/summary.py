@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
 from surepick.simulation.simulate import Status
 from surepick.views.look import Look, pair, weigh
@@ -68,6 +69,11 @@ class Summary:
     is_past: bool
     warnings: tuple[Warning, ...]
 
+    @property
+    def is_proved(self) -> bool:
+        """Whether its answer comes with a promise that has a proof."""
+        return Promise.read(self.guarantee).proved
+
 
 def summary(look: Look) -> Summary:
     """Where the session stands.
@@ -91,7 +97,7 @@ def summary(look: Look) -> Summary:
         risk=standing.risk,
         confidence=None if standing.risk is None else 1.0 - standing.risk,
         toward=None if weight is None else weight.toward,
-        guarantee=look.policy.guarantee,
+        guarantee=look.promise.text,
         assumption=_assumption(look),
         policy=f"{look.policy.name} version {look.policy.version}",
         delta=look.policy.delta,
@@ -144,8 +150,7 @@ def sentence(look: Look) -> str:
 
 
 def _claim(look: Look) -> str:
-    guarantee = look.policy.guarantee
-    if guarantee.startswith("none"):
+    if not look.promise.proved:
         return "the answer, without a promise"
     best = "the best plan" if look.epsilon == 0 else f"within {look.epsilon:g} of the best plan"
     return f"{best}, wrong with probability at most {look.policy.delta:g}"
@@ -195,10 +200,9 @@ def warnings(look: Look) -> tuple[Warning, ...]:
 
 
 def _of_promise(look: Look) -> list[Warning]:
-    if not look.policy.guarantee.startswith("none"):
+    if look.promise.proved:
         return []
-    reason = look.policy.guarantee.removeprefix("none").lstrip(": ")
-    return [Warning("promise", f"{look.policy.name} promises nothing: {reason}.")]
+    return [Warning("promise", f"{look.policy.name} promises nothing: {look.promise.reason}.")]
 
 
 def _of_tie(look: Look) -> list[Warning]:

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from surepick.core.policy import Policy
+from surepick.core.promise import Promise
 from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy
 from surepick.sessions.session import Receipt, Session
@@ -256,7 +257,7 @@ def _policies() -> list[dict[str, Any]]:
             policy = parse_policy(name)
         except (TypeError, SurepickError):
             continue
-        found.append({"name": name, "promises": not policy.guarantee.startswith("none")})
+        found.append({"name": name, "promises": Promise.read(policy.guarantee).proved})
     return sorted(found, key=lambda policy: (not policy["promises"], policy["name"]))
 
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.policy import check_delta, check_epsilon, promise
+from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
+from surepick.core.promise import promise
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun
 

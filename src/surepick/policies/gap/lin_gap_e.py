@@ -27,8 +27,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.policy import check_delta, check_epsilon, known_noise_scale, promise
+from surepick.core.policy import check_delta, check_epsilon, known_noise_scale
 from surepick.core.problem import Problem
+from surepick.core.promise import promise
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun

@@ -48,8 +48,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.core.policy import GAUSSIAN, SUB_GAUSSIAN, promise
 from surepick.core.problem import FloatArray
+from surepick.core.promise import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
 from surepick.errors import ParameterError, suggestion
 
 PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE = range(6)
@@ -208,5 +208,5 @@ def guarantee(name: str, delta: float, epsilon: float) -> str:
     """
     radius = radius_named(name)
     if not radius.sound:
-        return "none: the published radius has been seen to err more often than delta"
+        return Promise.none("the published radius has been seen to err more often than delta").text
     return promise(delta, epsilon, radius.assumption)

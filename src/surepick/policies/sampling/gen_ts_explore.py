@@ -31,13 +31,14 @@ from typing import ClassVar
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Run, check_delta
 from surepick.core.problem import Problem
+from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.policies.sampling.plan_oracle import CallableOracle, ListedOracle
 from surepick.policies.sampling.run import DrawRule, OracleRun, WinnerRun
 
-NO_PROOF = (
-    "none: the published proof treats counts that the data chose as fixed; no excess of errors was seen"
-)
+NO_PROOF = Promise.none(
+    "the published proof treats counts that the data chose as fixed; no excess of errors was seen"
+).text
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,115 @@
+"""What an answer promises, and under which assumption; or that nothing is proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surepick.core.oracle_problem import OracleProblem
+    from surepick.core.policy import Policy
+    from surepick.core.problem import Problem
+
+# Assumptions about the noise under which promises are made.
+SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
+GAUSSIAN = "independent Gaussian noise of the given scale"
+PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
+BOUNDED = "independent measurements within the given bounds"  # in place of the first
+
+_NONE = "none"  # how a guarantee begins that promises nothing
+_GIVEN = ", given "  # what joins a goal and its assumption
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised (`goal`) if an `assumption` about the noise holds, and whether that is proved.
+
+    Where nothing is proved, the goal is the sentence that says so. `besides` is what else is assumed, worded
+    to follow the assumption.
+
+    >>> from surepick.policies import Uniform
+    >>> from surepick.core.problem import Problem
+    >>> Promise.of(Uniform(), Problem([[1, 0], [0, 1]], bounds=(0, 1))).assumption
+    'independent measurements within the given bounds'
+    """
+
+    proved: bool
+    goal: str
+    assumption: str = ""
+    besides: str = ""
+
+    @classmethod
+    def to_find(cls, delta: float, epsilon: float, assumption: str) -> Promise:
+        """The proved promise to find the best plan, or one within epsilon of it, up to delta.
+
+        >>> Promise.to_find(0.05, 0.0, GAUSSIAN).goal
+        'the best plan, wrong with probability at most 0.05'
+        """
+        goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
+        return cls(True, f"{goal}, wrong with probability at most {delta:g}", *_split(assumption))
+
+    @classmethod
+    def none(cls, reason: str) -> Promise:
+        """No promise, for this reason.
+
+        >>> Promise.none("nobody has proved it").text
+        'none: nobody has proved it'
+        """
+        return cls(False, f"{_NONE}: {reason}")
+
+    @classmethod
+    def read(cls, guarantee: str) -> Promise:
+        """The promise that a policy or a file states in one sentence, which `text` gives back as it was.
+
+        >>> Promise.read("none: unsound").proved, Promise.read("the best plan, given luck").assumption
+        (False, 'luck')
+        """
+        if guarantee.lower().startswith(_NONE):
+            return cls(False, guarantee)
+        goal, given, assumption = guarantee.partition(_GIVEN)
+        return cls(True, goal, *_split(assumption)) if given else cls(True, guarantee)
+
+    @classmethod
+    def of(cls, policy: Policy, problem: Problem | OracleProblem) -> Promise:
+        """What this policy promises on this problem, whose noise may be unknown or bounded.
+
+        Give the problem as the user gave it: a pilot fills in a noise scale that the promise must not claim.
+        """
+        promise = cls.read(policy.guarantee)
+        if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
+            return replace(promise, assumption=PILOTED)
+        if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:
+            return replace(promise, assumption=BOUNDED)
+        return promise
+
+    @property
+    def text(self) -> str:
+        """The promise in one sentence."""
+        return self.goal + (f"{_GIVEN}{self.assumption}{self.besides}" if self.assumption else "")
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is promised; empty where something is."""
+        return "" if self.proved else self.goal[len(_NONE) :].lstrip(": ")
+
+
+def _split(assumption: str) -> tuple[str, str]:
+    """An assumption about the noise, and what follows it."""
+    for noise in (SUB_GAUSSIAN, GAUSSIAN):
+        if assumption.startswith(noise):
+            return noise, assumption[len(noise) :]
+    return assumption, ""
+
+
+def promise(delta: float, epsilon: float, assumption: str) -> str:
+    """What a policy with a proof promises, in one sentence.
+
+    >>> promise(0.05, 0.0, GAUSSIAN)
+    'the best plan, wrong with probability at most 0.05, given independent Gaussian noise of the given scale'
+    """
+    return Promise.to_find(delta, epsilon, assumption).text
+
+
+def stated_guarantee(policy: Policy, problem: Problem | OracleProblem) -> str:
+    """The policy's promise with the assumption that this problem makes about its noise, in one sentence."""
+    return Promise.of(policy, problem).text

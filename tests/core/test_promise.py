@@ -1,0 +1,111 @@
+"""What an answer promises: one sentence for a policy on a problem, the same one wherever it is shown."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import session_tools as tools
+import surepick as sp
+from surepick import views
+from surepick.cli import app
+from surepick.cli.show import introduce
+from surepick.core.promise import GAUSSIAN, PILOTED, SUB_GAUSSIAN, Promise
+from surepick.policies import POLICIES, parse_policy
+from surepick.report import report
+from surepick.sessions.session import Session
+from surepick.web.settings import Settings
+from web_tools import Running
+
+FILE = """kind = "table"
+plans = [[1, 0, 1], [0, 1, 1]]
+{noise}
+[truth]
+means = [1.0, 2.0, 0.0]
+noise_scale = 0.5
+"""
+
+
+def command(*words: str) -> str:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
+
+
+@pytest.fixture(params=["unknown", "bounded"])
+def finished(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Session]:
+    """A finished session whose promise is not the policy's own sentence, and that promise."""
+    noise = {"noise_scale": None} if request.param == "unknown" else {"noise_scale": 1.0, "bounds": (-3, 3)}
+    session = Session.create(f"sqlite:///{tmp_path}/s.db", tools.problem(**noise), sp.BetGapE(), name="trips")
+    tools.run_to_end(session, tools.Tapes(scale=0.1))
+    text = Promise.of(session.policy, session.given_problem).text
+    assert text != session.policy.guarantee
+    return text, session
+
+
+def test_every_surface_prints_the_promise_for_this_problem(finished: tuple[str, Session]) -> None:
+    text, session = finished
+    url = session.store.place
+    assert session.outcome is not None
+    assert session.outcome.guarantee == text
+    assert session.certificate().guarantee == text
+    assert views.summary(views.look(session)).guarantee == text
+    assert text in html.unescape(report(session))
+    assert text in command("watch", "--once", "--store", url)
+    assert json.loads(command("watch", "--once", "--json", "--store", url))["summary"]["guarantee"] == text
+    assert json.loads(command("status", "--json", "--store", url))["certificate"]["guarantee"] == text
+    server = Running(Settings(url))
+    try:
+        assert server.client.get("/api/sessions/trips").json()["summary"]["guarantee"] == text
+        assert text in html.unescape(server.client.get("/sessions/trips").text)
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("noise", ['noise_scale = "unknown"', "bounds = [0, 3]"])
+def test_a_rehearsal_announces_what_its_answer_promises(
+    noise: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "problem.toml"
+    file.write_text(FILE.format(noise=noise), encoding="utf-8")
+    promised = json.loads(command("simulate", str(file), "--json"))["guarantee"]
+    introduce(sp.problems.load(file), sp.BetGapE(), as_json=False)
+    assert f"BetGapE promises: {promised}." in " ".join(capsys.readouterr().out.split())
+    rows = json.loads(command("compare", str(file), "--runs", "1", "--policies", "BetGapE", "--json"))
+    assert rows["policies"][0]["guarantee"] == promised
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_promise_gives_its_sentence_back_as_it_was(name: str) -> None:
+    policy = parse_policy(name, **({"norm_bound": 1.0} if name == "LinGapE" else {}))
+    promise = Promise.read(policy.guarantee)
+    assert promise.text == policy.guarantee
+    assert promise.proved is (name not in ("GenTSExplore", "TSExplore"))
+    assert promise.proved or promise.reason
+
+
+def test_what_else_is_assumed_stays_when_the_noise_is_unknown() -> None:
+    policy = sp.Peace()
+    unknown = Promise.of(policy, sp.Problem([[1, 0], [0, 1]], noise_scale=None))
+    assert unknown.text == policy.guarantee.replace(GAUSSIAN, PILOTED)
+    assert unknown.text.endswith(", up to the Monte-Carlo error of the widths")
+
+
+def test_bounds_are_no_gaussian_noise() -> None:
+    policy = sp.CombGapE(radius="kaufmann-koolen")
+    assert Promise.of(policy, sp.Problem([[1, 0], [0, 1]], bounds=(0, 1))).text == policy.guarantee
+
+
+@pytest.mark.parametrize("sentence", ["none", "None yet: we are working on it", "none: unsound, given luck"])
+def test_a_sentence_that_begins_with_none_promises_nothing(sentence: str) -> None:
+    promise = Promise.read(sentence)
+    assert (promise.proved, promise.text) == (False, sentence)
+
+
+@pytest.mark.parametrize("sentence", ["the best plan", f"the best, given {SUB_GAUSSIAN} and a calm sea", ""])
+def test_a_sentence_of_any_form_is_kept(sentence: str) -> None:
+    assert Promise.read(sentence).text == sentence
