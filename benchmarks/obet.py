@@ -4,9 +4,9 @@ python benchmarks/obet.py > benchmarks/results/obet.md     # about ten minutes o
 python benchmarks/obet.py --scale 0.2
 
 Instances and noise are drawn with seeds that were never used while OBet was developed: means N(0, 1), noise
-N(0, 1), delta = .05; instances with a T* beyond `TOO_LONG` are drawn again. Multiples are of T* log(1/(2.4
-delta)), or of the number of arms that matter where that is larger. Where plans cannot be listed, T* is the
-certified lower end of its bracket, so multiples are at most too large. Seconds are of CPU.
+N(0, 1), delta = .05; instances with a T* beyond `TOO_LONG` are drawn again. Multiples are of the limit
+(`surepick.planning.limit`). Where plans cannot be listed, T* is the certified lower end of its bracket, so
+multiples are at most too large. Seconds are of CPU.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def instance(problem, seed):
 
 
 def unit(found, delta=0.05):
-    return max(found.lower * math.log(1 / (2.4 * delta)), found.n_relevant)
+    return found.measurements(delta)
 
 
 @dataclass
@@ -297,6 +297,7 @@ def growth():
 
 
 def errors(scale):
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "policies" / "betting"))
     from test_obet import Peeking
 
     from hard_families import FAMILIES, count_errors, is_refuted

@@ -67,9 +67,9 @@ def test_a_plan_that_ties_with_the_best_is_right() -> None:
     assert rows[0].limit == float("inf")
 
 
-def test_the_limit_follows_the_convention() -> None:
+def test_the_limit_of_a_row_is_the_limit() -> None:
     row = run_case(Case(problem(gap=0.1), {**PUBLISHED, "delta": 0.05}))
-    assert row.limit == pytest.approx(2 * 2**2 / 0.1**2 * np.log(1 / (2.4 * 0.05)))
+    assert row.limit == pytest.approx(2 * 2**2 / 0.1**2 * 0.9 * np.log(19))
     assert row.multiple == row.n_measurements / row.limit
 
 

@@ -10,7 +10,8 @@ from scipy import sparse
 import surepick as sp
 from clarabel_oracle import clarabel_allocation
 from surepick.errors import ParameterError, ProblemError
-from surepick.planning.limit import binary_kl, limit, theory
+from surepick.planning.limit import binary_kl, limit
+from surepick.planning.theory import theory
 
 
 def random_instance(seed, n_arms, n_plans, **arguments):
@@ -141,20 +142,39 @@ def test_a_gap_of_rounding_alone_is_a_tie():
     assert not found.is_finite
 
 
-def test_the_two_conventions_of_the_limit():
+def test_there_is_one_limit():
     problem, means = random_instance(0, 20, 100)
     found = limit(problem, means, delta=0.1)
-    kl = 0.8 * math.log(9)
-    assert found.lower_bound == pytest.approx(found.characteristic_time * kl)
-    assert found.measurements() == pytest.approx(found.characteristic_time * math.log(1 / 0.24))
-    assert found.measurements(0.05) == pytest.approx(found.characteristic_time * math.log(1 / 0.12))
-    assert found.measurements(0.4) < found.lower_bound
+    assert found.lower_bound == found.measurements() == pytest.approx(found.lower * 0.8 * math.log(9))
+    assert found.measurements(0.05) == limit(problem, means, delta=0.05).lower_bound
+    assert found.measurements(0.4) < found.lower_bound < found.measurements(0.01)
     assert "0.1" in found.explanation
 
 
-def test_an_easy_problem_still_needs_every_relevant_arm_once():
-    found = limit(sp.Problem(np.eye(4)), [1e6, 0, 0, 0])
-    assert found.measurements() == 4
+def test_an_easy_problem_still_needs_nearly_every_relevant_arm_once():
+    found = limit(sp.Problem(np.eye(4), costs=[1, 2, 3, 4]), [1e6, 0, 0, 0], delta=0.05)
+    assert found.measurements() == pytest.approx(0.9 * 4)
+    assert found.cost_lower_bound == pytest.approx(0.9 * 10)
+
+
+class GuessesAtTwoDelta:
+    """On plans e_1, e_2 with a huge gap: measures both arms once, or with probability 2 delta neither."""
+
+    def measurements(self, delta, n_runs, rng):
+        return np.where(rng.random(n_runs) < 2 * delta, 0, 2)
+
+    def errors(self, delta, n_runs, rng):
+        return (rng.random(n_runs) < 2 * delta) & (rng.random(n_runs) < 0.5)
+
+
+def test_the_bound_by_unseen_arms_is_attained_by_a_method_that_sometimes_guesses():
+    """So the number of relevant arms itself would be no bound: this method keeps its promise below it."""
+    rng, method, delta, n_runs = np.random.default_rng(5), GuessesAtTwoDelta(), 0.1, 200_000
+    found = limit(sp.Problem(np.eye(2)), [1e6, 0.0], delta=delta)
+    mean = method.measurements(delta, n_runs, rng).mean()
+    assert method.errors(delta, n_runs, rng).mean() <= delta + 4 * math.sqrt(delta / n_runs)
+    assert mean < found.n_relevant
+    assert mean == pytest.approx(found.lower_bound, abs=0.01)
 
 
 def test_an_unknown_noise_scale_is_refused():

@@ -165,7 +165,7 @@ def limit(
     """
     from surepick.cli import show
     from surepick.planning.limit import limit as find_limit
-    from surepick.planning.limit import theory as find_theory
+    from surepick.planning.theory import theory as find_theory
 
     loaded = _load(file, as_json)
     means, known = _truth(loaded).means, loaded.known

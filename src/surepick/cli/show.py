@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from surepick.core.policy import Answer, Policy
     from surepick.core.problem import FloatArray
     from surepick.planning.comparison import Comparison
-    from surepick.planning.limit import Limit, Theory, UnlistedTheory
+    from surepick.planning.limit import Limit
+    from surepick.planning.theory import Theory, UnlistedTheory
     from surepick.problems.files.load import Loaded
     from surepick.simulation.simulate import Outcome
     from surepick.simulation.simulate import Progress as SimulationProgress

@@ -26,7 +26,7 @@ from surepick.experiments.specs import (
     policy_spec,
 )
 from surepick.planning.comparison import is_error
-from surepick.planning.limit import Limit, limit
+from surepick.planning.limit import Limit, fewest, limit
 from surepick.problems import Instance
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
@@ -88,8 +88,8 @@ class Case:
 class Row:
     """What came of a case; `correct` is None when the budget was spent before an answer.
 
-    `limit` is the unit of "multiples of the limit", infinite when rivals tie with the best plan. `instance`
-    is a fingerprint of plans and means, so that rows of different builds are never compared unnoticed.
+    `instance` is a fingerprint of plans and means, so that rows of different builds are never compared
+    unnoticed.
     """
 
     case: Case
@@ -104,7 +104,6 @@ class Row:
     n_plans: int
     n_arms: int
     n_relevant: int
-    limit: float
     characteristic_time: tuple[float, float]  # certified bracket
     instance: str
     description: str
@@ -117,6 +116,14 @@ class Row:
     def cut_off(self) -> bool:
         """Whether the budget ended the run, so that its measurements are a lower bound."""
         return self.status != Status.CONFIDENT
+
+    @property
+    def limit(self) -> float:
+        """What every method needs on average at this delta; infinite when rivals tie with the best plan.
+
+        Computed, not kept: rows of earlier versions, which kept another unit, are compared in this one.
+        """
+        return fewest(self.characteristic_time[0], self.n_relevant, self.parameters["delta"])
 
     @property
     def multiple(self) -> float:
@@ -182,7 +189,6 @@ def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, sec
         n_plans=problem.n_plans,
         n_arms=problem.n_arms,
         n_relevant=found.n_relevant,
-        limit=found.measurements(policy.delta),
         characteristic_time=(found.lower, found.upper),
         instance=built.fingerprint,
         description=built.instance.description,

@@ -23,6 +23,7 @@ from surepick.experiments.paper import (
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
 from surepick.experiments.summary import MethodSummary, brief, summarize
+from surepick.planning.limit import LIMIT_FORMULA
 from surepick.sessions import codec
 
 
@@ -126,7 +127,7 @@ def _footnotes(
 _READING = (
     "CombGapE, the reference of every ratio, has the paper's published radius.",
     "wrong answers: of the runs that answered, with the exact (Clopper-Pearson) 95% interval of the rate.",
-    "× limit: measurements over T* log(1/(2.4 delta)), the least that keeps the promise on average.",
+    f"× limit: measurements over {LIMIT_FORMULA}, the least that keeps the promise on average.",
 )
 
 

@@ -240,13 +240,13 @@ def _row_to_json(row: Row) -> dict[str, Any]:
 
 def _row_from_json(data: dict[str, Any]) -> Row:
     data.pop("key")
+    data.pop("limit")
     lower, upper = (math.inf if end is None else end for end in data["characteristic_time"])
     return Row(
         **{
             **data,
             "case": Case.from_json(data["case"]),
             "counts": tuple(data["counts"]),
-            "limit": math.inf if data["limit"] is None else data["limit"],
             "characteristic_time": (lower, upper),
         }
     )

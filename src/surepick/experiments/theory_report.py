@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from surepick.experiments.cases import Row
 from surepick.experiments.specs import Spec, instance_from_spec
 from surepick.experiments.summary import Value, brief
-from surepick.planning.limit import theory
+from surepick.planning.theory import theory
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Measured:
     label: str
     measurements: Value
     correct: bool | None
-    multiple: Value  # of the lower bound
+    multiple: Value  # of the limit
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class TheoryReport:
 def theory_report(
     problem: Spec, rows: Sequence[tuple[str, Row]] = (), *, delta: float = 0.05
 ) -> TheoryReport:
-    """The lower bound, the paper's bound for CombGapE and its rivals' terms, beside the rows given.
+    """The limit, the paper's bound for CombGapE and its rivals' terms, beside the rows given.
 
     `rows` are (label, row) pairs of runs on this problem.
 
     >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
     >>> report = theory_report(spec)
     >>> report.bounds[0].name, round(report.bounds[0].number, 1)
-    ('lower bound', 21.2)
+    ('the limit', 21.2)
     """
     instance = instance_from_spec(problem)
     found = theory(instance.problem, instance.means, delta)
@@ -79,10 +79,10 @@ def theory_markdown(reports: Sequence[TheoryReport]) -> str:
     """The reports as one Markdown page."""
     intro = (
         "# Theory beside measurement\n\n"
-        "One instance each. The lower bound holds for the average run of every method that is wrong with "
+        "One instance each. The limit holds for the average run of every method that is wrong with "
         "probability at most delta. Terms given up to a constant show how a bound grows, not what it is; "
         "CombGapE's bound is Theorem 4.2 of the paper with its constants. A method without a valid proof may "
-        "fall below the lower bound."
+        "fall below the limit."
     )
     return "\n\n".join([intro, *map(_report_markdown, reports)]) + "\n"
 
@@ -104,7 +104,7 @@ def _report_markdown(report: TheoryReport) -> str:
             "|---|---|---:|",
             *bounds,
             "",
-            "| method | measurements | of the lower bound | answer |",
+            "| method | measurements | x the limit | answer |",
             "|---|---:|---:|---|",
             *measured,
         ]
