@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import surepick as sp
-from surepick.core.problem import read_table
+from surepick.core.tables import read_table
 from surepick.errors import ProblemError
 
 SMALL_TABLES = hnp.arrays(

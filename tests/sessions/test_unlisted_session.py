@@ -11,8 +11,8 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, run_to_end, same_run
 from surepick import problems
+from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.problem import FloatArray
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
 from surepick.sessions.certificate import verify
 from surepick.sessions.replica import Replica

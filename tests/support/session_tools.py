@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 import surepick as sp
-from surepick.core.problem import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.sessions.session import Request, Session
 
 PLANS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=float)

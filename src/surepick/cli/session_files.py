@@ -59,7 +59,7 @@ def write_json(session: Session, stream: TextIO) -> None:
 
 def read_rows(file: Path) -> list[Row]:
     """The rows of a CSV file with the columns value, and token or arm, all of them looked at."""
-    from surepick.core.problem import csv_lines
+    from surepick.core.tables import csv_lines
 
     try:
         lines = csv_lines(file)

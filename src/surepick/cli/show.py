@@ -23,9 +23,9 @@ from surepick.core.promise import Promise
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
+    from surepick.core.arrays import FloatArray
     from surepick.core.oracle_problem import AnyProblem
     from surepick.core.policy import Answer, Policy
-    from surepick.core.problem import FloatArray
     from surepick.planning.comparison import Comparison
     from surepick.planning.limit import Limit
     from surepick.planning.theory import Theory, UnlistedTheory

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.problem import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,21 +11,19 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.layout import Layout, located
-from surepick.core.problem import (
+from surepick.core.arrays import (
     BoolArray,
     Bounds,
     FloatArray,
-    Problem,
     checked_means,
-    drawn,
     index_of,
     names_for,
     per_arm,
     read_only,
-    replaced,
     scale_and_bounds,
 )
+from surepick.core.layout import Layout, located
+from surepick.core.problem import Problem, drawn, replaced
 from surepick.core.wording import plural
 from surepick.errors import ProblemError, SurepickError
 

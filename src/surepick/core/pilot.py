@@ -22,10 +22,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Policy, Run, Standing, recalling, start
-from surepick.core.problem import FloatArray, IntArray, Problem, replaced
+from surepick.core.problem import Problem, replaced
 from surepick.errors import ParameterError, ProblemError
 
 P = TypeVar("P", bound=Problem | OracleProblem)

@@ -19,9 +19,10 @@ from typing import Protocol
 
 import numpy as np
 
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem, counted
 from surepick.core.policy import Answer
-from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.errors import ProblemError
 
 ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError, ProblemError
 

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.design.interior_point import dual_value, interior_point
 from surepick.errors import ParameterError
 

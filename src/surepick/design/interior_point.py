@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from surepick.core.problem import FloatArray
+from surepick.core.arrays import FloatArray
 
 _LEAST_DUAL = 1e-4  # an interior start: no dual weight below this share of the largest,
 _LEAST_SLACK = 0.3  # and no slack below this

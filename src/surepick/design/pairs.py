@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.design.allocation import Bracket, Rows, checked_tolerance, column_generation, largest
 from surepick.errors import ParameterError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import IntArray
+from surepick.core.arrays import IntArray
 from surepick.errors import ParameterError
 
 _SMALLEST_SHARE = 1e-280  # below it a weight is 0, so that counts / weight cannot overflow

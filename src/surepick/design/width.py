@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import FloatArray
+from surepick.core.arrays import FloatArray
 from surepick.design.allocation import normalised
 from surepick.design.pairs import PairAllocation, checked_plans, diameter, pair_allocation
 

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick.core.policy import Policy
-from surepick.core.problem import Problem, Table, read_table
+from surepick.core.problem import Problem
+from surepick.core.tables import Table, read_table
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
 from surepick.problems import Instance, knapsack_instance, transport_instance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from surepick.core.problem import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.kernels.compiled import compiled
 
 AFFINE, THRESHOLD, TABLE = 0, 1, 2  # the kinds of a feed

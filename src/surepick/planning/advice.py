@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.pilot import Pilot, with_scale
 from surepick.core.policy import Policy, check_delta, check_epsilon
-from surepick.core.problem import FloatArray, Problem, replaced
+from surepick.core.problem import Problem, replaced
 from surepick.core.wording import how_many, plural
 from surepick.errors import ParameterError
 from surepick.planning.forecast import UNLISTED_TOLERANCE

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Answer, Policy
-from surepick.core.problem import FloatArray
 from surepick.errors import ParameterError
 from surepick.simulation.environments import Environment
 from surepick.simulation.simulate import Outcome, Status, simulate

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import FloatArray, per_arm
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.pilot import Pilot, pilot_for, with_scale
 from surepick.core.policy import check_delta
-from surepick.core.problem import FloatArray, per_arm
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
 from surepick.planning.limit import limit

@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.policy import Answer, check_delta, known_noise_scale
-from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.errors import ProblemError
 from surepick.planning.unlisted_limit import Rivals

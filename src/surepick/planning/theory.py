@@ -12,10 +12,11 @@ from typing import ClassVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import PlanSet, plan_set, spanned
 from surepick.core.policy import check_delta, known_noise_scale
-from surepick.core.problem import FloatArray, Problem, replaced
+from surepick.core.problem import Problem, replaced
 from surepick.errors import ParameterError
 from surepick.planning.limit import LIMIT_FORMULA, Limit, dense, differences_of, limit
 

@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import Branch, PlanSet
 from surepick.core.policy import Answer
-from surepick.core.problem import BoolArray, FloatArray, IntArray
 from surepick.design.allocation import Allocation, optimal_allocation
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket

@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import FloatArray, IntArray, Problem, read_only
+from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.problem import Problem
 from surepick.errors import ProblemError
 
 Oracle: TypeAlias = Callable[[FloatArray], npt.ArrayLike]

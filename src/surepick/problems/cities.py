@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from surepick.core.problem import FloatArray, Table, read_only, read_table
+from surepick.core.arrays import FloatArray, read_only
+from surepick.core.tables import Table, read_table
 from surepick.errors import ProblemError, suggestion
 
 Distances: TypeAlias = Literal["great-circle", "freeway"]

@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import Bounds, FloatArray, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
-from surepick.core.problem import Bounds, FloatArray, Problem, drawn, names_for, read_only
+from surepick.core.problem import Problem, drawn
 from surepick.errors import ProblemError
 from surepick.problems.candidates import (
     Candidates,

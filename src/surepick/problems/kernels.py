@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from surepick.core.problem import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 
 
 @numba.njit(cache=True)

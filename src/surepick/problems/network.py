@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import FloatArray, IntArray, read_only
 from surepick.core.layout import Layout
-from surepick.core.problem import FloatArray, IntArray, csv_lines, read_only
+from surepick.core.tables import csv_lines
 from surepick.errors import ProblemError, suggestion
 
 Graph: TypeAlias = Any  # a Network, a networkx or rustworkx graph, the path of a CSV file, or a list of pairs

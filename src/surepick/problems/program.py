@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import BoolArray, Bounds, FloatArray, names_for, read_only
 from surepick.core.oracle_problem import counted
-from surepick.core.problem import BoolArray, Bounds, FloatArray, names_for, read_only
 from surepick.errors import ProblemError
 from surepick.problems.candidates import Progress, as_numbers
 from surepick.problems.family import Family, FoundProblem, PerArm

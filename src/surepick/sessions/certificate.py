@@ -12,11 +12,12 @@ import numpy as np
 from scipy import stats
 
 from surepick._version import __version__
+from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, counted
 from surepick.core.plan_sets import plan_set
 from surepick.core.policy import Answer
-from surepick.core.problem import FloatArray, Problem
+from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
 from surepick.errors import DamageError, ProblemError, SessionError

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.pilot import Begun, Pilot, begin, hand_over, standing_after
 from surepick.core.policy import Answer, Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
-from surepick.core.problem import FloatArray, IntArray
 from surepick.errors import SessionError
 from surepick.policies import policy_named
 from surepick.sessions import codec

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from surepick._version import __version__
+from surepick.core.arrays import outside
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy, Standing
-from surepick.core.problem import Problem, outside
+from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.sessions import codec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.errors import ParameterError
 
 if TYPE_CHECKING:

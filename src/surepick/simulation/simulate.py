@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray, outside
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.pilot import Pilot, begin, hand_over, pilot_for, standing_after
 from surepick.core.policy import Answer, Measure, Policy, Run, Standing, Stop, start
-from surepick.core.problem import FloatArray, IntArray, Problem, outside
+from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.simulation.environments import (

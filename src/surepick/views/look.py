@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer, Policy, Standing
-from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.design.allocation import optimal_allocation
 from surepick.sessions.certificate import NoiseFinding, check_noise

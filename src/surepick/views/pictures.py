@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray
 from surepick.core.layout import Layout
 from surepick.core.policy import Answer
-from surepick.core.problem import FloatArray
 from surepick.views.look import Look
 
 MOST_PLACES = 300  # beyond which a picture shows nothing

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import Standing
-from surepick.core.problem import FloatArray
 from surepick.core.wording import plural
 from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
 from surepick.views.text import rounded

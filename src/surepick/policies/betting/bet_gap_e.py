@@ -24,9 +24,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
-from surepick.core.problem import FloatArray, Problem
+from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.tuning import TUNING

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.problem import Problem
 from surepick.kernels.compiled import compiled, compiled_fast
 
 NOTHING = -1e300  # log of an empty stake: finite, so that differences of logs stay numbers

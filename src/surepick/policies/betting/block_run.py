@@ -9,8 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.problem import BoolArray, FloatArray, IntArray
 from surepick.errors import ParameterError
 
 B = TypeVar("B")  # the bets of a block

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.problem import Problem
 from surepick.kernels.compiled import compiled, compiled_inner
 from surepick.policies.betting import bets
 from surepick.policies.betting.bets import (

@@ -28,11 +28,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
-from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account

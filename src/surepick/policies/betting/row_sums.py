@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from surepick.core.problem import FloatArray
+from surepick.core.arrays import FloatArray
 from surepick.kernels.compiled import compiled
 
 _STEPS = 60

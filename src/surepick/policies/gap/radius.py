@@ -48,7 +48,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.core.problem import FloatArray
+from surepick.core.arrays import FloatArray
 from surepick.core.promise import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
 from surepick.errors import ParameterError, suggestion
 

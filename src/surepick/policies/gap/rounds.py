@@ -25,7 +25,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surepick.core.problem import FloatArray, IntArray, Plans, Problem
+from surepick.core.arrays import FloatArray, IntArray, Plans
+from surepick.core.problem import Problem
 from surepick.kernels.compiled import compiled, compiled_fast
 from surepick.kernels.feed import AFFINE, Feed, measured
 from surepick.policies.gap import radius

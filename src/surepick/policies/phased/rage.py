@@ -35,8 +35,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.policy import check_delta
-from surepick.core.problem import BoolArray, FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.design.pairs import pair_allocation
 from surepick.design.rounding import round_allocation

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
-from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

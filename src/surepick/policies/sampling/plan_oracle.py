@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer, known_noise_scale
-from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.errors import ProblemError
 
 

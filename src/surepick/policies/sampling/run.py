@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
-from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import ARM_RULES, arrays_of, race_state, refill

@@ -42,7 +42,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.problem import FloatArray, IntArray, Problem
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.problem import Problem
 from surepick.kernels.compiled import compiled, compiled_fast
 from surepick.kernels.feed import AFFINE, Feed, measured
 from surepick.kernels.round_words import N_WORDS, WordArray, first_words, normal, uniform

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick import plugins
+from surepick.core.arrays import FloatArray, names_for
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.problem import FloatArray, Problem, Table, names_for
+from surepick.core.problem import Problem
+from surepick.core.tables import Table
 from surepick.errors import FileError
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.problem import FloatArray, Table, per_arm, read_only, replaced, scale_and_bounds
+from surepick.core.problem import replaced
+from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
 from surepick.problems.candidates import Progress, half_widths
 from surepick.problems.files.kinds import COMMON_KEYS, Built, kind_named, kind_names, lists_plans

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.problem import Table
+from surepick.core.tables import Table
 from surepick.errors import FileError
 from surepick.problems.files.section import Section, is_list_of_numbers, is_number
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surepick.core.problem import Table, read_table
+from surepick.core.tables import Table, read_table
 from surepick.errors import FileError, suggestion
 
 

@@ -9,8 +9,9 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import Bounds, FloatArray, names_for
 from surepick.core.oracle_problem import counted
-from surepick.core.problem import Bounds, FloatArray, Problem, names_for
+from surepick.core.problem import Problem
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import Progress, as_count
 from surepick.problems.family import MOST_LISTED, Family, FoundProblem, PerArm

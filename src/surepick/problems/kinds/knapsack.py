@@ -13,9 +13,9 @@ from math import gcd, prod
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import Bounds, FloatArray, IntArray, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import counted
-from surepick.core.problem import Bounds, FloatArray, IntArray, names_for, read_only
 from surepick.errors import ProblemError
 from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
 from surepick.problems.family import Family, FoundProblem, OneCandidateError

@@ -10,8 +10,8 @@ from math import perm
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import BoolArray, Bounds, FloatArray, IntArray, names_for
 from surepick.core.layout import Layout
-from surepick.core.problem import BoolArray, Bounds, FloatArray, IntArray, names_for
 from surepick.errors import ProblemError
 from surepick.problems.candidates import Progress
 from surepick.problems.family import Family, FoundProblem, PerArm

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import BoolArray, Bounds, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, Bounds, FloatArray, IntArray
 from surepick.errors import ProblemError
 from surepick.problems.candidates import Progress
 from surepick.problems.family import Family, FoundProblem, PerArm

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.problem import Bounds, FloatArray, names_for
+from surepick.core.arrays import Bounds, FloatArray, names_for
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import Progress, as_numbers
 from surepick.problems.family import Family, FoundProblem, PerArm

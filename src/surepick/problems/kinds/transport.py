@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import Bounds, FloatArray, read_only
 from surepick.core.layout import Layout
-from surepick.core.problem import Bounds, FloatArray, Table, read_only
+from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
 from surepick.problems.candidates import Instance, Progress, as_numbers, half_widths, seeded
 from surepick.problems.cities import city_hours, city_points

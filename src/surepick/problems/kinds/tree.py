@@ -8,8 +8,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.arrays import Bounds, FloatArray, IntArray, read_only
 from surepick.core.oracle_problem import counted
-from surepick.core.problem import Bounds, FloatArray, IntArray, read_only
 from surepick.errors import ProblemError
 from surepick.problems.candidates import Progress, seeded
 from surepick.problems.family import Family, FamilyProblem, FoundProblem, PerArm

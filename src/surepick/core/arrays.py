@@ -1,0 +1,182 @@
+"""Arrays and names of one entry per arm or plan: their types, and the checks that a user's numbers pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.errors import ProblemError, suggestion
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Plans: TypeAlias = "FloatArray | sparse.csr_array"
+Bounds: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | FloatArray"
+
+DEFAULT_NOISE_SCALE = 1.0
+ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
+
+
+def read_only(value: Any) -> Any:
+    """The same array, dense or sparse, with writing to it refused; anything else unchanged.
+
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    parts = (value.data, value.indices, value.indptr) if hasattr(value, "indptr") else (value,)
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+    return value
+
+
+def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """The names given, checked to be one for each arm or plan and all different; numbers where none are.
+
+    >>> names_for("arm", None, 2)
+    ('arm 0', 'arm 1')
+    """
+    if given is None:
+        return tuple(f"{kind} {i}" for i in range(count))
+    if isinstance(given, str):
+        raise ProblemError(f"{kind}_names must be a list of names, got the text {given!r}; put it in a list")
+    names = tuple(str(name) for name in given)
+    if len(names) != count:
+        raise ProblemError(
+            f"{kind}_names must have one name for each of the {count} {kind}s, got {len(names)}"
+        )
+    if len(set(names)) < count:
+        twice = Counter(names).most_common(1)[0][0]
+        raise ProblemError(f"{kind} names must differ, got {twice!r} more than once; rename one of them")
+    if "" in names:
+        raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one")
+    return names
+
+
+def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
+    """The index of this arm or plan by its name.
+
+    >>> index_of("arm", "rail", ("road", "rail"))
+    1
+    """
+    try:
+        return names.index(name)
+    except ValueError:
+        raise ProblemError(f"there is no {kind} named {name!r}; {suggestion(name, names)}") from None
+
+
+def per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequence[str]) -> FloatArray:
+    """One positive number for each arm, from one number or one per arm.
+
+    >>> per_arm("costs", 2.0, ["road", "rail"]).tolist()
+    [2.0, 2.0]
+    """
+    try:
+        array = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"{what} must be one number or one per arm, got {given!r}") from None
+    if array.ndim == 0:
+        array = np.full(len(arms), float(array))
+    if array.shape != (len(arms),):
+        raise ProblemError(
+            f"{what} must be one number or one for each of the {len(arms)} arms, got shape {array.shape}"
+        )
+    bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(f"{what} of arm {s} ({arms[s]!r}) must be positive and finite, got {array[s]}")
+    return array
+
+
+def checked_means(means: npt.ArrayLike, arms: Sequence[str]) -> FloatArray:
+    """These means as an array of one finite number for each arm.
+
+    >>> checked_means([1, 2], ["road", "rail"]).tolist()
+    [1.0, 2.0]
+    """
+    try:
+        array = np.asarray(means, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"means must be one number per arm, got {means!r}") from None
+    if array.shape != (len(arms),):
+        raise ProblemError(
+            f"means must be one number for each of the {len(arms)} arms, got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        s = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}")
+    return array
+
+
+def scale_and_bounds(
+    noise_scale: float | Sequence[float] | FloatArray | None, bounds: Bounds | None, arms: Sequence[str]
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """The noise scale of each arm, if it is known, and the bounds of its measurements, if there are any.
+
+    >>> scale, bounds = scale_and_bounds(1.0, (0.0, 4.0), ["road", "rail"])
+    >>> scale.tolist(), bounds.tolist()
+    ([2.0, 2.0], [[0.0, 4.0], [0.0, 4.0]])
+    """
+    scale = None if noise_scale is None else per_arm("noise_scale", noise_scale, arms)
+    if bounds is None:
+        return scale, None
+    limits = _pairs(bounds, arms)
+    half = (limits[:, 1] - limits[:, 0]) / 2
+    is_default = isinstance(noise_scale, float) and noise_scale == DEFAULT_NOISE_SCALE
+    if scale is not None and not is_default and not np.array_equal(scale, half):
+        raise ProblemError(
+            f"bounds give the noise scale, {brief(half)} (half of their width), and noise_scale says "
+            f"{brief(scale)}; leave noise_scale out, or, if you know that it is smaller, leave bounds out"
+        )
+    return half, limits
+
+
+def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
+    """Low and high for each arm, from one pair or one per arm."""
+    try:
+        array = np.array(bounds, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"bounds must be (low, high), or one such pair per arm, got {bounds!r}") from None
+    if array.shape == (2,):
+        array = np.tile(array, (len(arms), 1))
+    if array.shape != (len(arms), 2):
+        raise ProblemError(
+            f"bounds must be (low, high), or one such pair for each of the {len(arms)} arms, "
+            f"got shape {array.shape}"
+        )
+    bad = np.flatnonzero(~(np.isfinite(array).all(axis=1) & (array[:, 0] < array[:, 1])))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(
+            f"bounds of arm {s} ({arms[s]!r}) must be two finite numbers, the lower first, got "
+            f"{array[s].tolist()}"
+        )
+    return array
+
+
+def outside(bounds: FloatArray, arm: int, value: float, count: int = 1) -> bool:
+    """Whether the sum of `count` measurements of this arm says that one lay outside the bounds.
+
+    >>> outside(np.array([[0.0, 1.0]]), 0, 1.5), outside(np.array([[0.0, 1.0]]), 0, 1.5, count=2)
+    (True, False)
+    """
+    low, high = bounds[arm].tolist()
+    slack = ROUNDING * (high - low)
+    return not low - slack <= value / count <= high + slack
+
+
+def brief(array: FloatArray) -> str:
+    """The smallest and the largest of these numbers, or the one that all of them are.
+
+    >>> brief(np.array([2.0, 1.0, 2.0])), brief(np.ones(2))
+    ('1..2', '1')
+    """
+    low, high = float(array.min()), float(array.max())
+    return f"{low:g}" if low == high else f"{low:g}..{high:g}"
