@@ -6,14 +6,15 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: demo test test-slow lint docs pictures bench browser clean help
+.PHONY: demo test test-slow lint docs pictures bench bench-quick browser clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
 	@echo "make test       lint, types and the whole test suite"
 	@echo "make pictures   draw the pictures of the README again"
 	@echo "make docs       build the site into site/; warnings are errors, examples are run"
-	@echo "make bench      the benchmarks, about an hour: ratios measured in one run"
+	@echo "make bench      the benchmarks, about an hour and a half: ratios measured in one run"
+	@echo "make bench-quick  the same with small samples, at most ten minutes"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
 
@@ -57,11 +58,9 @@ test: lint browser
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
 
-BENCHMARKS := rounds design finish bet_gap_e bet_gap_e_soundness obet problems store web
-
-bench: $(READY)
+bench bench-quick: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench
-	for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; OMP_NUM_THREADS=1 $(BIN)/python benchmarks/$$name.py || exit 1; done
+	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick)
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache
