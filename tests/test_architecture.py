@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from surepick.kernels.compiled import kernel_sources
+
 SOURCE = Path(__file__).parent.parent / "src" / "surepick"
 
 # Every room, with the rooms that its modules may import beside its own; imports go down this list only.
@@ -44,7 +46,11 @@ FORBIDDEN = {
     "store": {"numpy", "scipy", "numba"},
     "problems": {"sqlite3", "psycopg", "rich", "typer", "logging", "time"},
 }
-ALLOWED = {("core/tables.py", "pathlib")}  # plans may be given as the path of a CSV file
+ALLOWED = {
+    ("core/tables.py", "pathlib"),  # plans may be given as the path of a CSV file
+    ("kernels/compiled.py", "os"),  # where machine code is kept
+    ("kernels/compiled.py", "pathlib"),
+}
 
 
 def room_of(path):
@@ -95,3 +101,29 @@ def test_no_global_random_state_anywhere():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random":
                 assert node.attr in {"Generator", "SeedSequence", "default_rng"}, path
+
+
+def test_one_module_alone_imports_numba():
+    using = {
+        str(path.relative_to(SOURCE))
+        for path in FILES
+        for module in imported(path)
+        if module.split(".")[0] == "numba"
+    }
+    assert using == {"kernels/compiled.py"}
+
+
+def test_compiled_code_depends_on_no_file_outside_the_digest_of_its_cache():
+    """Of other rooms it may use types; a number from there could change without the cache noticing."""
+    sources = set(kernel_sources(SOURCE))
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        if "kernels.compiled import" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("surepick"):
+                continue
+            module = SOURCE.parent / node.module.replace(".", "/")
+            for name in (alias.name for alias in node.names):
+                known = {module.with_suffix(".py"), module / "__init__.py", module / f"{name}.py"} & sources
+                assert known or not name.isupper(), f"{path.name} uses {name} of {node.module}"

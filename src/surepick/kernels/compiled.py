@@ -1,13 +1,32 @@
-"""How this project compiles its loops: cached on disk, without reference counting."""
+"""How this project compiles its loops: cached on disk, most without reference counting. Alone imports Numba.
+
+Numba keeps machine code by the file that a function stands in, and does not see when a function that it
+calls has changed in another file. So the cache is a folder of our own, named by a digest of every file that
+compiled code may come from: any change there, or another Numba, means another folder. It lies in
+NUMBA_CACHE_DIR if that is set, else in the package, or in the user's cache folder where the package cannot be
+written. Where none can be written, each process compiles for itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+_settings: Any = numba.config
+_PACKAGE = Path(__file__).parent.parent
+_ROOMS = ("kernels", "policies", "problems", "simulation")  # those that may import this module
+_PREFIX = "surepick-"
+_KEPT = 4  # cache folders of other versions that are left in place
 
 # Sums may be reordered and multiply-adds fused; NaN, infinities and signed zeros do not occur.
 _FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
@@ -19,16 +38,77 @@ def compiled(function: _F) -> _F:
     Reference counting is left out (`_nrt`): counting the arrays of a state in and out of every call would
     cost more than the work itself.
     """
-    return numba.njit(cache=True, _nrt=False)(function)  # type: ignore[call-overload, no-any-return]
+    return _njit(function, _nrt=False)
+
+
+def compiled_allocating(function: _F) -> _F:
+    """Compile a function that makes arrays of its own."""
+    return _njit(function)
 
 
 def compiled_fast(function: _F) -> _F:
     """Compile a pass over long arrays so that it is vectorised; see `_FAST` for what that assumes."""
-    return numba.njit(cache=True, _nrt=False, fastmath=_FAST)(function)  # type: ignore[call-overload, no-any-return]
+    return _njit(function, _nrt=False, fastmath=_FAST)
 
 
 def compiled_inner(function: _F) -> _F:
     """Compile for other compiled functions alone: much sooner where the arguments are records of arrays."""
-    return numba.njit(  # type: ignore[call-overload, no-any-return]
-        cache=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(function)
+    return _njit(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def kernel_sources(package: Path = _PACKAGE) -> list[Path]:
+    """Every file whose text compiled code may depend on: all files of the folders that hold some."""
+    files = [path for room in _ROOMS for path in (package / room).rglob("*.py")]
+    folders = {path.parent for path in files if b"kernels.compiled" in path.read_bytes()}
+    return sorted(path for path in files if path.parent in folders)
+
+
+def _njit(function: _F, **options: Any) -> _F:
+    """Numba looks for the cache folder in its settings at the moment when a function is decorated."""
+    folder, given = _cache_folder(), _settings.CACHE_DIR
+    _settings.CACHE_DIR = str(folder or "")
+    try:
+        decorated: _F = numba.njit(cache=folder is not None, **options)(function)
+    finally:
+        _settings.CACHE_DIR = given
+    return decorated
+
+
+@functools.cache
+def _cache_folder() -> Path | None:
+    """Where machine code of these sources is kept; None if nowhere can be written."""
+    for place in _places():
+        folder = place / (_PREFIX + _digest())
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            os.utime(folder)  # says when it was used, and fails where it cannot be written
+        except OSError:
+            continue
+        _remove_stale(folder)
+        return folder
+    return None
+
+
+def _places() -> Iterator[Path]:
+    if _settings.CACHE_DIR:
+        yield Path(_settings.CACHE_DIR)
+        return
+    yield _PACKAGE / "__pycache__"
+    with contextlib.suppress(RuntimeError):  # there is no home
+        own = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
+        yield Path(own).expanduser() / "surepick"
+
+
+def _digest() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in [_PACKAGE / "_version.py", *kernel_sources()]:
+        digest.update(f"\0{path.relative_to(_PACKAGE).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove the folders of other sources but for the few last used."""
+    with contextlib.suppress(OSError):  # another process may be removing them too
+        others = [path for path in folder.parent.glob(f"{_PREFIX}*") if path != folder]
+        for path in sorted(others, key=lambda path: path.stat().st_mtime)[:-_KEPT]:
+            shutil.rmtree(path, ignore_errors=True)

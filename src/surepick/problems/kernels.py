@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.kernels.compiled import compiled_allocating
 
 
-@numba.njit(cache=True)
+@compiled_allocating
 def shortest(
     tails: IntArray,
     heads: IntArray,
@@ -48,7 +48,7 @@ def shortest(
     return back[:length][::-1].copy()
 
 
-@numba.njit(cache=True)
+@compiled_allocating
 def spanning(tails: IntArray, heads: IntArray, order: IntArray, n_nodes: int) -> IntArray:
     """The edges of the spanning tree that takes edges in this order unless they close a cycle (Kruskal).
 
@@ -72,7 +72,7 @@ def spanning(tails: IntArray, heads: IntArray, order: IntArray, n_nodes: int) ->
     return chosen[:n_chosen].copy()
 
 
-@numba.njit(cache=True)
+@compiled_allocating
 def path_losses(
     tails: IntArray,
     heads: IntArray,
@@ -108,7 +108,7 @@ def path_losses(
     return np.where(used, avoided, losses)
 
 
-@numba.njit(cache=True)
+@compiled_allocating
 def tree_losses(
     tails: IntArray, heads: IntArray, weights: FloatArray, used: BoolArray, n_nodes: int
 ) -> FloatArray:
@@ -146,7 +146,7 @@ def tree_losses(
     return losses
 
 
-@numba.njit(cache=True)
+@compiled_allocating
 def assignment_losses(costs: FloatArray, column: IntArray) -> FloatArray:
     """For every pair, how much dearer the least assignment is that has it, or is without it where it is used.
 

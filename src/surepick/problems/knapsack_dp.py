@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.kernels.compiled import compiled_allocating
 
 
-@numba.njit(cache=True)
+@compiled_allocating
 def fill(weights: IntArray, values: FloatArray, capacity: int) -> IntArray:
     """How many copies of each item to pack for the largest total value within the capacity.
 
@@ -34,7 +34,7 @@ def fill(weights: IntArray, values: FloatArray, capacity: int) -> IntArray:
     return copies
 
 
-@numba.njit(cache=True)
+@compiled_allocating
 def fill_bounded(weights: IntArray, values: FloatArray, most: IntArray, capacity: int) -> IntArray:
     """The same with at most `most[s]` copies of item s.
 

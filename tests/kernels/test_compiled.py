@@ -1,0 +1,95 @@
+"""The cache of machine code, tried with a copy of the package in processes of their own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import surepick
+
+CALLEE = """
+from surepick.kernels.compiled import compiled
+STEP = {step}
+
+@compiled
+def moved(x):
+    return x + STEP
+"""
+CALLER = """
+from surepick.kernels.callee import moved
+from surepick.kernels.compiled import compiled
+
+@compiled
+def moved_twice(x):
+    return moved(moved(x))
+"""
+ASK = """
+from surepick.kernels.caller import moved_twice
+print(moved_twice(0.0), sum(moved_twice.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    copy = tmp_path / "copy" / "surepick"
+    shutil.copytree(Path(surepick.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "kernels" / "caller.py").write_text(CALLER)
+    write_step(copy, 1.0)
+    return copy
+
+
+def write_step(package, step):
+    (package / "kernels" / "callee.py").write_text(CALLEE.format(step=step))
+
+
+def ask(package, **environment):
+    """What the caller computes in a fresh process, and whether it came from the cache."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    clean |= {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", ASK], env=clean, cwd=package.parent, capture_output=True, text=True, check=True
+    )
+    result, hits = done.stdout.split()
+    return float(result), bool(int(hits))
+
+
+@pytest.mark.parametrize("place", ["package", "user", "given"])
+def test_a_change_in_the_file_of_a_callee_is_seen(package, tmp_path, place):
+    environment, folder = {}, package / "__pycache__"
+    if place == "given":
+        folder = tmp_path / "given"
+        environment = {"NUMBA_CACHE_DIR": str(folder)}
+    if place == "user":  # the package cannot be written: where its folder should be, there is a file
+        folder.touch()
+        folder = tmp_path / "cache" / "surepick"
+        environment = {"XDG_CACHE_HOME": str(folder.parent)}
+    assert ask(package, **environment) == (2.0, False)
+    assert ask(package, **environment) == (2.0, True)
+    write_step(package, 5.0)
+    assert ask(package, **environment) == (10.0, False)
+    assert len(list(folder.glob("surepick-*"))) == 2
+
+
+def test_code_is_compiled_where_nothing_can_be_written(package, tmp_path):
+    (package / "__pycache__").touch()
+    (tmp_path / "cache").touch()
+    assert ask(package, XDG_CACHE_HOME=str(tmp_path / "cache")) == (2.0, False)
+
+
+def test_folders_of_long_gone_sources_are_removed(package):
+    for age in range(9):
+        old = package / "__pycache__" / f"surepick-{age}"
+        old.mkdir(parents=True)
+        os.utime(old, (10**9 - age, 10**9 - age))
+    ask(package)
+    left = {path.name for path in (package / "__pycache__").iterdir()}
+    assert {name for name in left if len(name) < 12} == {
+        "surepick-0",
+        "surepick-1",
+        "surepick-2",
+        "surepick-3",
+    }
+    assert len(left) == 5
