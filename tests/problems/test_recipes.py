@@ -9,7 +9,6 @@ import pytest
 import surepick as sp
 from surepick import problems
 from surepick.core.oracle_problem import absent
-from surepick.core.pilot import with_scale
 from surepick.errors import FileError, MissingFunctionError, ParameterError, ProblemError
 from surepick.problems.family import FamilyProblem
 from surepick.problems.recipes import family_from
@@ -72,7 +71,7 @@ def test_a_recipe_of_a_later_kind_is_refused():
 
 def test_a_noise_scale_can_be_given_later():
     problem = problems.top_k_family(["a", "b", "c"], 1).oracle_problem(noise_scale=None)
-    known = with_scale(problem, np.array([1.0, 2.0, 3.0]))
+    known = problem.with_noise(np.array([1.0, 2.0, 3.0]))
     assert problem.noise_scale is None
     assert known.noise_scale.tolist() == [1.0, 2.0, 3.0]
     assert codec.problem_to_json(known)["oracle"] == codec.problem_to_json(problem)["oracle"]

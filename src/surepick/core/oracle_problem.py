@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,14 @@ from surepick.core.arrays import (
     BoolArray,
     Bounds,
     FloatArray,
-    checked_means,
-    index_of,
     names_for,
     per_arm,
     read_only,
     scale_and_bounds,
 )
-from surepick.core.layout import Layout, located
-from surepick.core.problem import Problem, drawn, replaced
+from surepick.core.layout import Layout
+from surepick.core.measurable import Measurable
+from surepick.core.problem import Problem
 from surepick.core.wording import plural
 from surepick.errors import ProblemError, SurepickError
 
@@ -46,7 +45,7 @@ class Probe(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class OracleProblem:
+class OracleProblem(Measurable):
     """A choice between plans that are too many to list, known by an oracle that maximises over them.
 
     `best(weights)` takes one weight per arm and returns the plan vector pi with the largest weights.pi; it
@@ -77,6 +76,9 @@ class OracleProblem:
     layout: Layout | None = None  # how to draw a plan; decides nothing
     best_within: BestWithin | None = None
     losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
+
+    is_listed: ClassVar[Literal[False]] = False
+    duplicates: ClassVar[tuple[tuple[str, str], ...]] = ()  # known of listed plans only
 
     def __init__(
         self,
@@ -184,6 +186,21 @@ class OracleProblem:
         return self.best is not absent
 
     @property
+    def can_decide(self) -> bool:
+        """Whether the function is at hand, as `has_oracle` says; what a `Problem` lists always is."""
+        return self.has_oracle
+
+    @property
+    def completeness(self) -> str:
+        """How many plans there are, and whether some may be missing, for people."""
+        count = "plans" if self.n_plans is None else f"at most {in_short(self.n_plans)} plans"
+        return f"{count}, none of them listed"
+
+    def recipe(self) -> Mapping[str, Any] | None:
+        """Numbers from which the function can be made again; None where it is the user's own."""
+        return None
+
+    @property
     def relevant(self) -> BoolArray:
         """Which arms may matter: all of them, as nobody has seen all plans."""
         return np.ones(self.n_arms, dtype=bool)
@@ -207,31 +224,11 @@ class OracleProblem:
             raise ProblemError(f"a plan here is a vector with one number per arm, got {plan!r}")
         return vector
 
-    def as_means(self, means: npt.ArrayLike) -> FloatArray:
-        """These means as a checked array of one finite number per arm."""
-        return checked_means(means, self.arm_names)
-
-    def arm(self, name: str) -> int:
-        """The index of the arm with this name."""
-        return index_of("arm", name, self.arm_names)
-
     @cached_property
     def probes(self) -> tuple[Probe, ...]:
         """The oracle's plans for a few fixed weights, all positive: what tells one function from another."""
         drawn = np.random.default_rng(PROBE_SEED).uniform(0.5, 1.5, (N_PROBES, self.n_arms))
         return tuple(Probe(tuple(w.tolist()), tuple(self.best_plan(w).tolist())) for w in drawn)
-
-    def with_bounds(self, bounds: Bounds) -> Self:
-        """The same problem with measurements between these bounds, which also give the noise scale.
-
-        >>> OracleProblem(lambda weights: weights > 0, 2).with_bounds((0, 5)).noise_scale.tolist()
-        [2.5, 2.5]
-        """
-        return replaced(self, *scale_and_bounds(None, bounds, self.arm_names))
-
-    def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
-        """The same problem, drawn with its places at these points, as `Problem.with_places` does it."""
-        return drawn(self, located(self.layout, points, geographic=geographic))
 
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"

@@ -18,18 +18,15 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, Run, Standing, recalling, start
-from surepick.core.problem import Problem, replaced
 from surepick.errors import ParameterError, ProblemError
-
-P = TypeVar("P", bound=Problem | OracleProblem)
 
 
 @dataclass(frozen=True)
@@ -50,14 +47,15 @@ class Pilot:
         if not 0 < self.share < 1:
             raise ParameterError(f"share is the pilot's part of delta, between 0 and 1, got {self.share!r}")
 
-    def counts(self, problem: Problem | OracleProblem) -> IntArray:
+    def counts(self, problem: AnyProblem) -> IntArray:
         """How often the pilot measures each arm."""
         return np.where(problem.relevant, self.size, 0).astype(np.int64)
 
-    def factor(self, problem: Problem | OracleProblem, delta: float) -> float:
+    def factor(self, problem: AnyProblem, delta: float) -> float:
         """How many times the spread that is seen the bound on the scale is.
 
-        >>> round(Pilot().factor(Problem([[1, 0], [0, 1]], noise_scale=None), 0.05), 2)
+        >>> import surepick as sp
+        >>> round(Pilot().factor(sp.Problem([[1, 0], [0, 1]], noise_scale=None), 0.05), 2)
         2.06
         """
         from scipy.special import gammaincinv  # the chi-square quantile; scipy.stats is slow to import
@@ -67,9 +65,7 @@ class Pilot:
         level = self.share * delta / (1 if self.pooled else n_arms)
         return math.sqrt(freedom / (2.0 * float(gammaincinv(freedom / 2, level))))
 
-    def scale_bound(
-        self, variances: FloatArray, problem: Problem | OracleProblem, delta: float
-    ) -> FloatArray:
+    def scale_bound(self, variances: FloatArray, problem: AnyProblem, delta: float) -> FloatArray:
         """For each arm a scale that is not too small, except with probability share * delta in all.
 
         `variances` are the arms' sample variances; arms that nobody measures get the largest bound.
@@ -94,18 +90,19 @@ class Pilot:
         return cls(**data)
 
 
-class Begun(NamedTuple, Generic[P]):
+class Begun(NamedTuple):
     """What goes on after a pilot: the problem with its noise scale, the policy with its delta, their run."""
 
-    problem: P
+    problem: AnyProblem
     policy: Policy
     run: Run
 
 
-def pilot_for(problem: Problem | OracleProblem, given: Pilot | None, budget: int | None) -> Pilot | None:
+def pilot_for(problem: AnyProblem, given: Pilot | None, budget: int | None) -> Pilot | None:
     """The pilot that this problem needs: the given one or the usual one; None when the scale is known.
 
-    >>> pilot_for(Problem([[1, 0], [0, 1]], noise_scale=None), None, budget=1000)
+    >>> import surepick as sp
+    >>> pilot_for(sp.Problem([[1, 0], [0, 1]], noise_scale=None), None, budget=1000)
     Pilot(size=12, share=0.2, pooled=False)
     """
     if problem.noise_scale is not None:
@@ -125,13 +122,13 @@ def pilot_for(problem: Problem | OracleProblem, given: Pilot | None, budget: int
     return pilot
 
 
-def begin(problem: P, policy: Policy, pilot: Pilot, scale: FloatArray) -> Begun[P]:
+def begin(problem: AnyProblem, policy: Policy, pilot: Pilot, scale: FloatArray) -> Begun:
     """A fresh run with this bound on the noise scale and with the part of delta that the pilot leaves."""
-    known, left = with_scale(problem, scale), after_pilot(policy, pilot)
+    known, left = problem.with_noise(scale), after_pilot(policy, pilot)
     return Begun(known, left, start(left, known))
 
 
-def hand_over(begun: Begun[P], seen: Evidence) -> bool:
+def hand_over(begun: Begun, seen: Evidence) -> bool:
     """Let the run take in the pilot's measurements if its proof allows it; whether it did."""
     run = recalling(begun.policy, begun.run, unasked=False)
     if run is None:
@@ -151,22 +148,13 @@ def standing_after(pilot: Pilot | None, delta: float, standing: Standing) -> Sta
     return dataclasses.replace(standing, risk=min(1.0, standing.risk + pilot.share * delta))
 
 
-def with_scale(problem: P, scale: FloatArray) -> P:
-    """The same problem, with this noise scale.
-
-    >>> with_scale(Problem([[1, 0], [0, 1]], noise_scale=None), np.array([1.0, 2.0])).noise_scale.tolist()
-    [1.0, 2.0]
-    """
-    return replaced(problem, scale, None)
-
-
 def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
     """The same policy with the part of delta that the pilot leaves."""
     left = (1.0 - pilot.share) * policy.delta
     return cast(Policy, dataclasses.replace(cast(Any, policy), delta=left))
 
 
-def _refuse_constant(variances: FloatArray, problem: Problem | OracleProblem) -> None:
+def _refuse_constant(variances: FloatArray, problem: AnyProblem) -> None:
     if not (variances > 0).all():
         arm = int(np.flatnonzero(problem.relevant)[int(np.argmin(variances > 0))])
         raise ProblemError(

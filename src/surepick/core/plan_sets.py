@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.oracle_problem import OracleProblem, counted
+from surepick.core.oracle_problem import AnyProblem, OracleProblem, counted
 from surepick.core.policy import Answer
 from surepick.core.problem import Problem
 from surepick.errors import ProblemError
@@ -123,7 +123,7 @@ class PlanSet(Protocol):
         ...
 
 
-def plan_set(problem: Problem | OracleProblem) -> PlanSet:
+def plan_set(problem: AnyProblem) -> PlanSet:
     """The plans of a problem, asked branch by branch.
 
     >>> import surepick as sp
@@ -132,7 +132,7 @@ def plan_set(problem: Problem | OracleProblem) -> PlanSet:
     >>> plans.best(np.array([0.1, 0.9, 0.3]), rest).tolist()
     [0.0, 0.0, 1.0]
     """
-    if not isinstance(problem, OracleProblem):
+    if problem.is_listed:
         return ListedPlans(problem)
     return AskedPlans(problem) if problem.best_within is None else WholePlans(problem)
 
@@ -224,7 +224,7 @@ class WholePlans:
 
     def __init__(self, problem: OracleProblem) -> None:
         self._problem = problem
-        self._sign = -1.0 if problem.minimize else 1.0
+        self._sign = problem.sign
         self._memory = _Memory(problem)
         self.n_calls = 0
 
@@ -278,7 +278,7 @@ class AskedPlans:
 
     def __init__(self, problem: OracleProblem) -> None:
         self._problem = problem
-        self._sign = -1.0 if problem.minimize else 1.0
+        self._sign = problem.sign
         self._low, self._high = (-1.0, 0.0) if problem.minimize else (0.0, 1.0)
         self._memory = _Memory(problem)
         self.n_calls = 0

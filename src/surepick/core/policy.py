@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError, ProblemError
@@ -166,7 +166,7 @@ class OraclePolicy(Policy, Protocol):
 
     takes_oracle: ClassVar[bool]
 
-    def start(self, problem: Problem | OracleProblem) -> Run:
+    def start(self, problem: AnyProblem) -> Run:
         """A fresh run on this problem."""
         ...
 
@@ -198,9 +198,9 @@ class Onlooker:
         return Standing()
 
 
-def start(policy: Policy, problem: Problem | OracleProblem) -> Run:
+def start(policy: Policy, problem: AnyProblem) -> Run:
     """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
-    if not isinstance(problem, OracleProblem):
+    if problem.is_listed:
         return policy.start(problem)
     if isinstance(policy, OraclePolicy):
         return policy.start(problem) if problem.has_oracle else Onlooker(policy)
@@ -240,7 +240,7 @@ def check_epsilon(epsilon: float) -> None:
         raise ParameterError(f"epsilon is how much worse than the best is fine, 0 or more, got {epsilon!r}")
 
 
-def known_noise_scale(problem: Problem | OracleProblem) -> FloatArray:
+def known_noise_scale(problem: AnyProblem) -> FloatArray:
     """The noise scale per arm, or a clear error when the problem does not know it."""
     if problem.noise_scale is None:
         raise ProblemError(

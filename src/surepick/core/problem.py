@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,14 @@ from surepick.core.arrays import (
     FloatArray,
     Plans,
     brief,
-    checked_means,
     index_of,
     names_for,
     per_arm,
     read_only,
     scale_and_bounds,
 )
-from surepick.core.layout import Layout, located
+from surepick.core.layout import Layout
+from surepick.core.measurable import Measurable
 from surepick.core.tables import TablePath, parse_cells, read_table
 from surepick.core.wording import plural
 from surepick.errors import ProblemError
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from scipy import sparse
 
-P = TypeVar("P")
-
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Problem:
+class Problem(Measurable):
     """A choice between plans whose value is linear in quantities (arms) that can be measured with noise.
 
     `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a pandas DataFrame (columns are
@@ -69,6 +67,9 @@ class Problem:
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
     relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
     layout: Layout | None = None  # how to draw a plan; decides nothing
+
+    is_listed: ClassVar[Literal[True]] = True
+    can_decide: ClassVar[Literal[True]] = True  # an `OracleProblem` may have lost its function
 
     def __init__(
         self,
@@ -117,6 +118,11 @@ class Problem:
     def n_plans(self) -> int:
         """The number of distinct plans."""
         return len(self.plan_names)
+
+    @property
+    def completeness(self) -> str:
+        """How many plans there are, and whether some may be missing, for people."""
+        return f"{self.n_plans:,} plans, as listed"
 
     @property
     def n_arms(self) -> int:
@@ -169,45 +175,13 @@ class Problem:
         values = self.values(means)
         return int(np.argmin(values) if self.minimize else np.argmax(values))
 
-    def as_means(self, means: npt.ArrayLike) -> FloatArray:
-        """These means as a checked array of one finite number per arm."""
-        return checked_means(means, self.arm_names)
-
-    def arm(self, name: str) -> int:
-        """The index of the arm with this name.
-
-        >>> Problem([[1, 0], [0, 1]], arm_names=["road", "rail"]).arm("rail")
-        1
-        """
-        return index_of("arm", name, self.arm_names)
+    def best_plan(self, means: npt.ArrayLike) -> FloatArray:
+        """The best plan under these means as a vector; ties go to the lowest index."""
+        return self.vector(self.best(means))
 
     def plan(self, name: str) -> int:
         """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
         return index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
-
-    def with_bounds(self, bounds: Bounds) -> Self:
-        """The same problem with measurements between these bounds, which also give the noise scale.
-
-        >>> Problem([[1, 0], [0, 2]]).with_bounds((0, 5)).noise_scale.tolist()
-        [2.5, 2.5]
-        """
-        return replaced(self, *scale_and_bounds(None, bounds, self.arm_names))
-
-    def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
-        """The same problem, drawn with its places at these points, by name; it decides nothing.
-
-        A point is (x, y), x to the right and y up; with `geographic`, (longitude, latitude) in degrees.
-
-        >>> import surepick as sp
-        >>> problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
-        >>> problem.with_places({"A": (0, 0), "B": (3, 2), "C": (6, 0)}).layout.points[1]
-        (3.0, 2.0)
-        """
-        return drawn(self, located(self.layout, points, geographic=geographic))
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        # pickle and copy rebuild arrays as writeable ones; what was immutable stays so
-        self.__dict__.update({name: read_only(value) for name, value in state.items()})
 
     def __repr__(self) -> str:
         noise = "unknown" if self.noise_scale is None else brief(self.noise_scale)
@@ -285,22 +259,6 @@ def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -
         at = int(np.flatnonzero(~np.isfinite(data))[0])
         k, s = int(np.searchsorted(matrix.indptr, at, side="right")) - 1, matrix.indices[at]
     raise ProblemError(f"row {names[k]!r}, column {arms[s]!r}: plans must be finite, got {matrix[k, s]}")
-
-
-def replaced(problem: P, noise_scale: FloatArray | None, bounds: FloatArray | None) -> P:
-    """The same problem with another noise scale and other bounds of its measurements."""
-    other = object.__new__(type(problem))
-    other.__dict__.update(problem.__dict__)
-    for name, value in (("noise_scale", noise_scale), ("bounds", bounds)):
-        object.__setattr__(other, name, read_only(value))
-    return other
-
-
-def drawn(problem: P, layout: Layout) -> P:
-    """The same problem with another layout."""
-    other = object.__new__(type(problem))
-    other.__dict__.update({**problem.__dict__, "layout": layout})
-    return other
 
 
 def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:

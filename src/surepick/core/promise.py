@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surepick.core.oracle_problem import OracleProblem
+    from surepick.core.oracle_problem import AnyProblem
     from surepick.core.policy import Policy
-    from surepick.core.problem import Problem
 
 # Assumptions about the noise under which promises are made.
 SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
@@ -70,7 +69,7 @@ class Promise:
         return cls(True, goal, *_split(assumption)) if given else cls(True, guarantee)
 
     @classmethod
-    def of(cls, policy: Policy, problem: Problem | OracleProblem) -> Promise:
+    def of(cls, policy: Policy, problem: AnyProblem) -> Promise:
         """What this policy promises on this problem, whose noise may be unknown or bounded.
 
         Give the problem as the user gave it: a pilot fills in a noise scale that the promise must not claim.
@@ -110,6 +109,6 @@ def promise(delta: float, epsilon: float, assumption: str) -> str:
     return Promise.to_find(delta, epsilon, assumption).text
 
 
-def stated_guarantee(policy: Policy, problem: Problem | OracleProblem) -> str:
+def stated_guarantee(policy: Policy, problem: AnyProblem) -> str:
     """The policy's promise with the assumption that this problem makes about its noise, in one sentence."""
     return Promise.of(policy, problem).text

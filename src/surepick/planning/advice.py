@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray
-from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.pilot import Pilot, with_scale
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy, check_delta, check_epsilon
-from surepick.core.problem import Problem, replaced
 from surepick.core.wording import how_many, plural
 from surepick.errors import ParameterError
 from surepick.planning.forecast import UNLISTED_TOLERANCE
@@ -131,13 +130,12 @@ def advise(
     >>> found.policy.name, found.epsilon, bool(found.limit < found.expected < 1000)
     ('BetGapE', 0.0, True)
     """
-    is_listed = not isinstance(problem, OracleProblem)
     if n_worlds is None:
-        n_worlds = WORLDS if is_listed else UNLISTED_WORLDS
+        n_worlds = WORLDS if problem.is_listed else UNLISTED_WORLDS
     _check(problem, delta, epsilon, budget, workers, n_worlds)
     stage = _Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
     start, fixed = delta or USUAL_DELTA, epsilon or 0.0
-    kinds = (BetGapE, CombGapE) if is_listed else (OBet,)
+    kinds = (BetGapE, CombGapE) if problem.is_listed else (OBet,)
     first = [stage.rehearse(kind(delta=start, epsilon=fixed)) for kind in kinds]
     chosen = min(first, key=lambda one: one.price)  # of equals the first
     reasons = {"policy": _why_policy(chosen, first, stage)}
@@ -193,7 +191,7 @@ class _Stage:
 
     def _rehearse(self, policy: Policy) -> Rehearsal:
         # rehearsed noise is Gaussian: bounds would refuse it, and have given the noise scale
-        told, outcomes = replaced(self.problem, self.problem.noise_scale, None), list[Outcome]()
+        told, outcomes = self.problem.with_noise(self.problem.noise_scale), list[Outcome]()
         for w, means in enumerate(self.worlds):
             truth = Gaussian(means, self.scale)
             outcomes.append(simulate(told, policy, truth, seed=self.seed + w, budget=self.budget))
@@ -214,15 +212,15 @@ class _Stage:
 
     def limit(self, delta: float) -> float:
         """The median over the worlds of what any method needs; infinite where plans tie."""
-        known = with_scale(self.problem, self.scale)
-        tolerance = UNLISTED_TOLERANCE if isinstance(known, OracleProblem) else LIMIT_TOLERANCE
+        known = self.problem.with_noise(self.scale)
+        tolerance = LIMIT_TOLERANCE if known.is_listed else UNLISTED_TOLERANCE
         found = (limit(known, means, delta=delta, tolerance=tolerance) for means in self.worlds)
         return float(np.median([one.measurements() for one in found]))
 
     def stake(self) -> tuple[float, str]:
         """What choosing well is worth, in the median world, and how that was measured."""
         problem = self.problem
-        if isinstance(problem, OracleProblem):
+        if not problem.is_listed:
             ends = (
                 [problem.best_plan(sign * means) @ means for sign in (1.0, -1.0)] for means in self.worlds
             )
@@ -243,7 +241,7 @@ def _check(
     workers: int,
     n_worlds: int,
 ) -> None:
-    if not isinstance(problem, Problem | OracleProblem):
+    if not isinstance(problem, AnyProblem):  # any object may have been given
         raise ParameterError(f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}")
     if delta is not None:
         check_delta(delta)
@@ -292,7 +290,7 @@ def _prior(
 
 
 def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) -> str:
-    is_listed = not isinstance(stage.problem, OracleProblem)
+    is_listed = stage.problem.is_listed
     priced = bool(np.ptp(stage.problem.costs) > 0)
     told = " and ".join(
         f"{describe(one.policy)} took {count(one.price, stage.budget)} "
@@ -319,7 +317,7 @@ def _choose_epsilon(stage: _Stage, exact: Rehearsal, given: float | None) -> tup
     if share >= ENOUGH:
         return exact, f"the exact question {within} in {share:.0%} of the worlds"
     (stake, meaning), one = stage.stake(), exact
-    kind = OBet if isinstance(stage.problem, OracleProblem) else BetGapE
+    kind = BetGapE if stage.problem.is_listed else OBet
     why = f"the exact question {within} in only {share:.0%} of the worlds, for near-ties"
     for step in EPSILON_STEPS if stake > 0 else ():
         epsilon = _round_up(step * stake)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Answer, Policy
 from surepick.errors import ParameterError
@@ -122,12 +122,7 @@ def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:
     >>> loss(Problem([[1, 0], [0, 1]], minimize=True), 1, np.array([2.0, 5.0]))
     3.0
     """
-    if isinstance(problem, OracleProblem):
-        best = problem.best_plan(means)
-    else:
-        best = problem.vector(problem.best(means))
-    value, most = float(problem.vector(plan) @ means), float(best @ means)
-    return value - most if problem.minimize else most - value
+    return problem.sign * float(problem.best_plan(means) @ means - problem.vector(plan) @ means)
 
 
 def binomial_interval(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:

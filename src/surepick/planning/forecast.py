@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, per_arm
-from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.pilot import Pilot, pilot_for, with_scale
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import check_delta
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
@@ -84,7 +84,7 @@ def forecast(
     centre = problem.as_means(guess)
     width = np.broadcast_to(np.asarray(spread, dtype=float), centre.shape)
     worlds = 1 if not width.any() else n_worlds
-    tolerance = UNLISTED_TOLERANCE if isinstance(problem, OracleProblem) else TOLERANCE
+    tolerance = TOLERANCE if problem.is_listed else UNLISTED_TOLERANCE
     rng = np.random.default_rng(seed)
     needed, shares = np.empty(worlds), np.zeros(problem.n_arms)
     for w in range(worlds):
@@ -111,4 +111,4 @@ def _after_pilot(
         )
     rough = per_arm("noise", np.asarray(noise, dtype=float), problem.arm_names)
     bound = pilot.factor(problem, delta) * rough
-    return with_scale(problem, bound), (1 - pilot.share) * delta, int(pilot.counts(problem).sum())
+    return problem.with_noise(bound), (1 - pilot.share) * delta, int(pilot.counts(problem).sum())

@@ -118,7 +118,7 @@ def limit(
     (355.5556, [0.25, 0.5, 0.25])
     """
     check_delta(delta)
-    if isinstance(problem, OracleProblem):
+    if not problem.is_listed:
         return _oracle_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
     noise = known_noise_scale(problem)
     best = problem.best(means)

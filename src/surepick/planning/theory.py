@@ -16,7 +16,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import PlanSet, plan_set, spanned
 from surepick.core.policy import check_delta, known_noise_scale
-from surepick.core.problem import Problem, replaced
+from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.planning.limit import LIMIT_FORMULA, Limit, dense, differences_of, limit
 
@@ -123,7 +123,7 @@ def theory(
     ([0.5, 0.5], [2.0, 2.0], 1.0)
     """
     check_delta(delta)
-    if isinstance(problem, OracleProblem):
+    if not problem.is_listed:
         return _unlisted_theory(problem, problem.as_means(means), delta)
     if problem.n_plans**2 * problem.n_arms > MOST_PAIR_WORK:
         raise ParameterError(
@@ -163,7 +163,7 @@ def _unlisted_theory(problem: OracleProblem, means: FloatArray, delta: float) ->
     scale = float(known_noise_scale(problem).max())
     plans = plan_set(problem)
     arm_gaps, smallest = _asked_arm_gaps(plans, means)
-    found = limit(replaced(problem, np.full(problem.n_arms, scale), None), means, delta=delta)
+    found = limit(problem.with_noise(np.full(problem.n_arms, scale)), means, delta=delta)
     return UnlistedTheory(
         delta=delta,
         noise_scale=scale,

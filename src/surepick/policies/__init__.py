@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, cast
 
 from surepick import plugins
-from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.betting.bet_gap_e import BetGapE
@@ -33,9 +33,7 @@ POLICIES: dict[str, type[Policy]] = {
     "TSExplore": TSExplore,
     "Uniform": Uniform,
 }
-
-
-USUAL, UNLISTED = "BetGapE", "OBet"  # who decides unless said otherwise; where plans are not listed
+USUAL, UNLISTED = "BetGapE", "OBet"  # the policy to use unless one is named, and where plans are not listed
 
 
 def policy_named(name: str) -> type[Policy]:
@@ -101,7 +99,7 @@ def policy_for(problem: AnyProblem, text: str | None = None, **defaults: Any) ->
     >>> policy_for(top_k_family(["a", "b", "c"], 1).oracle_problem(), delta=0.1).name
     'OBet'
     """
-    usual = UNLISTED if isinstance(problem, OracleProblem) else USUAL
+    usual = USUAL if problem.is_listed else UNLISTED
     return parse_policy(usual if text is None else text, **defaults)
 
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from surepick.core.arrays import Bounds, FloatArray, names_for, read_only
 from surepick.core.layout import Layout
-from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
-from surepick.core.problem import Problem, drawn
+from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
+from surepick.core.problem import Problem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import (
     Candidates,
@@ -179,6 +179,16 @@ class FamilyProblem(OracleProblem):
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "losses", family.losses if family.coefficients is None else None)
 
+    @property
+    def completeness(self) -> str:
+        """How many plans there are, none of them listed."""
+        about = "" if self.family.count_is_exact else "at most "
+        return f"{about}{in_short(self.n_plans or 0)} {self.family.noun}s, none of them listed"
+
+    def recipe(self) -> Mapping[str, Any] | None:
+        """The kind of the family and its parameters; None where it has no such text."""
+        return None if self.family.recipe is None else self.family.recipe()
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -249,6 +259,11 @@ class FoundProblem(Problem):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def completeness(self) -> str:
+        """How the plans were found, and how likely one is missing."""
+        return self.candidates.explanation
+
     def search_further(self, n_draws: int, *, progress: Progress | None = None) -> FoundProblem:
         """The problem after more draws, the same as if all had been made at once."""
         if self.box is None:
@@ -260,7 +275,9 @@ class FoundProblem(Problem):
         larger = FoundProblem(self.family, found, self.box, self._options)
         if self.bounds is not None:
             larger = larger.with_bounds(self.bounds)
-        return larger if self.layout is None else drawn(larger, self.layout)  # it may have been given places
+        return (
+            larger if self.layout is None else larger.with_layout(self.layout)
+        )  # it may have been given places
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself

@@ -16,7 +16,7 @@ from scipy import sparse
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
 from surepick.core.policy import Policy
-from surepick.core.problem import Problem, replaced
+from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.policies import policy_named
 from surepick.simulation.simulate import Outcome
@@ -147,7 +147,7 @@ def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
     family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])
     problem = family.oracle_problem(noise_scale=data["noise_scale"], costs=data["costs"])
     bounds = data.get("bounds")
-    return problem if bounds is None else replaced(problem, problem.noise_scale, np.array(bounds))
+    return problem if bounds is None else problem.with_noise(problem.noise_scale, np.array(bounds))
 
 
 def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> OracleProblem:

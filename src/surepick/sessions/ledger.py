@@ -450,13 +450,13 @@ class Ledger:
         elif begun.policy.name in ONCE_RECALLING:
             begun.run.absorb(counts, sums)
 
-    def _start(self, scale: FloatArray) -> Begun[AnyProblem]:
+    def _start(self, scale: FloatArray) -> Begun:
         """Start the run on the problem with the scale that the pilot found."""
         begun = self._begun(scale)
         self.problem, self.policy, self._run = begun
         return begun
 
-    def _begun(self, scale: FloatArray) -> Begun[AnyProblem]:
+    def _begun(self, scale: FloatArray) -> Begun:
         assert self.setup.pilot is not None
         return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale)
 

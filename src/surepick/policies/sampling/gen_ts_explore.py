@@ -90,7 +90,7 @@ def check_draws(q: float, draws: str) -> None:
 
 def start_draws(problem: Problem | OracleProblem, rule: DrawRule, draws: str) -> Run:
     """The run that suits the problem: compiled for listed plans, one oracle call a draw otherwise."""
-    if isinstance(problem, OracleProblem):
+    if not problem.is_listed:
         return OracleRun(CallableOracle(problem), rule)
     if draws == "all":
         return OracleRun(ListedOracle(problem), rule)

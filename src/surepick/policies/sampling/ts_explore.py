@@ -62,7 +62,7 @@ class TSExplore:
 
     def start(self, problem: Problem | OracleProblem) -> Run:
         """A fresh run on this problem."""
-        if isinstance(problem, Problem):
+        if problem.is_listed:
             _refuse_other_numbers(problem)
         return start_draws(problem, DrawRule(self.delta, self.q, "naive"), self.draws)
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.problem import replaced
 from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
 from surepick.problems.candidates import Progress, half_widths
@@ -46,7 +45,7 @@ class Loaded:
         """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
         if self.problem.noise_scale is not None:
             return self.problem
-        return replaced(self.problem, self.true_scale, None)
+        return self.problem.with_noise(self.true_scale)
 
 
 def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
@@ -103,7 +102,7 @@ def _within_bounds(document: Section, built: Built) -> Built:
     scale, bounds = scale_and_bounds(
         None if said == "unknown" else built.problem.noise_scale, given, built.problem.arm_names
     )
-    return replace(built, problem=replaced(built.problem, scale, bounds))
+    return replace(built, problem=built.problem.with_noise(scale, bounds))
 
 
 def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:

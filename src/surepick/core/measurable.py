@@ -1,0 +1,82 @@
+"""What both kinds of problems share: arms that can be measured, and which way is better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import numpy.typing as npt
+
+from surepick.core.arrays import Bounds, FloatArray, checked_means, index_of, read_only, scale_and_bounds
+from surepick.core.layout import Layout, located
+
+
+class Measurable:
+    """Arms with names, noise and costs: the part of a problem that does not depend on how plans are known.
+
+    Immutable. A `Problem` lists its plans, an `OracleProblem` asks a function for them; `is_listed` says
+    which, and type checkers understand it.
+    """
+
+    noise_scale: FloatArray | None  # (n_arms,)
+    costs: FloatArray  # (n_arms,)
+    arm_names: tuple[str, ...]
+    minimize: bool
+    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
+    layout: Layout | None
+
+    @property
+    def sign(self) -> float:
+        """What the value of a plan is multiplied by to make larger better: -1 where the problem minimises."""
+        return -1.0 if self.minimize else 1.0
+
+    def as_means(self, means: npt.ArrayLike) -> FloatArray:
+        """These means as a checked array of one finite number per arm."""
+        return checked_means(means, self.arm_names)
+
+    def arm(self, name: str) -> int:
+        """The index of the arm with this name.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"]).arm("rail")
+        1
+        """
+        return index_of("arm", name, self.arm_names)
+
+    def with_bounds(self, bounds: Bounds) -> Self:
+        """The same problem with measurements between these bounds, which also give the noise scale.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 2]]).with_bounds((0, 5)).noise_scale.tolist()
+        [2.5, 2.5]
+        """
+        return self.with_noise(*scale_and_bounds(None, bounds, self.arm_names))
+
+    def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
+        """The same problem with this noise scale, and with these bounds or none; neither is checked."""
+        return self._with(noise_scale=noise_scale, bounds=bounds)
+
+    def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
+        """The same problem, drawn with its places at these points, by name; it decides nothing.
+
+        A point is (x, y), x to the right and y up; with `geographic`, (longitude, latitude) in degrees.
+
+        >>> import surepick as sp
+        >>> problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
+        >>> problem.with_places({"A": (0, 0), "B": (3, 2), "C": (6, 0)}).layout.points[1]
+        (3.0, 2.0)
+        """
+        return self.with_layout(located(self.layout, points, geographic=geographic))
+
+    def with_layout(self, layout: Layout | None) -> Self:
+        """The same problem, drawn by this layout."""
+        return self._with(layout=layout)
+
+    def _with(self, **values: object) -> Self:
+        other = object.__new__(type(self))
+        other.__setstate__({**self.__dict__, **values})
+        return other
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        # pickle and copy rebuild arrays as writeable ones; what was immutable stays so
+        self.__dict__.update({name: read_only(value) for name, value in state.items()})
