@@ -15,6 +15,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.kernels.compiled import compiled, compiled_fast
+from surepick.kernels.plan_rows import non_zeros_by_plan
 
 NOTHING = -1e300  # log of an empty stake: finite, so that differences of logs stay numbers
 _HALF_LOG_TWO_PI = 0.9189385332046727
@@ -33,18 +34,8 @@ class Rows(NamedTuple):
 
 
 def make_rows(problem: Problem) -> Rows:
-    """The oriented plans as compressed rows; always fresh arrays, so that one compilation serves all."""
-    plans = problem.oriented
-    seen = np.full(problem.n_arms, -1, dtype=np.int64)
-    if isinstance(plans, np.ndarray):
-        row, arm = np.nonzero(plans)
-        start = np.zeros(len(plans) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(row, minlength=len(plans)), out=start[1:])
-        return Rows(start, arm.astype(np.int64), plans[row, arm].astype(float), seen)
-    plans = plans.copy()
-    plans.sort_indices()
-    plans.eliminate_zeros()
-    return Rows(plans.indptr.astype(np.int64), plans.indices.astype(np.int64), plans.data.astype(float), seen)
+    """The oriented plans as compressed rows."""
+    return Rows(*non_zeros_by_plan(problem), np.full(problem.n_arms, -1, dtype=np.int64))
 
 
 @compiled
