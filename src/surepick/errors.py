@@ -7,7 +7,14 @@ from collections.abc import Iterable
 
 
 class SurepickError(Exception):
-    """Every error that surepick raises on purpose is one of these."""
+    """Every error that surepick raises on purpose is one of these.
+
+    `field` names the argument or setting that it is about, where it is about one: forms show it there.
+    """
+
+    def __init__(self, *args: object, field: str | None = None) -> None:
+        super().__init__(*args)
+        self.field = field
 
 
 class ProblemError(SurepickError, ValueError):
@@ -24,6 +31,10 @@ class FileError(SurepickError, ValueError):
 
 class StoreError(SurepickError):
     """A store cannot be opened, read or written; nothing that was acknowledged before is lost."""
+
+
+class NameTakenError(StoreError):
+    """The store has a session of this name already."""
 
 
 class ConflictError(StoreError):
@@ -48,6 +59,18 @@ class MissingExtraError(SurepickError, ImportError):
 
 class PluginError(SurepickError):
     """Another installed package offers a policy or a kind of problem that cannot be used."""
+
+
+def name_taken(name: str, place: str) -> NameTakenError:
+    """The error for a session that would have the name of another one in this store.
+
+    >>> error = name_taken("trips", "memory")
+    >>> print(error, error.field)
+    there is already a session named 'trips' in memory; load it, or choose another name name
+    """
+    return NameTakenError(
+        f"there is already a session named {name!r} in {place}; load it, or choose another name", field="name"
+    )
 
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:

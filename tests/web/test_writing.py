@@ -46,6 +46,23 @@ def test_a_measurement_by_form_is_recorded_under_its_name(writing: Running, stor
     assert 'value="7"' in other.text
 
 
+@pytest.mark.parametrize(
+    ("field", "entered"),
+    [("token", {"token": "7.7"}), ("value", {"value": "9"}), ("who", {"who": "A" * 300})],
+)
+def test_a_refused_measurement_is_shown_at_its_field(
+    writing: Running, store: str, field: str, entered: dict[str, str]
+) -> None:
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["token", "told before"], bounds=(0, 1))
+    if "one token" not in positions(store):
+        Session.create(store, problem, sp.CombGapE(), name="one token")
+    form = {"form_key": writing.form_key(), "token": "0.0", "value": "0.5", "who": "Ann", **entered}
+    answer = writing.client.post("/sessions/one token/tell", data=form)
+    assert answer.status_code == 400
+    shown = {name: f'id="{name}-error"' in answer.text for name in ("token", "value")}
+    assert shown == {name: name == field for name in ("token", "value")}
+
+
 def test_taking_the_next_one_leases_it(writing: Running, store: str) -> None:
     Session.create(store, tools.problem(), sp.CombGapE(), name="to take")
     form = {"form_key": writing.form_key(), "who": "Ann"}

@@ -22,7 +22,7 @@ from surepick.cli.session_files import (
     write_json,
 )
 from surepick.core.wording import how_many
-from surepick.errors import SessionError, StoreError, SurepickError
+from surepick.errors import NameTakenError, SessionError, SurepickError
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Request, Session
@@ -369,7 +369,7 @@ def _create_once(file: Path, name: str | None, *settings: Any) -> Session:
     """The new session; or the one that somebody else began under this name a moment ago."""
     try:
         return _create(file, name, *settings)
-    except StoreError:
+    except NameTakenError:
         session = _continue(file, name, settings[-1])
         if session is None:
             raise

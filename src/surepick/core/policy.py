@@ -227,7 +227,7 @@ def check_delta(delta: float) -> None:
     """
     if not 0 < delta < 1:
         raise ParameterError(
-            f"delta is the allowed error probability, between 0 and 1, got {delta!r}; try 0.05"
+            f"delta is the allowed error probability, between 0 and 1, got {delta!r}; try 0.05", field="delta"
         )
 
 
@@ -237,7 +237,9 @@ def check_epsilon(epsilon: float) -> None:
     >>> check_epsilon(0.0)
     """
     if not (epsilon >= 0 and np.isfinite(epsilon)):
-        raise ParameterError(f"epsilon is how much worse than the best is fine, 0 or more, got {epsilon!r}")
+        raise ParameterError(
+            f"epsilon is how much worse than the best is fine, 0 or more, got {epsilon!r}", field="epsilon"
+        )
 
 
 def known_noise_scale(problem: AnyProblem) -> FloatArray:

@@ -50,7 +50,7 @@ def policy_named(name: str) -> type[Policy]:
     if wanted in others:
         return _loaded(others[wanted])
     names = [*POLICIES, *(entry.name for entry in others.values())]
-    raise ParameterError(f"there is no policy named {name!r}; {suggestion(name, names)}")
+    raise ParameterError(f"there is no policy named {name!r}; {suggestion(name, names)}", field="policy")
 
 
 def _loaded(entry: EntryPoint) -> type[Policy]:
@@ -81,7 +81,9 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     policy = policy_named(name)
     known = {f.name: f for f in dataclasses.fields(policy)}  # type: ignore[arg-type]
     if defaults.get("epsilon") and "epsilon" not in known:
-        raise ParameterError(f"{policy.name} has no epsilon; leave it out or choose another policy")
+        raise ParameterError(
+            f"{policy.name} has no epsilon; leave it out or choose another policy", field="epsilon"
+        )
     values = {key: value for key, value in defaults.items() if key in known and value is not None}
     for setting in settings:
         key, equals, value = setting.partition("=")

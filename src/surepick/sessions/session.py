@@ -143,11 +143,13 @@ class Session:
                 f"a session needs a Problem or an OracleProblem, got {type(problem).__name__}"
             )
         if not name.strip():
-            raise ParameterError(f"a session needs a name, got {name!r}")
+            raise ParameterError(f"a session needs a name, got {name!r}", field="name")
         if budget is not None and budget < 1:
-            raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
+            raise ParameterError(
+                f"budget is a number of measurements, 1 or more, got {budget!r}", field="budget"
+            )
         if not lease > 0:
-            raise ParameterError(f"lease is a number of seconds, more than 0, got {lease!r}")
+            raise ParameterError(f"lease is a number of seconds, more than 0, got {lease!r}", field="lease")
         setup = Setup(problem, policy, seed, budget, pilot_for(problem, pilot, budget))
         body = {**setup.to_json(), "lease": lease, "surepick": __version__}
         if problem.layout is not None:
@@ -624,7 +626,9 @@ class Session:
         except (AttributeError, ValueError):  # no text, or not such a one
             slot = Slot(-1, -1)
         if not (0 <= slot.arm < self._setup.problem.n_arms and slot.place >= 0):
-            raise SessionError(f"{token!r} is not a token of session {self.name!r}; {_HOW_TOKENS_LOOK}")
+            raise SessionError(
+                f"{token!r} is not a token of session {self.name!r}; {_HOW_TOKENS_LOOK}", field="token"
+            )
         return slot
 
     def _refuse_unasked(self, slot: Slot, token: str) -> None:
@@ -632,7 +636,7 @@ class Session:
             return
         self._replica.catch_up()
         if slot.place >= self._ledger.end_of_round(slot.arm) + AHEAD:
-            raise SessionError(f"token {token!r} was never handed out; {_HOW_TOKENS_LOOK}")
+            raise SessionError(f"token {token!r} was never handed out; {_HOW_TOKENS_LOOK}", field="token")
 
     def _arm(self, arm: int | str) -> int:
         problem = self._setup.problem

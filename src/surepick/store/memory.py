@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from surepick.errors import ConflictError, StoreError, suggestion
+from surepick.errors import ConflictError, StoreError, name_taken, suggestion
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
 
 
@@ -23,9 +23,7 @@ class MemoryStore:
         """Begin a log with these events; refused when the name is taken."""
         with self._lock:
             if name in self._logs:
-                raise StoreError(
-                    f"there is already a session named {name!r} in memory; load it, or choose another name"
-                )
+                raise name_taken(name, self.place)
             self._logs[name] = log = _Log()
             return log.append(drafts)
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from surepick.errors import ConflictError, StoreError, suggestion
+from surepick.errors import ConflictError, StoreError, name_taken, suggestion
 from surepick.store import migrations
 from surepick.store.drivers import Answer, Driver, Parameters, Statement, Step
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
@@ -116,10 +116,7 @@ class SqlStore:
             with self._transaction():
                 row = {"name": name, "position": START.position, "checksum": START.checksum}
                 if self._execute(_MAKE_SESSION, row).rowcount != 1:
-                    raise StoreError(
-                        f"there is already a session named {name!r} in {self.place}; "
-                        "load it, or choose another name"
-                    )
+                    raise name_taken(name, self.place)
                 return self.append(name, drafts, expected=START)
         except BaseException:
             self._ids.pop(name, None)  # it may be the number of a session that was rolled back

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from surepick.errors import ConflictError, StoreError
+from surepick.errors import ConflictError, NameTakenError, StoreError
 from surepick.store import START, Claim, Draft, Head, Lease, Snapshot, Store
 
 
@@ -34,7 +34,7 @@ class StoreContract:
 
     def test_a_name_is_taken_once(self, store: Store) -> None:
         head = store.create("trips", [note()])
-        with pytest.raises(StoreError, match="already a session named 'trips'"):
+        with pytest.raises(NameTakenError, match="already a session named 'trips'"):
             store.create("trips", [note("other")])
         assert store.head("trips") == head
 

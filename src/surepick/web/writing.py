@@ -38,8 +38,8 @@ class FieldError(SurepickError):
     """A form has a mistake in one of its fields."""
 
     def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
+        super().__init__(text, field=field)
+        self.field: str = field
 
 
 def add_routes(routes: FastAPI, desk: Desk) -> None:
@@ -157,8 +157,7 @@ def _tell(opened: Session, entry: models.Entry, told: list[float]) -> Receipt:
     try:
         return opened.tell(entry.token, told, worker=_name(entry.who, "who"))
     except SurepickError as error:
-        is_about_token = "token" in str(error) and "told before" not in str(error)
-        raise FieldError("token" if is_about_token else "value", str(error)) from error
+        raise FieldError(error.field or "value", str(error)) from error
 
 
 def _ask(opened: Session, n: int, worker: str) -> dict[str, Any]:
@@ -231,22 +230,19 @@ async def _create(desk: Desk, values: Mapping[str, str], uploads: list[Upload]) 
     try:
         return await desk.shelf.run(begin)
     except SurepickError as error:
-        raise FieldError("name" if "already a session" in str(error) else "form", str(error)) from error
+        field = error.field if error.field in DEFAULTS else None
+        raise FieldError(field or "form", str(error)) from error
 
 
 def _policy(values: Mapping[str, str]) -> Policy:
-    """The policy, checked one setting at a time so that the mistake is shown where it was made."""
+    """The policy with these settings; a mistake is shown at the setting that it is about."""
     delta, epsilon = _number("delta", values["delta"]), _number("epsilon", values["epsilon"])
     if values["policy"] not in {policy["name"] for policy in _policies()}:
         raise FieldError("policy", f"there is no policy {values['policy'][:40]!r} to begin with here")
-    policy = None
-    for field, settings in (("delta", {"delta": delta}), ("epsilon", {"delta": delta, "epsilon": epsilon})):
-        try:
-            policy = parse_policy(values["policy"], **settings)
-        except SurepickError as error:
-            raise FieldError(field, str(error)) from error
-    assert policy is not None
-    return policy
+    try:
+        return parse_policy(values["policy"], delta=delta, epsilon=epsilon)
+    except SurepickError as error:
+        raise FieldError(error.field or "policy", str(error)) from error
 
 
 def _policies() -> list[dict[str, Any]]:

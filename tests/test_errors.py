@@ -1,0 +1,47 @@
+"""Errors name the field that they are about, so that nobody has to search their sentence for it."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import surepick as sp
+from surepick.errors import MissingExtraError, NameTakenError, ParameterError, SurepickError, missing_extra
+from surepick.policies import parse_policy
+from surepick.store import open_store
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "settings"),
+    [
+        ("delta", "CombGapE", {"delta": 2.0}),
+        ("epsilon", "BetGapE", {"epsilon": -1.0}),
+        ("epsilon", "RAGE", {"epsilon": 0.5}),
+        ("policy", "Nobody", {}),
+    ],
+)
+def test_a_setting_that_is_refused_is_named(field: str, text: str, settings: dict[str, float]) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse_policy(text, **settings)
+    assert caught.value.field == field
+
+
+def test_a_name_that_is_taken_is_an_error_of_its_own() -> None:
+    problem, store = sp.Problem([[1, 0], [0, 1]]), open_store("memory://")
+    sp.Session.create(store, problem, sp.CombGapE(), name="trips")
+    with pytest.raises(NameTakenError) as caught:
+        sp.Session.create(store, problem, sp.CombGapE(), name="trips")
+    assert caught.value.field == "name"
+
+
+def test_an_error_keeps_its_field_on_the_way_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(ParameterError("too large", field="delta")))
+    assert (str(error), error.field) == ("too large", "delta")
+
+
+def test_an_error_about_nothing_in_particular_has_no_field() -> None:
+    assert SurepickError("so be it").field is None
+    error = missing_extra("ot", "problems")
+    assert isinstance(error, MissingExtraError)
+    assert error.field is None
