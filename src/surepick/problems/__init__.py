@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surepick.problems.files.kinds import measuring as measuring
     from surepick.problems.files.load import Loaded as Loaded
     from surepick.problems.files.load import load as load
+    from surepick.problems.files.mps_lp import read_program as read_program
     from surepick.problems.files.section import Section as Section
     from surepick.problems.kinds.choice import best_arm as best_arm
     from surepick.problems.kinds.choice import subsets as subsets
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from surepick.problems.kinds.path import paths as paths
     from surepick.problems.kinds.portfolio import portfolio as portfolio
     from surepick.problems.kinds.portfolio import portfolio_family as portfolio_family
+    from surepick.problems.kinds.production import production as production
     from surepick.problems.kinds.transport import cheapest_transport as cheapest_transport
     from surepick.problems.kinds.transport import transport as transport
     from surepick.problems.kinds.transport import transport_family as transport_family
@@ -43,9 +45,7 @@ if TYPE_CHECKING:
     from surepick.problems.network import as_network as as_network
     from surepick.problems.program import Program as Program
     from surepick.problems.program import as_program as as_program
-    from surepick.problems.program import production as production
     from surepick.problems.program import program_family as program_family
-    from surepick.problems.program import read_program as read_program
 
 # Loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name here,
 # since importing it would put the module in the function's place.
@@ -79,9 +79,9 @@ _HOME = {
     "plans_from_oracle": "candidates",
     "portfolio": "kinds.portfolio",
     "portfolio_family": "kinds.portfolio",
-    "production": "program",
+    "production": "kinds.production",
     "program_family": "program",
-    "read_program": "program",
+    "read_program": "files.mps_lp",
     "subsets": "kinds.choice",
     "top_k": "kinds.choice",
     "top_k_family": "kinds.choice",

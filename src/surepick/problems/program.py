@@ -1,14 +1,15 @@
-"""Linear and integer programs: how much of everything to make when what each unit yields must be measured.
+"""Linear and integer programs: known constraints, and an objective whose coefficients must be measured.
 
-The arms are the unknown coefficients of the objective, one per variable; the constraints are known. Programs
-are solved by HiGHS, through SciPy, to proven optimality: the gap that it would otherwise accept on integer
-programs (1e-4 of the value) is set to zero.
+The arms are the coefficients of the objective, one per variable. Programs are solved by HiGHS, through SciPy,
+to proven optimality: the gap that it would otherwise accept on integer programs (1e-4 of the value) is set to
+zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import comb, isfinite, prod
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, Bounds, FloatArray, names_for, read_only
+from surepick.core.arrays import BoolArray, FloatArray, names_for, read_only
 from surepick.core.oracle_problem import counted
 from surepick.errors import ProblemError
-from surepick.problems.candidates import Progress, as_numbers
-from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.candidates import as_numbers
+from surepick.problems.family import Family
 
 SENSES = ("<=", ">=", "=")
 # Constraints may be missed by this share of their own size; HiGHS promises 1e-7 of the scaled program.
@@ -71,63 +72,6 @@ def _from_json(values: list[Any], *, above: bool) -> FloatArray:
     return np.where(np.isnan(array), np.inf if above else -np.inf, array)
 
 
-def production(
-    use: npt.ArrayLike | Program | str | Path,
-    limits: npt.ArrayLike | None = None,
-    guess: npt.ArrayLike | None = None,
-    *,
-    senses: str | Sequence[str] = "<=",
-    lower: npt.ArrayLike = 0.0,
-    upper: npt.ArrayLike = np.inf,
-    whole: bool | Sequence[bool] = False,
-    minimize: bool = False,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    seed: int = 0,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
-    bounds: Bounds | None = None,
-    variable_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
-) -> FoundProblem:
-    """The problem of making the most of limited resources when the yield of each product is near a guess.
-
-    `use` has one row per resource and one column per product, `limits` one number per resource; `senses` says
-    how they compare. Products lie between `lower` and `upper`, in whole numbers where `whole` says so. `use`
-    may also be a `Program` or the path of an MPS or LP file; `guess` is then its objective unless given. The
-    candidates are the best programs of `n_draws` draws within `spread` of the guess. `noise_scale`, `costs`
-    and `bounds` (of one measurement, not of the variables) are those of `Problem`.
-
-    >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100)
-    >>> sorted(problem.plans.tolist())
-    [[0.0, 4.0], [2.0, 3.0]]
-    """
-    if isinstance(use, Program | str | Path):
-        program = use if isinstance(use, Program) else read_program(use)
-    else:
-        program = as_program(
-            use,
-            limits,
-            guess,
-            senses=senses,
-            lower=lower,
-            upper=upper,
-            whole=whole,
-            minimize=minimize,
-            variable_names=variable_names,
-        )
-    return program_family(program).problem(
-        program.objective if guess is None else guess,
-        spread=spread,
-        n_draws=n_draws,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
-
-
 def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
     """All plans that a program allows, known by the best for a given objective.
 
@@ -138,25 +82,25 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
     limits = _as_program(program)
     solve_program(limits, limits.objective)
     return Family(
-        solve=lambda weights: solve_program(limits, weights),
+        solve=partial(solve_program, limits),
         piece_names=limits.variable_names,
         minimize=limits.minimize,
         n_plans=_count_at_most(limits),
         noun="program",
         name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
         recipe=lambda: {"kind": "program", "program": limits.recipe()},
-        solve_within=(
-            (lambda weights, lower, upper: _solve_within(limits, weights, lower, upper))
-            if limits.whole.all()
-            else None
-        ),
+        solve_within=partial(_solve_within, limits) if limits.whole.all() else None,
     )
 
 
 def _as_program(given: Program | Mapping[str, Any] | str | Path) -> Program:
     if isinstance(given, Mapping):
         return Program.from_recipe(given)
-    return read_program(given) if isinstance(given, str | Path) else given
+    if isinstance(given, Program):
+        return given
+    from surepick.problems.files.mps_lp import read_program
+
+    return read_program(given)
 
 
 def as_program(
@@ -200,40 +144,18 @@ def as_program(
     )
 
 
-def read_program(path: str | Path) -> Program:
-    """The program in an MPS file (ending in .mps) or an LP file (.lp); see the module of each for what is "
-    "read."""
-    file = Path(path)
-    if file.suffix.lower() == ".mps":
-        from surepick.problems.mps import read_mps
-
-        return read_mps(file)
-    if file.suffix.lower() == ".lp":
-        from surepick.problems.lp_format import read_lp
-
-        return read_lp(file)
-    raise ProblemError(f"a program file ends in .mps or .lp, got {str(path)!r}")
-
-
 def solve_program(program: Program, weights: FloatArray) -> FloatArray:
     """A best plan for this objective: a vertex, whole where it has to be, checked against the constraints.
 
     >>> solve_program(as_program([[2, 3]], [7], whole=True), np.array([1.0, 1.6])).tolist()
     [2.0, 1.0]
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    answer = milp(
-        weights if program.minimize else -weights,
-        integrality=program.whole.astype(int),
-        bounds=Bounds(program.lower, program.upper),
-        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
-        options={"mip_rel_gap": 0.0, "time_limit": SECONDS},
-    )
+    costs = weights if program.minimize else -weights
+    answer = _least(program, costs, mip_rel_gap=0.0, time_limit=SECONDS)
     if answer.status != 0 or answer.x is None:
         raise ProblemError(_why_unsolved(program, weights, str(answer.message)))
-    plan = np.where(program.whole, np.round(answer.x), answer.x)
-    plan = np.clip(plan, program.lower, program.upper) + 0.0
+    rounded = np.where(program.whole, np.round(answer.x), answer.x)
+    plan: FloatArray = np.clip(rounded, program.lower, program.upper) + 0.0
     _refuse_unkept(program, plan)
     return plan
 
@@ -249,17 +171,22 @@ def _solve_within(
     return solve_program(tighter, weights)
 
 
-def _feasibility(program: Program) -> int:
-    """The solver's status for an objective of 0: 0 where there is a plan, 2 where there is none."""
+def _least(program: Program, costs: FloatArray, **options: Any) -> Any:
+    """What HiGHS answers when it minimises these costs."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    answer = milp(
-        np.zeros(len(program.lower)),
+    return milp(
+        costs,
         integrality=program.whole.astype(int),
         bounds=Bounds(program.lower, program.upper),
         constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+        options=options,  # type: ignore[arg-type]
     )
-    return int(answer.status)
+
+
+def _feasibility(program: Program) -> int:
+    """The solver's status for an objective of 0: 0 where there is a plan, 2 where there is none."""
+    return int(_least(program, np.zeros(len(program.lower))).status)
 
 
 def _why_unsolved(program: Program, weights: FloatArray, message: str) -> str:
@@ -282,35 +209,31 @@ def _refuse_unkept(program: Program, plan: FloatArray) -> None:
     missed = np.maximum(program.row_lower - activity, activity - program.row_upper) / size
     if missed.size and missed.max() > FEASIBLE:
         raise ProblemError(
-            f"the solver's plan misses constraint {int(missed.argmax())} by {missed.max():.1g} of its "
-            "size: the "
-            "program is badly scaled; choose units that make its numbers alike"
+            f"the solver's plan misses constraint {int(missed.argmax())} by {missed.max():.1g} of its size: "
+            "the program is badly scaled; choose units that make its numbers alike"
         )
 
 
 def _count_at_most(program: Program) -> int | None:
-    """A bound on the plans that can be best: vertices, times the ranges of the integer variables; None: "
-    "no bound."""
+    """A number that the plans that can be best do not exceed; None where there is none.
+
+    Vertices (of all bounds and constraints as many are tight as there are variables that are not whole) times
+    the ranges of the whole variables.
+    """
     n_free = int((~program.whole).sum())
-    vertices = comb(2 * len(program.matrix) + 2 * n_free, n_free)  # n_free of the bounds are tight
     ranges = [_range(program, int(s)) for s in np.flatnonzero(program.whole)]
     if not np.isfinite(ranges).all():
         return None
-    return vertices * prod(int(width) + 1 for width in ranges)
+    return comb(2 * len(program.matrix) + 2 * n_free, n_free) * prod(int(width) + 1 for width in ranges)
 
 
 def _range(program: Program, s: int) -> float:
     """How many values above its least an integer variable can take; infinite when nothing limits it."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     width = float(program.upper[s] - program.lower[s])
     if np.isfinite(width) or not np.isfinite(program.lower[s]):
         return width
-    answer = milp(
-        -np.eye(len(program.lower))[s],
-        bounds=Bounds(program.lower, program.upper),
-        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
-    )
+    relaxed = replace(program, whole=np.zeros_like(program.whole))
+    answer = _least(relaxed, -np.eye(len(program.lower))[s])
     return float(np.floor(answer.x[s] - program.lower[s] + FEASIBLE)) if answer.status == 0 else np.inf
 
 
@@ -321,9 +244,8 @@ def _bounds(lower: npt.ArrayLike, upper: npt.ArrayLike, n_variables: int) -> tup
         )
     except (TypeError, ValueError):
         raise ProblemError(
-            f"lower and upper must be one number or one for each of the {n_variables} variables, got "
-            f"{lower!r} "
-            f"and {upper!r}"
+            f"lower and upper must be one number or one for each of the {n_variables} variables, "
+            f"got {lower!r} and {upper!r}"
         ) from None
     bad = np.flatnonzero(~(low <= high))
     if bad.size:

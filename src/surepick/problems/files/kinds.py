@@ -18,16 +18,18 @@ from surepick.errors import FileError
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.family import Family
+from surepick.problems.files.mps_lp import read_program
 from surepick.problems.files.section import Section, is_list_of_numbers
 from surepick.problems.kinds.choice import subsets, top_k, top_k_family
 from surepick.problems.kinds.knapsack import knapsack, knapsack_family
 from surepick.problems.kinds.matching import matching_family, matchings
 from surepick.problems.kinds.path import path_family
 from surepick.problems.kinds.portfolio import portfolio
+from surepick.problems.kinds.production import production
 from surepick.problems.kinds.transport import transport
 from surepick.problems.kinds.tree import tree_family
 from surepick.problems.network import Network, as_network
-from surepick.problems.program import as_program, production, program_family, read_program
+from surepick.problems.program import as_program, program_family
 
 
 @dataclass(frozen=True, eq=False)

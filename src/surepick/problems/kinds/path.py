@@ -227,8 +227,7 @@ def _follow(network: Network, source: int, edges: list[int]) -> tuple[int, list[
 
 
 def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
-    """The shortest simple path whatever the weights: an integer program, with cycles cut off as they turn "
-    "up."""
+    """The shortest simple path whatever the weights: an integer program, cycles cut off as they turn up."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     n_arcs, n_nodes = len(ways.tails), len(ways.network.nodes)

@@ -1,5 +1,4 @@
-"""Spanning trees: which edges to build so that everything is connected, when their weights must be "
-"measured."""
+"""Spanning trees: which edges connect everything at the least weight, when the weights must be measured."""
 
 from __future__ import annotations
 

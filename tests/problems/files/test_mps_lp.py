@@ -1,0 +1,211 @@
+import sys
+
+import numpy as np
+import pytest
+
+from surepick import problems
+from surepick.errors import FileError, MissingExtraError, ProblemError
+from surepick.problems.program import solve_program
+
+MPS = """* A joiner's year
+NAME          JOINER
+OBJSENSE
+    MAX
+ROWS
+ N  PROFIT
+ L  WOOD
+ G  HOURS
+ E  PAINT
+COLUMNS
+    MARKER    'MARKER'   'INTORG'
+    CHAIR     PROFIT     20.0    WOOD    2.0
+    CHAIR     HOURS      1.0
+    MARKER    'MARKER'   'INTEND'
+    TABLE     PROFIT     45.0    WOOD    6.0
+    TABLE     PAINT      1.0
+RHS
+    B         WOOD       40.0    PAINT   3.0
+RANGES
+    R         WOOD       30.0
+BOUNDS
+ UP LIMIT     CHAIR      9.0
+ENDATA
+"""
+LP = """\\ the same
+Maximize
+ profit: 20 CHAIR
+   + 45 TABLE
+Subject To
+ wood: 2 CHAIR + 6 TABLE <= 40
+ low: 2 CHAIR + 6 TABLE >= 10
+ hours: CHAIR >= 0
+ paint: TABLE = 3
+Bounds
+ CHAIR <= 9
+General
+ CHAIR
+End
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("joiner.mps", MPS), ("joiner.lp", LP)])
+def test_mps_and_lp_files_say_the_same(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    program = problems.read_program(tmp_path / name)
+    assert program.variable_names == ("CHAIR", "TABLE")
+    assert program.objective.tolist() == [20, 45]
+    assert program.whole.tolist() == [True, False]
+    assert program.upper.tolist() == [9, np.inf]
+    assert not program.minimize
+    assert solve_program(program, program.objective).tolist() == [9, 3]
+    assert solve_program(program, np.array([-1.0, -1.0])).tolist() == [0, 3]
+    problem = problems.production(tmp_path / name, spread=[30, 1], n_draws=100)
+    assert problem.arm_names == ("CHAIR", "TABLE")
+
+
+def test_reading_prints_nothing(tmp_path, capfd):
+    (tmp_path / "joiner.mps").write_text(MPS)
+    problems.read_program(tmp_path / "joiner.mps")
+    (tmp_path / "joiner.mps").write_text(MPS.replace("CHAIR     HOURS", "CHAIR     HOUR"))
+    with pytest.raises(FileError):
+        problems.read_program(tmp_path / "joiner.mps")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_every_kind_of_bound_and_range_of_an_mps_file_is_read(tmp_path):
+    bounds = {
+        "UP BND a 4": (0, 4),
+        "UP BND a 1e30": (0, np.inf),
+        "UP a 6": (0, 6),
+        "LO BND a -2": (-2, np.inf),
+        "LO BND a -5\n UP BND a -3": (-5, -3),
+        "FX BND a 3": (3, 3),
+        "FR BND a": (-np.inf, np.inf),
+        "MI BND a": (-np.inf, np.inf),
+        "PL BND a": (0, np.inf),
+        "BV BND a": (0, 1),
+        "LI BND a 2": (2, np.inf),
+        "UI BND a 7": (0, 7),
+    }
+    for line, limits in bounds.items():
+        program = read_mps(tmp_path, f"BOUNDS\n {line}\n")
+        assert (program.lower[0], program.upper[0]) == limits, line
+        assert program.whole[0] == (line[:2] in ("BV", "LI", "UI")), line
+    assert read_mps(tmp_path, "RANGES\n R less 3 more 2\n R even -1\n").row_lower.tolist() == [5, 4, 1]
+    assert read_mps(tmp_path, "RANGES\n R less 3 more 2\n R even -1\n").row_upper.tolist() == [8, 6, 2]
+    assert read_mps(tmp_path, "RANGES\n R even 1\n").row_upper.tolist() == [8, np.inf, 3]
+
+
+def read_mps(folder, end):
+    rows = "ROWS\n N worth\n N other\n L less\n G more\n E even\n"
+    columns = "COLUMNS\n a worth 1 less 2\n a more 3 even 1\n b worth -.5e1 other 9\n b less 1\n"
+    (folder / "case.mps").write_text(f"{rows}{columns}RHS\n less 8 more 4\n even 2\n{end}ENDATA\n")
+    program = problems.read_program(folder / "case.mps")
+    assert program.variable_names == ("a", "b")
+    assert program.matrix.tolist() == [[2, 1], [3, 0], [1, 0]]
+    assert program.objective.tolist() == [1, -5]
+    assert program.minimize
+    return program
+
+
+def test_every_kind_of_bound_of_an_lp_file_is_read(tmp_path):
+    sums = "minimize\n a + b\n - c + 2 d + .5e + 1e1f + v\nst\n a + b >= - 4\n"
+    bounds = "bounds\n -3 <= a <= 7\n b >= -inf\n c <= 4\n d = 2\n e free\n 1 <= f\n"
+    text = f"{sums}{bounds}bin\n v\ngen\n a c\nEND\n"
+    (tmp_path / "case.LP").write_text(text)
+    program = problems.read_program(tmp_path / "case.LP")
+    assert program.variable_names == ("a", "b", "c", "d", "e", "f", "v")
+    assert program.objective.tolist() == [1, 1, -1, 2, 0.5, 10, 1]
+    assert program.lower.tolist() == [-3, -np.inf, 0, 2, -np.inf, 1, 0]
+    assert program.upper.tolist() == [7, np.inf, 4, 2, np.inf, np.inf, 1]
+    assert program.whole.tolist() == [True, False, True, False, False, False, True]
+    assert (program.row_lower.tolist(), program.row_upper.tolist()) == ([-4], [np.inf])
+
+
+BOUND = " UP LIMIT     CHAIR      9.0"
+MARKER = "    MARKER    'MARKER'   'INTORG'\n"
+CHAIR = "    CHAIR     PROFIT     20.0    WOOD    2.0\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("ENDATA", ""), "ends without ENDATA"),
+        (("ROWS", "ENDATA"), "it has no variables"),
+        (("RANGES", "QUADOBJ"), "section 'QUADOBJ' is not read"),
+        (("ENDATA", "SOS\n S1 SOS s1 1\nENDATA"), "section 'SOS' is not read"),
+        (("OBJSENSE\n    MAX", "OBJSENSE MAXIMIZE"), "section 'OBJSENSE MAXIMIZE' is not read"),
+        ((BOUND, " SC LIMIT     CHAIR      9.0"), "its kind one of UP, LO,"),
+        (("    CHAIR     HOURS      1.0", "    CHAIR     HOUR      1.0"), 'Row name "HOUR" in COLUMNS'),
+        (("6.0", "six"), "line 15: got 'TABLE     PROFIT     45.0    WOOD    six'"),
+        (("6.0", "6,5"), "line 15"),
+        (("6.0", "1e999"), "greater than 1e+15"),
+        (("MAX\n", "LARGE\n"), "line 4: got 'LARGE'; a line of OBJSENSE is like MAX"),
+        (
+            ("CHAIR      9.0", "CHAIR      9.0\n UP LIMIT SOFA 2"),
+            "'SOFA' has a bound or a kind but is in no sum",
+        ),
+        ((BOUND, " UP TABLE TABLE 3\n" + BOUND), "BOUNDS has a second set, 'TABLE'"),
+        (("RHS\n", "RHS\n    A         HOURS      1.0\n"), "RHS has a second set, 'B'"),
+        (("RHS\n", "RHS\n    B         PROFIT     -5\n"), "a constant in the objective"),
+        ((BOUND, BOUND + "\n UP LIMIT CHAIR 8"), "duplicate upper bound"),
+        ((BOUND, " UP LIMIT CHAIR -9"), "inconsistent bounds"),
+        ((BOUND, ""), "the integer variable 'CHAIR' has no bounds"),
+        ((" N  PROFIT", " L  PROFIT"), "No objective row found"),
+        (("TABLE", "NAME"), "line 15: got 'NAME"),
+        ((MARKER, ""), "Integrality marker error"),
+        ((f"{MARKER}{CHAIR}", f"{CHAIR}{MARKER}"), "not clear whether 'CHAIR' is an integer variable"),
+        (("RHS", "RANGES"), "section 'RANGES' is not read here"),
+    ],
+)
+def test_what_an_mps_file_says_beyond_the_subset_is_refused(tmp_path, change, says):
+    (tmp_path / "case.mps").write_text(MPS.replace(*change))
+    with pytest.raises(FileError) as caught:
+        problems.read_program(tmp_path / "case.mps")
+    assert says in str(caught.value)
+    assert "case.mps" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("End", ""), "ends without End"),
+        (("Maximize", "Maximise"), "must begin with Maximize or Minimize"),
+        (("20 CHAIR\n   + 45 TABLE", ""), "got 'profit:'; a statement of Maximize is like"),
+        ((" profit: 20 CHAIR\n   + 45 TABLE", ""), "must begin with Maximize or Minimize and a sum"),
+        (("Maximize", "Minimize\n CHAIR\nMaximize"), "must begin with Maximize or Minimize and a sum"),
+        (("20 CHAIR", "20 CHAIR ^ 2"), "got 'profit: 20 CHAIR ^ 2'; a statement of Maximize is like"),
+        (("20 CHAIR", "[ 20 CHAIR ^ 2 ] / 2"), "a statement of Maximize is like"),
+        (("20 CHAIR", "20 CHAIR + 5"), "a statement of Maximize is like"),
+        (("20 CHAIR", "20 CHAIR + 3 CHAIR"), "twice in the sum"),
+        (("20 CHAIR", "1e999 CHAIR"), "not finite"),
+        (("20 CHAIR", "20 CHAIR + 2 nancy"), "a statement of Maximize is like"),
+        (("<= 40", "<= forty"), "a statement of Subject To is like wood: x + 2 y <= 8"),
+        (("wood: 2", "wood: 10 <= 2"), "a statement of Subject To is like"),
+        (("6 TABLE <= 40", "6 TABLE + 3 <= 40"), "a statement of Subject To is like"),
+        ((" CHAIR <= 9", " SOFA <= 9"), "'SOFA' has a bound or a kind but is in no sum"),
+        (("General", "Binary"), "'CHAIR' is binary and has other bounds"),
+        (("General", "General\n TABLE\nSemis"), "is semi-continuous or semi-integer"),
+        (("General", "General\n TABLE\nSOS"), "HiGHS says"),
+        (("General\n", "General\n min "), "not clear whether 'CHAIR' is an integer variable"),
+        (("General", "End\nGeneral"), "ends without End"),
+    ],
+)
+def test_what_an_lp_file_says_beyond_the_subset_is_refused(tmp_path, change, says):
+    (tmp_path / "case.lp").write_text(LP.replace(*change, 1))
+    with pytest.raises(FileError) as caught:
+        problems.read_program(tmp_path / "case.lp")
+    assert says in str(caught.value)
+    assert "case.lp" in str(caught.value)
+
+
+def test_other_program_files_are_refused():
+    with pytest.raises(ProblemError, match=r"ends in \.mps or \.lp"):
+        problems.read_program("case.xls")
+
+
+def test_without_highspy_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    (tmp_path / "joiner.mps").write_text(MPS)
+    with pytest.raises(MissingExtraError, match=r"pip install 'surepick\[problems\]'"):
+        problems.read_program(tmp_path / "joiner.mps")
