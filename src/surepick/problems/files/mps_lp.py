@@ -9,6 +9,7 @@ variables, a constant in the objective), and everything that HiGHS warns of.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,10 +175,11 @@ def _read_by_highs(file: Path) -> Any:
     complaints: list[str] = []
 
     def listen(event: Any) -> None:
-        if event.data_out.log_type in (highspy.HighsLogType.kWarning, highspy.HighsLogType.kError):
+        if event.message.startswith(("WARNING", "ERROR")):
             complaints.append(" ".join(event.message.partition(":")[2].split()))
 
     highs.setOptionValue("log_to_console", False)
+    highs.setOptionValue("log_file", os.devnull)  # without a place to log to, HiGHS before 1.14 says nothing
     highs.cbLogging.subscribe(listen)
     if highs.readModel(str(file)) != highspy.HighsStatus.kOk or complaints:
         raise _UnreadError(f"HiGHS says: {complaints[0] if complaints else 'not a program'}; correct it")
