@@ -14,7 +14,7 @@ import surepick as sp
 from surepick.sessions.session import Session
 from surepick.web import live
 from surepick.web.live import Channel, Edition, Hub, TooManyViewersError
-from surepick.web.session_cache import Shelf
+from surepick.web.session_cache import SessionCache
 from web_tools import Running
 
 
@@ -91,14 +91,14 @@ def test_a_hundred_viewers_share_one_look(store: str, monkeypatch: pytest.Monkey
         return seen
 
     async def watch() -> list[list[bytes]]:
-        shelf = Shelf(store, write=False)
-        channel = Hub(shelf).channel("one", look)
+        cache = SessionCache(store, write=False)
+        channel = Hub(cache).channel("one", look)
         viewers = [asyncio.create_task(view(channel, 3)) for _ in range(100)]
         while not all(viewer.done() for viewer in viewers):
             number[0] += 1
             await asyncio.sleep(0.03)
         assert channel.n_viewers == 0
-        shelf.close()
+        cache.close()
         return [viewer.result() for viewer in viewers]
 
     seen = asyncio.run(watch())
@@ -116,15 +116,15 @@ def test_a_new_page_is_never_set_back_to_what_was_seen_before_it_came(store: str
         raise AssertionError("the stream ended")
 
     async def watch() -> bytes:
-        shelf = Shelf(store, write=False)
-        channel = Hub(shelf).channel("one", lambda: {"answer": f"after {number[0]}"})
+        cache = SessionCache(store, write=False)
+        channel = Hub(cache).channel("one", lambda: {"answer": f"after {number[0]}"})
         stays = channel.view("")
         while not (await anext(stays)).startswith(b"id:"):
             pass
         number[0] = 1  # told, and the page that shows it asks for its stream before the next look
         newcomer = await first(channel)
         await stays.aclose()
-        shelf.close()
+        cache.close()
         return newcomer
 
     assert b"after 1" in asyncio.run(watch())
@@ -177,7 +177,7 @@ def test_streams_end_with_the_server(store: str) -> None:
 
 
 def test_a_stopped_hub_takes_nobody() -> None:
-    hub = Hub(Shelf("memory://", write=True))
+    hub = Hub(SessionCache("memory://", write=True))
     hub.stop()
     with pytest.raises(TooManyViewersError):
         hub.channel("one", dict)

@@ -13,7 +13,7 @@ import surepick as sp
 from surepick.sessions.session import Session
 from surepick.store import Draft
 from surepick.web.app import create_app
-from surepick.web.models import LOG_ROWS, SESSIONS
+from surepick.web.pages import ROWS, SESSIONS
 from surepick.web.session_cache import name_of, slug_of
 from surepick.web.settings import Settings
 from web_tools import Running, positions, running
@@ -121,7 +121,7 @@ def test_the_log_is_paged_and_complete(looking: Running, store: str) -> None:
     for page in range(1, first["n_pages"] + 1):
         rows += looking.client.get(f"/api/sessions/sure/log?page={page}").json()["log"]
     assert [row["position"] for row in rows] == [event.position for event in events][::-1]
-    assert len(first["log"]) == min(LOG_ROWS, len(events))
+    assert len(first["log"]) == min(ROWS, len(events))
 
 
 def test_looking_never_decides_leases_or_writes(writing: Running, store: str) -> None:
@@ -159,18 +159,34 @@ def test_home_is_paged(memory_disk: Path) -> None:
     assert [one["session"] for one in second["sessions"]] == ["session 1", "session 0"]
 
 
-def test_a_session_that_cannot_be_read_does_not_hide_the_others(memory_disk: Path) -> None:
-    url = f"sqlite:///{memory_disk}/damaged.db"
+@pytest.mark.parametrize(
+    ("event", "says"),
+    [
+        (Draft("unheard of", "{}", 0.0), "unheard of"),
+        (Draft("measured", "{}", 0.0), "arm"),
+        (Draft("measured", "[]", 0.0), ""),
+        (Draft("stopped", '{"status": "tired"}', 0.0), "tired"),
+    ],
+    ids=lambda case: getattr(case, "body", ""),
+)
+def test_a_session_that_cannot_be_read_does_not_hide_the_others(
+    tmp_path: Path, event: Draft, says: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/damaged.db"
     Session.create(url, tools.problem(), sp.CombGapE(), name="good")
     broken = Session.create(url, tools.problem(), sp.CombGapE(), name="broken")
-    broken.store.append("broken", [Draft("unheard of", "{}", 0.0)], expected=broken.store.head("broken"))
+    broken.store.append("broken", [event], expected=broken.store.head("broken"))
     broken.store.close()
     with running(url) as server:
         sessions = {one["session"]: one for one in server.client.get("/api/").json()["sessions"]}
-        assert server.client.get("/sessions/broken").status_code == 400
+        assert server.client.get("/").status_code == 200
+        assert server.client.get("/sessions/broken").status_code in (400, 500, 503)
+        with server.client.stream("GET", "/events") as stream:
+            news = next(line for line in stream.iter_lines() if line.startswith("data:"))
     assert sessions["broken"]["state"] == "unreadable"
-    assert "unheard of" in sessions["broken"]["sentence"]
+    assert says in sessions["broken"]["sentence"]
     assert sessions["good"]["state"] == "waiting"
+    assert "good" in news
 
 
 @pytest.mark.parametrize(

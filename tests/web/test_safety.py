@@ -14,7 +14,7 @@ import surepick as sp
 from surepick.errors import ParameterError
 from surepick.sessions.session import Session
 from surepick.web import server as web_server
-from surepick.web.keys import COOKIE, Keys
+from surepick.web.security import COOKIE, Keys
 from surepick.web.settings import Settings
 from web_tools import PROBLEM, TOKEN, Running, positions, running
 
@@ -119,6 +119,16 @@ def test_a_cookie_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 13 * 3600)
     assert not keys.remembers(cookie)
+
+
+def test_logging_out_ends_the_cookie_wherever_it_was_copied(guarded: Running) -> None:
+    cookie = guarded.client.post("/login", data={"token": TOKEN}).cookies[COOKIE]
+    guarded.client.cookies.clear()
+    copied = {"cookie": f"{COOKIE}={cookie}"}
+    assert guarded.client.get("/api/", headers=copied).status_code == 200
+    guarded.client.post("/logout", data={"form_key": ""}, headers=copied)
+    assert guarded.client.get("/api/", headers=copied).status_code == 401
+    guarded.client.cookies.clear()
 
 
 def test_without_a_token_the_empty_token_opens_nothing_special() -> None:
@@ -369,6 +379,63 @@ MALFORMED = [
 ]
 
 
+def nested(depth: int) -> bytes:
+    return b'{"a":' * depth + b"1" + b"}" * depth
+
+
+ODD_BODIES = [
+    *(("fresh/ask", body) for body in (b"", b"[]", b'{"n": 1e400}', b'{"n": null, "m": 1}', nested(300))),
+    ("fresh/ask", b'{"worker": "\\ud800"}'),
+    ("fresh/tell", b'{"token": "\\ud800", "value": 1}'),
+    ("fresh/tell", b'{"token": "0.0", "value": 1, "worker": "\\udfff"}'),
+    ("", b'{"name": "odd", "problem": ' + nested(190) + b"}"),
+    ("", b'{"name": "odd", "problem": ' + nested(5000) + b"}"),
+    ("", b'{"name": "odd", "problem": []}'),
+    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, NaN], [0, 1]]}}'),
+    ("", b'{"name": "\\ud800", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}}'),
+    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}, "delta": "x"}'),
+    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}, "seed": -1}'),
+    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}, "policy": {}}'),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), ODD_BODIES, ids=lambda part: str(part[:40]))
+def test_odd_bodies_are_refused_in_words(writing: Running, store: str, path: str, body: bytes) -> None:
+    before = positions(store)
+    answer = writing.client.post(f"/api/sessions/{path}".rstrip("/"), content=body, headers=JSON)
+    assert answer.status_code in (400, 413)
+    assert answer.json()["error"]
+    assert positions(store) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"token": "0.0", "value": "1"}, "value: expected a number or a list of numbers, got '1'"),
+        ({"token": "0.0", "value": 1, "surprise": 1}, "surprise: there is no such key; known: token, value,"),
+        ({"value": 1}, "token: this key is missing"),
+        ({"token": "0.0", "mean": 1, "count": 1.5}, "count: expected a whole number, got 1.5"),
+    ],
+)
+def test_a_refusal_says_what_was_expected_and_what_came(
+    writing: Running, body: dict[str, object], says: str
+) -> None:
+    answer = writing.client.post("/api/sessions/fresh/tell", json=body)
+    assert says in answer.json()["error"]
+
+
+def test_text_that_utf8_cannot_say_is_shown_and_refused(writing: Running, store: str) -> None:
+    """A form in another encoding can hold half a surrogate pair."""
+    parts = {"form_key": writing.form_key(), "token": "0.0", "value": r"\ud800", "who": r"\udfff"}
+    lines = [f'--x\r\ncontent-disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in parts.items()]
+    body = "".join([*lines, "--x--\r\n"]).encode()
+    before = positions(store)
+    headers = {"content-type": "multipart/form-data; boundary=x; charset=unicode_escape"}
+    answer = writing.client.post("/sessions/fresh/tell", content=body, headers=headers)
+    assert answer.status_code == 400
+    assert positions(store) == before
+
+
 @pytest.mark.parametrize("body", MALFORMED, ids=lambda body: body[:44].decode("latin-1"))
 def test_malformed_json_is_refused_and_changes_nothing(writing: Running, store: str, body: bytes) -> None:
     before = positions(store)
@@ -435,7 +502,7 @@ def test_a_viewer_that_takes_nothing_is_hung_up_on_and_harms_nobody(
     monkeypatch.setattr("surepick.web.pages._moment", lambda session: time.monotonic())
     monkeypatch.setattr(
         "surepick.web.pages._session_parts",
-        lambda desk, name: {"answer": f"{time.monotonic()}" + 100_000 * "x"},
+        lambda context, name: {"answer": f"{time.monotonic()}" + 100_000 * "x"},
     )
     with running(store) as server, socket.socket() as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

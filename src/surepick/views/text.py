@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 
 def plain(text: object, length: int = 40) -> str:
@@ -55,9 +56,11 @@ def rounded(number: float) -> str:
 def times(value: float) -> str:
     """How many times more likely, for labels.
 
-    >>> times(1.0), times(37.4), times(2e9)
-    ('1×', '37×', '10⁹×')
+    >>> times(1.0), times(37.4), times(2e9), times(1e305)
+    ('1×', '37×', '10⁹×', '>10¹⁰⁰×')
     """
+    if value >= 1e100:
+        return ">10¹⁰⁰×"
     if value >= 1e6:
         return f"10{superscript(math.floor(math.log10(value)))}×"
     return f"{value:.2g}×" if value < 9.95 else f"{value:,.0f}×"
@@ -82,3 +85,67 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size or (unit == "min" and seconds >= 60):
             return f"{seconds / size:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for people: four digits that matter, and a proper minus.
+
+    >>> number(1234567.0), number(-0.000123456), number(None), number(2.0)
+    ('1.235e+06', '−0.0001235', '–', '2')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    text = f"{value:.{digits}g}" if math.isfinite(value) else "∞" if value > 0 else "-∞"
+    return text.replace("-", "−")
+
+
+def whole(value: float | None) -> str:
+    """A count with its thousands apart.
+
+    >>> whole(1234567), whole(None)
+    ('1,234,567', '–')
+    """
+    return "–" if value is None else f"{round(value):,}"
+
+
+def about(value: float | None) -> str:
+    """A forecast with two digits that matter.
+
+    >>> about(12345.0), about(0.4), about(None)
+    ('≈ 12,000', '≈ 0', '∞')
+    """
+    if value is None:
+        return "∞"
+    return f"≈ {whole(float(f'{value:.2g}'))}" if value < 1e7 else f"≈ {value:.1e}"
+
+
+def percent(value: float | None) -> str:
+    """A probability in percent, never rounded up to certainty.
+
+    >>> percent(0.95), percent(0.99996), percent(None), percent(0.0)
+    ('95%', '99.996%', '–', '0%')
+    """
+    if value is None:
+        return "–"
+    digits = 1
+    while digits < 12 and value < 1 and round(100 * value, digits) >= 100:
+        digits += 1
+    return f"{100 * value:.{digits}f}".rstrip("0").rstrip(".") + "%"
+
+
+def moment(seconds: float | None) -> str:
+    """A time as a date, in UTC.
+
+    >>> moment(0.0)
+    '1970-01-01 00:00:00 UTC'
+    """
+    return "–" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def clock(seconds: float | None) -> str:
+    """A time in the form that a machine reads.
+
+    >>> clock(0.0)
+    '1970-01-01T00:00:00+00:00'
+    """
+    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -13,9 +13,10 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 from surepick.errors import SurepickError
-from surepick.web.session_cache import Shelf
+from surepick.web.session_cache import SessionCache
 
 LOOK_SECONDS = 0.5  # between two looks at the end of the log
 REST = 4  # times as long as a look took is waited before the next one, if that is longer
@@ -62,9 +63,9 @@ class Edition:
 class Channel:
     """The watcher of one page and its viewers."""
 
-    def __init__(self, look: Callable[[], Parts], shelf: Shelf) -> None:
+    def __init__(self, look: Callable[[], Parts], sessions: SessionCache) -> None:
         self.n_viewers = 0
-        self._look, self._shelf = look, shelf
+        self._look, self._sessions = look, sessions
         self._run = secrets.token_hex(4)  # editions of another run are unknown to this one
         self._edition = Edition()
         self._news = asyncio.Event()
@@ -111,10 +112,11 @@ class Channel:
             began = time.monotonic()
             self._n_begun += 1
             try:
-                parts = await self._shelf.run(self._look)
-            except SurepickError as error:
-                parts = {**self._edition.parts, "trouble": str(error)}
-            self._publish(self._edition.next(parts))
+                parts = await self._sessions.run(self._look)
+                trouble = ""
+            except Exception as error:  # viewers stay, and see the next look that succeeds
+                parts, trouble = self._edition.parts, f"This page is not up to date: {escape(str(error))}"
+            self._publish(self._edition.next({**parts, "trouble": trouble}))
             self._end_look()
             await asyncio.sleep(max(LOOK_SECONDS, REST * (time.monotonic() - began)))
 
@@ -142,8 +144,8 @@ class Channel:
 class Hub:
     """All channels, by what they watch."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, sessions: SessionCache) -> None:
+        self._sessions = sessions
         self._channels: dict[str, Channel] = {}
         self._stopped = False
 
@@ -159,7 +161,7 @@ class Hub:
         for idle in [k for k, channel in self._channels.items() if channel.n_viewers == 0 and k != key]:
             del self._channels[idle]
         if key not in self._channels:
-            self._channels[key] = Channel(look, self._shelf)
+            self._channels[key] = Channel(look, self._sessions)
         return self._channels[key]
 
     def stop(self) -> None:

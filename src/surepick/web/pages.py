@@ -1,149 +1,283 @@
-"""Pages to look at: they show what is recorded, and nothing is decided, leased or written by looking."""
+"""Pages to look at: they show what is recorded, and nothing is decided, leased or written by looking.
+
+Each page has a JSON twin: one function makes the model, the page shows it, the twin sends it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
+from surepick import views
 from surepick.errors import SurepickError
 from surepick.sessions.session import Session
-from surepick.web import models
-from surepick.web.context import Desk
+from surepick.views.events import LogRow, log_row
+from surepick.web.api import PlainJson
+from surepick.web.context import Context
 from surepick.web.live import Parts
-from surepick.web.session_cache import name_of
-from surepick.web.twins import Model, twin
+from surepick.web.session_cache import SessionCache, UnknownSessionError, name_of, slug_of
+
+SESSIONS, ROWS, LAST_EVENTS = 24, 100, 6  # on a page
+WARM = 8  # sessions that are opened when the server starts
+SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
+MOST_ROW_FILES = 200
+LARGEST_ROW_FILE = 64 * 2**20  # bytes
 
 Page = Annotated[int, Query(ge=1, le=10**7)]
 At = Annotated[int, Query(ge=0, le=10**15)]
 Who = Annotated[str, Query(max_length=200)]
 Done = Annotated[str, Query(max_length=20)]
 
-WARM = 8  # sessions that are opened when the server starts
-SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
+Model = dict[str, Any]
+Show = Callable[[str, str], Callable[[Callable[..., Awaitable[Model]]], Any]]  # of a path and a template
 
 
-def add_routes(routes: FastAPI, desk: Desk) -> None:
+@dataclass(frozen=True)
+class Entry:
+    """The form for a measurement: what was entered, and what was wrong with it."""
+
+    who: str = ""
+    token: str = ""
+    value: str = ""
+    errors: tuple[tuple[str, str], ...] = ()  # by field
+    done: str = ""
+
+
+def add_routes(routes: FastAPI, context: Context) -> None:
     """Serve the pages of this module."""
+    sessions, templates = context.sessions, context.templates
 
-    def show(path: str, template: str) -> Callable[[Model], Model]:
-        return twin(routes, desk.renderer, path, template)
+    def show(path: str, template: str) -> Callable[[Callable[..., Awaitable[Model]]], Any]:
+        """Serve what a function returns at `path` as a page and at `/api` + `path` as JSON."""
+
+        def register(model: Callable[..., Awaitable[Model]]) -> Callable[..., Awaitable[Model]]:
+            async def page(**given: Any) -> HTMLResponse:
+                return HTMLResponse(templates.page(template, await model(**given)))
+
+            async def data(**given: Any) -> PlainJson:
+                return PlainJson(await model(**given))
+
+            for serve, at in ((page, path), (data, "/api" + path)):
+                # what FastAPI reads the parameters from, with its annotations as types
+                signature = inspect.signature(model, eval_str=True)
+                setattr(serve, "__signature__", signature)  # noqa: B010  # functions declare no such attribute
+                routes.get(at, response_model=None)(serve)
+            return model
+
+        return register
 
     @show("/", "home.html")
-    async def home(page: Page = 1) -> models.Model:
-        return await desk.shelf.run(lambda: models.home(desk.shelf, page))
+    async def home(page: Page = 1) -> Model:
+        return await sessions.run(lambda: home_model(sessions, page))
 
     @show("/sessions/{slug}", "session.html")
-    async def session(slug: str, who: Who = "", done: Done = "") -> models.Model:
-        entry = models.Entry(who=who, done=done)
-        return await desk.with_session(slug, lambda opened: models.session(opened, entry=entry))
+    async def session(slug: str, who: Who = "", done: Done = "") -> Model:
+        return await sessions.at(slug, lambda opened: session_model(opened, Entry(who=who, done=done)))
 
     @show("/sessions/{slug}/rivals", "rivals.html")
-    async def rivals(slug: str, page: Page = 1) -> models.Model:
-        return await desk.with_session(slug, lambda opened: models.rivals(opened, page))
+    async def rivals(slug: str, page: Page = 1) -> Model:
+        def model(opened: Session) -> Model:
+            found = views.rivals(views.look(opened), first=ROWS * (page - 1), n=ROWS)
+            return _listing(opened, "rivals", found, page, found.n_rivals)
+
+        return await sessions.at(slug, model)
 
     @show("/sessions/{slug}/arms", "arms.html")
-    async def arms(slug: str, page: Page = 1) -> models.Model:
-        return await desk.with_session(slug, lambda opened: models.arms(opened, page))
+    async def arms(slug: str, page: Page = 1) -> Model:
+        def model(opened: Session) -> Model:
+            found = views.arms(views.look(opened), first=ROWS * (page - 1), n=ROWS)
+            return _listing(opened, "arms", found, page, found.n_arms)
+
+        return await sessions.at(slug, model)
 
     @show("/sessions/{slug}/log", "log.html")
-    async def log(slug: str, page: Page = 1) -> models.Model:
-        return await desk.with_session(slug, lambda opened: models.log(opened, page))
+    async def log(slug: str, page: Page = 1) -> Model:
+        def model(opened: Session) -> Model:
+            opened.ledger()
+            n_events = opened.fingerprint.position
+            rows = log_rows(opened, n_events - ROWS * page, n_events - ROWS * (page - 1))
+            return _listing(opened, "log", rows, page, n_events)
+
+        return await sessions.at(slug, model)
 
     @show("/sessions/{slug}/history", "history.html")
-    async def history(slug: str, at: At = 0) -> models.Model:
-        return await desk.with_session(slug, lambda opened: models.past(opened, at))
+    async def history(slug: str, at: At = 0) -> Model:
+        return await sessions.at(slug, lambda opened: past_model(opened, at))
 
     @routes.get("/sessions/{slug}/past", response_class=HTMLResponse)
     async def past(slug: str, at: At = 0) -> str:
-        return desk.renderer.page("part_past.html", await history(slug, at))
+        return templates.page("part_past.html", await history(slug, at))
 
     @routes.get("/sessions/{slug}/certificate.json", response_model=None)
     async def certificate(slug: str) -> Response:
-        return await desk.with_session(slug, _certificate)
+        return await sessions.at(slug, _certificate)
 
+    _add_streams(routes, context)
+    if context.settings.results is not None:
+        _add_experiments(show, sessions, context.settings.results)
+
+
+def _add_streams(routes: FastAPI, context: Context) -> None:
     @routes.get("/sessions/{slug}/events", response_model=None)
     async def session_events(slug: str, request: Request) -> Response:
         name = name_of(slug)
-        await desk.with_session(slug, lambda _: None)  # is there such a session?
-        look = _Watch(lambda: desk.in_session(name, _moment), lambda: _session_parts(desk, name))
-        return _stream(desk, f"session {name}", look, request)
+        await context.sessions.at(slug, lambda _: None)  # is there such a session?
+        last: list[Any] = [None, {}]  # what the page depends on, and the parts that were made of it
+
+        def look() -> Parts:
+            now = context.sessions.use(name, _moment)
+            if last[0] != now:
+                last[:] = now, _session_parts(context, name)
+            parts: Parts = last[1]
+            return parts
+
+        return stream(f"session {name}", look, request)
 
     @routes.get("/events", response_model=None)
     async def home_events(request: Request, page: Page = 1) -> Response:
-        return _stream(desk, f"home {page}", lambda: _home_parts(desk, page), request)
+        def look() -> Parts:
+            return {
+                "sessions": context.templates.page("home_sessions.html", home_model(context.sessions, page))
+            }
 
-    folder = desk.settings.results
-    if folder is not None:
-        _add_experiments(show, desk, folder)
+        return stream(f"home {page}", look, request)
 
-    @routes.get("/login", response_class=HTMLResponse)
-    async def login() -> str:
-        return desk.renderer.page("login.html", {"wrong": False})
+    def stream(key: str, look: Callable[[], Parts], request: Request) -> Response:
+        messages = context.hub.channel(key, look).view(request.headers.get("last-event-id", ""))
+        headers = {"x-accel-buffering": "no"}
+        return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
 
 
-def _add_experiments(show: Callable[[str, str], Callable[[Model], Model]], desk: Desk, folder: Path) -> None:
-    from surepick.web import experiments  # slow to import, and seldom needed
+def _add_experiments(show: Show, sessions: SessionCache, folder: Path) -> None:
+    """The row files of a folder: which there are, and what one says."""
+    from surepick.experiments.families import families  # slow to import, and seldom needed
+    from surepick.experiments.rows import read_rows
+
+    def names() -> list[str]:
+        found = [*folder.glob("*.jsonl"), *folder.glob("*/*.jsonl")]
+        return sorted(str(path.relative_to(folder)) for path in found if path.is_file())[:MOST_ROW_FILES]
 
     @show("/experiments", "experiments.html")
-    async def listing() -> models.Model:
-        return await desk.shelf.run(lambda: experiments.listing(folder))
+    async def listing() -> Model:
+        return {"files": [{"name": name, "slug": slug_of(name)} for name in await sessions.run(names)]}
 
     @show("/experiments/{slug}", "comparison.html")
-    async def comparison(slug: str) -> models.Model:
-        return await desk.shelf.run(lambda: experiments.comparison(folder, name_of(slug)))
+    async def comparison(slug: str) -> Model:
+        return await sessions.run(lambda: model(name_of(slug)))
+
+    def model(name: str) -> Model:
+        if name not in names():
+            raise UnknownSessionError(f"there is no row file {name!r} in this folder")
+        if (folder / name).stat().st_size > LARGEST_ROW_FILE:
+            limit = LARGEST_ROW_FILE >> 20
+            raise UnknownSessionError(f"{name!r} is larger than {limit} MiB; it is not shown here")
+        found = read_rows(folder / name)
+        n_bad = len(found.bad) + bool(found.torn)
+        return {"name": name, "n_rows": len(found.rows), "n_bad": n_bad, "families": families(found.rows)}
 
 
-async def warm(desk: Desk) -> None:
+async def warm(context: Context) -> None:
     """Open the youngest sessions and draw their pages once, so that nobody has to wait for that."""
-    for name in (await desk.shelf.run(desk.shelf.names))[:WARM]:
+    for name in (await context.sessions.run(context.sessions.names))[:WARM]:
         with contextlib.suppress(SurepickError):  # whoever asks for it is told
-            await desk.shelf.run(lambda name=name: _session_parts(desk, name))  # type: ignore[misc]
+            await context.sessions.run(lambda name=name: _session_parts(context, name))  # type: ignore[misc]
 
 
-class _Watch:
-    """A look that is taken again only when the moment has changed; it remembers the last one."""
-
-    def __init__(self, moment: Callable[[], object], parts: Callable[[], Parts]) -> None:
-        self._moment, self._parts = moment, parts
-        self._last: tuple[object, Parts] | None = None
-
-    def __call__(self) -> Parts:
-        now = self._moment()
-        if self._last is None or self._last[0] != now:
-            self._last = (now, self._parts())
-        return self._last[1]
+def home_model(sessions: SessionCache, page: int) -> Model:
+    """A page of the list of sessions, the youngest first."""
+    names = sessions.names()
+    return {
+        "place": sessions.store.place,
+        "n_sessions": len(names),
+        "page": page,
+        "n_pages": max(1, -(-len(names) // SESSIONS)),
+        "sessions": [_tile(sessions, name) for name in names[SESSIONS * (page - 1) : SESSIONS * page]],
+    }
 
 
-def _moment(session: Session) -> object:
+def _tile(sessions: SessionCache, name: str) -> Model:
+    """A session in the list; whatever is odd about one must not hide the others."""
+    try:
+        seen = sessions.use(name, lambda opened: views.summary(views.look(opened)))
+        shown = {key: getattr(seen, key) for key in ("state", "sentence", "n_measurements", "toward")}
+    except Exception as error:
+        reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
+        shown = {"state": "unreadable", "sentence": reason, "n_measurements": None, "toward": None}
+    return {"session": name, "slug": slug_of(name), **shown}
+
+
+def session_model(opened: Session, entry: Entry | None = None) -> Model:
+    """The first page of a session, and no more than it shows."""
+    seen = views.look(opened)
+    page = views.page(seen)
+    last = opened.fingerprint.position
+    return {
+        "slug": slug_of(opened.name),
+        "at": seen.n_used,
+        "summary": page.summary,
+        "progress": page.progress,
+        "forecast": page.progress.forecast,
+        "rivals": page.rivals,
+        "arms": page.arms,
+        "by_cost": page.arms.by_cost,
+        "work": page.work,
+        "picture": page.picture,
+        "log": log_rows(opened, last - LAST_EVENTS, last),
+        "entry": entry or Entry(),
+    }
+
+
+def past_model(opened: Session, at: int) -> Model:
+    """The session as it was when the policy had seen that many measurements."""
+    now, seen = views.look(opened), views.look(opened, n_used=at)
+    page = views.page(seen)
+    return {
+        "slug": slug_of(opened.name),
+        "at": seen.n_used,
+        "summary": page.summary,
+        "rivals": page.rivals,
+        "arms": page.arms,
+        "picture": page.picture,
+        "progress": views.progress(now),
+        "moments": views.moments(now),
+    }
+
+
+def log_rows(opened: Session, first: int, last: int) -> list[LogRow]:
+    """The events after position `first` up to `last`, the newest first."""
+    first = max(first, 0)
+    events = itertools.islice(opened.events(after=first), max(last - first, 0))
+    return [log_row(event, opened.given_problem) for event in events][::-1]
+
+
+def _listing(opened: Session, name: str, found: Any, page: int, n: int) -> Model:
+    there = {"session": opened.name, "slug": slug_of(opened.name)}
+    return {**there, name: found, "n": n, "page": page, "n_pages": max(1, -(-n // ROWS))}
+
+
+def _moment(opened: Session) -> object:
     """What the page of a session depends on: the log, and who holds which tokens."""
-    held = tuple((lease.token, lease.worker, lease.expires > session.now()) for lease in session.leases())
-    return session.store.head(session.name), held
+    held = tuple((lease.token, lease.worker, lease.expires > opened.now()) for lease in opened.leases())
+    return opened.store.head(opened.name), held
 
 
-def _session_parts(desk: Desk, name: str) -> Parts:
-    model = desk.in_session(name, models.session)
-    parts = (*SESSION_PARTS, "entry") if desk.settings.write else SESSION_PARTS
-    return {part: desk.renderer.page(f"part_{part}.html", model) for part in parts}
+def _session_parts(context: Context, name: str) -> Parts:
+    model = context.sessions.use(name, session_model)
+    parts = (*SESSION_PARTS, "entry") if context.settings.write else SESSION_PARTS
+    return {part: context.templates.page(f"part_{part}.html", model) for part in parts}
 
 
-def _home_parts(desk: Desk, page: int) -> Parts:
-    return {"sessions": desk.renderer.page("home_sessions.html", models.home(desk.shelf, page))}
-
-
-def _stream(desk: Desk, key: str, look: Callable[[], Parts], request: Request) -> Response:
-    channel = desk.hub.channel(key, look)
-    messages = channel.view(request.headers.get("last-event-id", ""))
-    return StreamingResponse(messages, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
-
-
-def _certificate(session: Session) -> Response:
-    body = json.dumps(session.certificate().to_json(), indent=1)
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in session.name)[:60]
+def _certificate(opened: Session) -> Response:
+    body = json.dumps(opened.certificate().to_json(), indent=1)
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in opened.name)[:60]
     disposition = f'attachment; filename="certificate-{name}.json"'
     return Response(body, media_type="application/json", headers={"content-disposition": disposition})

@@ -1,24 +1,31 @@
 """The door: every request passes it before anything else sees it, and every answer on its way out.
 
 It checks the name by which the server was addressed, who asks, whether another site made the browser ask,
-whether writing is allowed, and reads the body whole, up to a limit and within a time limit.
+whether writing is allowed, and reads the body whole, up to a limit and within a time limit. Starlette's
+TrustedHostMiddleware does not fit: any IP address is a safe name here, however the machine is reached.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Mapping
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from surepick.web.keys import COOKIE, Keys
 from surepick.web.settings import Settings
 
+COOKIE = "surepick"
+COOKIE_SECONDS = 12 * 3600
 BODY_SECONDS = 30.0  # in which a body has to arrive
 DRAIN_SECONDS, DRAIN_BYTES = 1.0, 2**20  # of a refused body that are taken and thrown away
+LONGEST_LOGIN = 4096  # bytes
 READING = ("GET", "HEAD")
 JSON, FORM, UPLOAD = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
@@ -31,28 +38,78 @@ SECURITY_HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
 }
 
-Explain = Callable[[Scope, int, str], tuple[str, bytes]]
+Refusal = Callable[[str, int, str, Mapping[str, str]], Response]  # of a path: status, reason, headers
+
+
+class Keys:
+    """The token that lets people in, the cookies that remember them, the key that every form carries.
+
+    Cookies change as people log in and out; they are random, so the token cannot be had from one, and they
+    end with the server. Every comparison takes the same time whatever was given.
+
+    >>> keys = Keys("a long enough token")
+    >>> cookie = keys.new_cookie()
+    >>> keys.opens("a long enough token"), keys.opens("another"), keys.remembers(cookie)
+    (True, False, True)
+    >>> keys.forget(cookie)
+    >>> keys.remembers(cookie)
+    False
+    """
+
+    def __init__(self, token: str | None) -> None:
+        self.needed = token is not None
+        self.form_key = secrets.token_urlsafe()  # a page of another origin cannot read it
+        self._token = _digest(token or secrets.token_urlsafe())
+        self._cookies: dict[bytes, float] = {}  # digest: until when it is good
+
+    def opens(self, token: str) -> bool:
+        """Whether this is the token."""
+        return self.needed and hmac.compare_digest(self._token, _digest(token))
+
+    def is_form_key(self, given: str) -> bool:
+        """Whether a form was made by this server."""
+        return hmac.compare_digest(_digest(self.form_key), _digest(given))
+
+    def new_cookie(self) -> str:
+        """A cookie for somebody who gave the token."""
+        now, cookie = time.time(), secrets.token_urlsafe()
+        self._cookies = {kept: until for kept, until in self._cookies.items() if until > now}
+        self._cookies[_digest(cookie)] = now + COOKIE_SECONDS
+        return cookie
+
+    def remembers(self, cookie: str) -> bool:
+        """Whether this is a cookie that has not ended."""
+        return self._cookies.get(_digest(cookie), 0.0) > time.time()
+
+    def forget(self, cookie: str) -> None:
+        """End this cookie."""
+        self._cookies.pop(_digest(cookie), None)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 class RefusedError(Exception):
-    """A request that goes no further; `location` sends a browser elsewhere."""
+    """A request that goes no further."""
 
-    def __init__(self, status: int, reason: str, *, location: str | None = None) -> None:
+    def __init__(self, status: int, reason: str, **headers: str) -> None:
         super().__init__(reason)
         self.status = status
-        self.location = location
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 class Guard:
-    """An ASGI application around another one; `explain` turns a refusal into a content type and a body."""
+    """An ASGI application around another one; `refusal` is the answer to a request that goes no further."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, keys: Keys, explain: Explain) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, keys: Keys, refusal: Refusal) -> None:
         self.app = app
         self._settings = settings
         self._keys = keys
-        self._explain = explain
+        self._refusal = refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
@@ -62,109 +119,92 @@ class Guard:
             return None  # websockets: there are none
         guarded = _with_headers(send)
         try:
-            self._check(scope)
+            self._check(HTTPConnection(scope), reads=scope["method"] in READING)
             if scope["method"] not in READING:
-                receive = _replay(await self._body(scope, receive))
+                receive = _replay(await self._body(Request(scope, receive)))
         except RefusedError as refused:
             await _drain(receive)
-            return await self._refuse(scope, guarded, refused)
+            headers = {**refused.headers, "connection": "close"}
+            answer = self._refusal(scope["path"], refused.status, str(refused), headers)
+            return await answer(scope, receive, guarded)
         return await self.app(scope, receive, guarded)
 
-    def _check(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        path, reads = scope["path"], scope["method"] in READING
-        host = headers.get("host", "")
-        if not self._settings.knows_host(_without_port(host)):
-            raise RefusedError(
-                421, f"this server does not go by the name {host!r}; start it with --allow-host to let it"
-            )
-        self._check_origin(headers, host, scope.get("scheme", "http"), reads=reads)
-        if not path.startswith("/static/") and path not in ("/login", "/logout"):
-            self._check_token(headers, path, reads=reads)
-            if not reads and not self._settings.write:
-                raise RefusedError(403, "this dashboard only shows; start it with --write to let it write")
+    def _check(self, asked: HTTPConnection, *, reads: bool) -> None:
+        host, path = asked.headers.get("host", ""), asked.scope["path"]
+        name = _without_port(host)
+        if not self._settings.knows_host(name):
+            raise RefusedError(421, f"Host {name!r} is not allowed; restart with --allow-host {name}.")
+        self._check_origin(asked.headers, host, asked.scope.get("scheme", "http"), reads=reads)
+        if path.startswith("/static/") or path in ("/login", "/logout"):
+            return
+        self._check_token(asked, path, reads=reads)
+        if not reads and not self._settings.write:
+            raise RefusedError(403, "This dashboard is read-only; restart it with --write to allow changes.")
 
     def _check_origin(self, headers: Headers, host: str, scheme: str, *, reads: bool) -> None:
         """Refuse what another site made the browser do; browsers say so, and other programs need not."""
         site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
         if reads:
             if site == "cross-site" and headers.get("sec-fetch-mode", "navigate") != "navigate":
-                raise RefusedError(403, "another site may not read from this one")
+                raise RefusedError(403, "Another site may not read from this one.")
             return
         if site not in ("same-origin", "none") or origin not in (None, f"{scheme}://{host}"):
             raise RefusedError(
-                403, f"this request comes from another site ({origin or site}); nothing was done"
+                403, f"This request comes from another site ({origin or site}); nothing was done."
             )
         kind = _content_type(headers)
         if kind not in (JSON, FORM, UPLOAD):
-            raise RefusedError(415, f"bodies are {JSON}, {FORM} or {UPLOAD}, got {kind or 'nothing'!r}")
+            raise RefusedError(415, f"A body is {JSON}, {FORM} or {UPLOAD}, got {kind or 'nothing'!r}.")
 
-    def _check_token(self, headers: Headers, path: str, *, reads: bool) -> None:
-        if not self._keys.needed or self._keys.opens(_bearer(headers)) or self.is_known(headers):
+    def _check_token(self, asked: HTTPConnection, path: str, *, reads: bool) -> None:
+        scheme, _, token = asked.headers.get("authorization", "").partition(" ")
+        if (
+            not self._keys.needed
+            or (scheme.lower() == "bearer" and self._keys.opens(token.strip()))
+            or self._keys.remembers(asked.cookies.get(COOKIE, ""))
+        ):
             return
-        if reads and not path.startswith("/api/") and "text/html" in headers.get("accept", ""):
-            raise RefusedError(303, "log in first", location="/login")
-        raise RefusedError(401, "this needs the token: send it as the header Authorization: Bearer TOKEN")
+        if reads and not path.startswith("/api/") and "text/html" in asked.headers.get("accept", ""):
+            raise RefusedError(303, "Log in first.", location="/login")
+        reason = "This needs the token: send it as the header Authorization: Bearer TOKEN."
+        raise RefusedError(401, reason, www_authenticate="Bearer")
 
-    def is_known(self, headers: Headers) -> bool:
-        """Whether the request carries the cookie of somebody who gave the token."""
-        return self._keys.remembers(_cookie(headers.get("cookie", "")))
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+    async def _body(self, request: Request) -> bytes:
         """The whole body; refused as soon as it is too long, and when it takes too long."""
-        headers = Headers(scope=scope)
-        limit = self._settings.max_upload if _content_type(headers) == UPLOAD else self._settings.max_body
-        if scope["path"] == "/login":
-            limit = min(limit, 4096)
-        declared = headers.get("content-length", "0")
+        is_upload = _content_type(request.headers) == UPLOAD
+        limit = self._settings.max_upload if is_upload else self._settings.max_body
+        if request.scope["path"] == "/login":
+            limit = LONGEST_LOGIN
+        declared = request.headers.get("content-length", "0")
         if not declared.isdigit() or int(declared) > limit:
-            raise RefusedError(413, f"the body may have {limit} bytes, and {declared} were announced")
+            raise RefusedError(
+                413, f"A body may have {limit} bytes here, and {declared[:20]} were announced."
+            )
+        body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                return await _read(receive, limit)
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > limit:
+                        raise RefusedError(413, f"A body may have {limit} bytes here, and more came.")
         except TimeoutError:
-            raise RefusedError(408, f"the body did not arrive within {BODY_SECONDS:g} seconds") from None
-
-    async def _refuse(self, scope: Scope, send: Send, refused: RefusedError) -> None:
-        kind, body = self._explain(scope, refused.status, str(refused))
-        headers = {"content-type": kind, "content-length": str(len(body)), "connection": "close"}
-        if refused.location is not None:
-            headers["location"] = refused.location
-        if refused.status == 401:
-            headers["www-authenticate"] = "Bearer"
-        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": refused.status, "headers": raw})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+            raise RefusedError(408, f"The body did not arrive within {BODY_SECONDS:g} seconds.") from None
+        except ClientDisconnect:
+            raise RefusedError(400, "The connection ended before the body did.") from None
+        return bytes(body)
 
 
 def _with_headers(send: Send) -> Send:
-    """The same, adding the headers that every answer has; only files that never change may be kept."""
+    """The same, adding the headers that every answer has."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message["headers"]}
-            extra = {**SECURITY_HEADERS, "cache-control": "no-store"}
-            message["headers"] = [*message["headers"], *_missing(extra, present)]
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return guarded
-
-
-def _missing(headers: dict[str, str], present: set[bytes]) -> Iterable[tuple[bytes, bytes]]:
-    return ((n.encode(), v.encode()) for n, v in headers.items() if n.encode() not in present)
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RefusedError(400, "the connection ended before the body did")
-        body += message.get("body", b"")
-        if len(body) > limit:
-            raise RefusedError(413, f"the body is longer than {limit} bytes")
-        if not message.get("more_body", False):
-            return bytes(body)
 
 
 async def _drain(receive: Receive) -> None:
@@ -181,10 +221,10 @@ async def _drain(receive: Receive) -> None:
 
 def _replay(body: bytes) -> Receive:
     """A `receive` that gives the body that was read already."""
-    messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Message:
-        return messages.pop() if messages else {"type": "http.disconnect"}
+        return next(messages, {"type": "http.disconnect"})
 
     return receive
 
@@ -201,16 +241,3 @@ def _without_port(host: str) -> str:
 
 def _content_type(headers: Headers) -> str:
     return headers.get("content-type", "").split(";")[0].strip().lower()
-
-
-def _bearer(headers: Headers) -> str:
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def _cookie(header: str) -> str:
-    try:
-        found = SimpleCookie(header).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TypeVar
 
 from surepick.errors import MissingFunctionError, SessionError
@@ -29,38 +27,44 @@ class UnknownSessionError(SessionError):
     """There is no session of this name in the store."""
 
 
-class Shelf:
-    """The sessions of one store; without `write` the store itself is opened for reading only."""
+class SessionCache:
+    """The sessions of one store; without `write` the store itself is opened for reading only.
+
+    Sessions are opened as they are asked for, by any thread, and the oldest are let go.
+    """
 
     def __init__(self, store: str | Store, *, write: bool) -> None:
         self.store = open_store(store, create=write, read_only=not write) if isinstance(store, str) else store
-        self._open: OrderedDict[str, _Place] = OrderedDict()
+        self._open: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="surepick-shelf")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="surepick-session")
 
     async def run(self, work: Callable[[], T]) -> T:
         """What `work` returns, done in a thread so that nobody else has to wait."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
+    async def at(self, slug: str, work: Callable[[Session], T]) -> T:
+        """What `work` makes of the session at this part of a URL, done in a thread."""
+        return await self.run(lambda: self.use(name_of(slug), work))
+
+    def use(self, name: str, work: Callable[[Session], T]) -> T:
+        """What `work` makes of the session of this name, which is this thread's alone meanwhile."""
+        entry = self._entry(name)
+        with entry.lock:
+            if entry.session is None:
+                entry.session = self._load(name)
+            return work(entry.session)
+
     def names(self) -> list[str]:
         """The names of all sessions, the youngest first."""
         return self.store.names()[::-1]
-
-    @contextmanager
-    def session(self, name: str) -> Iterator[Session]:
-        """The session of this name, for this thread alone."""
-        place = self._place(name)
-        with place.lock:
-            if place.session is None:
-                place.session = self._load(name)
-            yield place.session
 
     def close(self) -> None:
         """Let go of everything."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self.store.close()
 
-    def _place(self, name: str) -> _Place:
+    def _entry(self, name: str) -> _Entry:
         with self._lock:
             if name in self._open:
                 self._open.move_to_end(name)
@@ -68,10 +72,10 @@ class Shelf:
         if name not in self.store.names():
             raise UnknownSessionError(f"there is no session named {name!r} in this store")
         with self._lock:
-            place = self._open.setdefault(name, _Place())
+            entry = self._open.setdefault(name, _Entry())
             while len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
-        return place
+        return entry
 
     def _load(self, name: str) -> Session:
         try:
@@ -80,8 +84,8 @@ class Shelf:
             return Session.load(self.store, name, read_only=True)
 
 
-class _Place:
-    """Where a session stands once it is opened, by whoever holds the lock first."""
+class _Entry:
+    """A session once it is opened, by whoever holds the lock first."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -104,6 +108,7 @@ def name_of(slug: str) -> str:
     if not slug.startswith("~"):
         return slug
     try:
-        return base64.urlsafe_b64decode(slug[1:] + "=" * (-len(slug[1:]) % 4)).decode()
-    except (binascii.Error, UnicodeDecodeError, ValueError):
+        coded = slug[1:] + "=" * (-len(slug[1:]) % 4)
+        return base64.urlsafe_b64decode(coded).decode()
+    except ValueError:  # no base64, or no UTF-8
         raise UnknownSessionError(f"there is no session at {slug!r} in this store") from None

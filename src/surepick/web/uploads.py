@@ -35,49 +35,52 @@ class Upload:
     content: bytes
 
 
-class Stash:
-    """Uploads that are kept for a form with a mistake elsewhere, so that nobody has to choose them again.
+class Uploads:
+    """Reads uploaded problems, one at a time, and keeps the files of forms with a mistake elsewhere.
 
-    >>> stash = Stash()
-    >>> key = stash.put([Upload("routes.toml", b"")])
-    >>> [upload.name for upload in stash.get(key)], stash.get("another")
+    Only the last few are kept, so that nobody has to choose them again.
+
+    >>> uploads = Uploads()
+    >>> key = uploads.keep([Upload("routes.toml", b"")])
+    >>> [upload.name for upload in uploads.kept(key)], uploads.kept("another")
     (['routes.toml'], [])
     """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, list[Upload]] = OrderedDict()
+        self._turn = asyncio.Semaphore(1)
 
-    def put(self, uploads: list[Upload]) -> str:
-        """Keep these under a key that nobody can guess; only the last few are kept."""
+    def keep(self, uploads: list[Upload]) -> str:
+        """Keep these; a key to them that nobody can guess."""
         key = secrets.token_urlsafe(16)
         self._kept[key] = uploads
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
         return key
 
-    def get(self, key: str) -> list[Upload]:
+    def kept(self, key: str) -> list[Upload]:
         """What was kept under this key, if it still is."""
         return self._kept.get(key, [])
 
-
-async def read_problem(uploads: Sequence[Upload], turn: asyncio.Semaphore) -> AnyProblem:
-    """The problem in the TOML or JSON file among these, of which the others are attachments, in its turn."""
-    with tempfile.TemporaryDirectory(prefix="surepick-upload-") as place:
-        folder = Path(place)
-        names = [_plain(upload.name) for upload in uploads]
-        for name, upload in zip(names, uploads, strict=True):
-            (folder / name).write_bytes(upload.content)
-        main = _main_file(names)
-        async with turn:
-            answer = await _in_another_process(folder, main)
-    if "error" in answer:
-        raise FileError(answer["error"].replace(str(folder / main), main).replace(str(folder), "the upload"))
-    return codec.problem_from_json(answer["problem"])
+    async def problem(self, uploads: Sequence[Upload]) -> AnyProblem:
+        """The problem in the TOML or JSON file among these, of which the others are attachments."""
+        with tempfile.TemporaryDirectory(prefix="surepick-upload-") as place:
+            folder = Path(place)
+            names = [_plain(upload.name) for upload in uploads]
+            for name, upload in zip(names, uploads, strict=True):
+                (folder / name).write_bytes(upload.content)
+            main = _main_file(names)
+            async with self._turn:
+                answer = await _in_another_process(folder, main)
+        if "error" in answer:
+            said = answer["error"].replace(str(folder / main), main).replace(str(folder), "the upload")
+            raise FileError(said)
+        return codec.problem_from_json(answer["problem"])
 
 
 def _plain(name: str) -> str:
     """The last part of the name that a browser gave, which is all that it may say."""
-    plain = name.replace("\\", "/").rsplit("/", 1)[-1].replace("\0", "")
+    plain = name.replace("\\", "/").rsplit("/", 1)[-1].replace("\0", "").encode(errors="replace").decode()
     if plain in ("", ".", "..") or len(plain.encode()) > 200:
         raise FileError(f"a file needs a name of at most 200 letters, got {name[:80]!r}")
     return plain
@@ -110,9 +113,8 @@ async def _in_another_process(folder: Path, name: str) -> dict[str, Any]:
         async with asyncio.timeout(SECONDS):
             out, _ = await process.communicate()
     except TimeoutError:
-        return {
-            "error": f"reading {name!r} took more than {SECONDS} s; make it smaller, or use `surepick new`"
-        }
+        said = f"reading {name!r} took more than {SECONDS} s; make it smaller, or use `surepick new`"
+        return {"error": said}
     finally:
         if process.returncode is None:
             process.kill()

@@ -1,0 +1,64 @@
+"""The events of a log, as people read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from surepick.core.oracle_problem import AnyProblem, in_short
+from surepick.core.wording import how_many
+from surepick.store import Event
+from surepick.views.text import shortened
+
+MOST_LISTED = 8  # arms of a round, values of a measurement
+MOST_TEXT = 160  # letters of an event
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """An event for people."""
+
+    position: int
+    time: float
+    kind: str
+    text: str
+
+
+def log_row(event: Event, problem: AnyProblem, *, most_text: int = MOST_TEXT) -> LogRow:
+    """What happened, in words; names are given as they are, to be escaped where they are shown."""
+    words = " ".join(filter(None, _words(event.kind, json.loads(event.body), problem)))
+    return LogRow(event.position, event.time, event.kind, shortened(words, most_text))
+
+
+def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str]:
+    match kind:
+        case "created":
+            plans = f"{in_short(problem.n_plans)} plans" if problem.n_plans else "many plans"
+            yield f"{plans}, {how_many(problem.n_arms, 'arm')}, {body['policy']['name']}, seed {body['seed']}"
+        case "asked":
+            counts = body["counts"]
+            yield "pilot:" if body.get("pilot") else f"round {body['round']}:"
+            yield ", ".join(f"{problem.arm_names[arm]} {count} ×" for arm, count in counts[:MOST_LISTED])
+            yield _and_more(len(counts))
+        case "measured" | "recorded":
+            values = body.get("values", [body.get("value")])
+            listed = ", ".join(f"{value:g}" for value in values[:MOST_LISTED])
+            yield f"{problem.arm_names[body['arm']]} = {listed}"
+            yield _and_more(len(values))
+            yield f"mean of {body['count']}" if "count" in body else ""
+            yield f"by {body['worker']}" if body.get("worker") else ""
+            yield "(nobody had asked)" if kind == "recorded" else ""
+            yield f"({body['note']})" if body.get("note") else ""
+        case "stopped":
+            yield body["status"]
+            yield "" if body["plan"] is None else f"with {problem.name_of(body['plan'])}"
+        case "extended":
+            yield f"delta {body['policy']['parameters'].get('delta')}, budget {body['budget']}"
+        case _:
+            yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))
+
+
+def _and_more(n: int) -> str:
+    return f"and {n - MOST_LISTED} more" if n > MOST_LISTED else ""

@@ -1,0 +1,204 @@
+"""Writing over JSON: each body is checked by a strict model; what is wrong with one is said in words.
+
+The same models check what people enter into forms (see `forms`), where numbers come as text.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from surepick import views
+from surepick.core.promise import Promise
+from surepick.errors import ParameterError, SurepickError
+from surepick.policies import POLICIES, parse_policy
+from surepick.sessions.session import Session
+from surepick.views.text import shortened
+from surepick.web.context import Context
+from surepick.web.session_cache import slug_of
+from surepick.web.uploads import Upload
+
+MOST_VALUES = 1000  # told at once
+MOST_ASKED = 64
+LONGEST_NAME = 200
+LARGEST = 10**15  # whole number; beyond it floating-point numbers are no longer exact
+
+B = TypeVar("B", bound=BaseModel)
+
+
+class PlainJson(Response):
+    """An answer in JSON, from anything that is made of views and plain values."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """As bytes; NaN and infinities are null."""
+        text = json.dumps(views.to_json(content), ensure_ascii=False, allow_nan=False)
+        return text.encode(errors="backslashreplace")  # half a surrogate pair, as JSON writes it
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("a name has only letters that can be printed")
+    return text
+
+
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_printable)]
+
+
+class Body(BaseModel):
+    """What somebody sent; keys that are null count as left out, and unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        return {key: v for key, v in given.items() if v is not None} if isinstance(given, dict) else given
+
+
+class Ask(Body):
+    """For the next measurements."""
+
+    n: int = Field(1, ge=1, le=MOST_ASKED)
+    worker: Name = ""
+
+
+class Tell(Body):
+    """What was measured: a value, several, or the mean of `count` measurements."""
+
+    token: str
+    value: float | Annotated[list[float], Field(max_length=MOST_VALUES)] | None = None
+    mean: float | None = None
+    count: int | None = Field(None, le=LARGEST)
+    worker: Name = ""
+
+
+class NewSession(Body):
+    """The settings of a new session, without its problem."""
+
+    name: Annotated[Name, Field(pattern=r"\S")]
+    policy: str = "BetGapE"
+    delta: float = 0.05
+    epsilon: float = 0.0
+    budget: int | None = Field(None, ge=1, le=LARGEST)
+    seed: int = Field(0, ge=0, le=LARGEST)
+
+
+class NewProblem(NewSession):
+    """A new session with its problem, which has the keys of a problem file."""
+
+    problem: dict[str, Any]
+
+
+def add_routes(routes: FastAPI, context: Context) -> None:
+    """Serve the routes of this module."""
+
+    @routes.post("/api/sessions/{slug}/tell")
+    async def tell(slug: str, request: Request) -> Response:
+        body = await _read(Tell, request)
+        given = body.model_dump(exclude_none=True)
+        return PlainJson(
+            {"receipt": str(await context.sessions.at(slug, lambda opened: opened.tell(**given)))}
+        )
+
+    @routes.post("/api/sessions/{slug}/ask")
+    async def ask(slug: str, request: Request) -> Response:
+        body = await _read(Ask, request)
+        return PlainJson(await context.sessions.at(slug, lambda opened: _ask(opened, body)))
+
+    @routes.post("/api/sessions")
+    async def create(request: Request) -> Response:
+        body = await _read(NewProblem, request)
+        document = Upload("problem.json", json.dumps(body.problem).encode())
+        name = await begin(context, body, [document])
+        return PlainJson({"session": name, "slug": slug_of(name)}, 201)
+
+
+async def _read(model: type[B], request: Request) -> B:
+    """The body of a request; whatever is wrong with it is a `ParameterError`."""
+    try:
+        return model.model_validate_json(await request.body(), strict=True)
+    except ValidationError as error:
+        field, text = next(iter(mistakes(model, error).items()))
+        raise ParameterError(f"{shortened(field, 40)}: {text}", field=field) from None
+
+
+_WORDS = {  # for what is expected, by the kind of mistake
+    "extra_forbidden": "there is no such key; known: {known}",
+    "missing": "this key is missing",
+    "float_parsing": "expected a number",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
+    "list_type": "expected a number or a list of numbers",
+    "int_parsing": "expected a whole number",
+    "int_parsing_size": "expected a whole number that is not as large",
+    "int_from_float": "expected a whole number",
+    "int_type": "expected a whole number",
+    "greater_than_equal": "expected a whole number, {ge} or more",
+    "less_than_equal": "expected a whole number, {le} or less",
+    "string_too_long": "a name has at most {max_length} letters",
+    "string_pattern_mismatch": "a session needs a name",
+    "too_long": "at most {max_length} values can be told at once",
+}
+
+
+def mistakes(model: type[BaseModel], error: ValidationError) -> dict[str, str]:
+    """What is wrong with each field, in words: what was expected, what came, what to do."""
+    known = ", ".join(model.model_fields)
+    found = {}
+    for one in error.errors(
+        include_url=False
+    ):  # where a field may be of two kinds, the second one tells more
+        words = _WORDS.get(one["type"], one["msg"].removeprefix("Value error, "))
+        expected = words.format(**one.get("ctx", {}), known=known)
+        comma = one["type"] == "float_parsing" and "," in one["input"]
+        hint = "; write the decimals after a point, as in 12.5" if comma else ""
+        field = str(one["loc"][0]) if one["loc"] else "body"
+        found[field] = f"{expected}, got {shortened(repr(one['input']), 40)}{hint}"
+    return found
+
+
+async def begin(context: Context, wanted: NewSession, uploads: list[Upload]) -> str:
+    """Begin a session with the problem in these files; its name."""
+    if wanted.policy not in {policy["name"] for policy in policies()}:
+        named = shortened(wanted.policy, 40)
+        raise ParameterError(f"there is no policy {named!r} to begin with here", field="policy")
+    policy = parse_policy(wanted.policy, delta=wanted.delta, epsilon=wanted.epsilon)
+    try:
+        problem = await context.uploads.problem(uploads)
+    except SurepickError as error:
+        raise ParameterError(str(error), field="files") from error
+
+    def create() -> str:
+        store, name = context.sessions.store, wanted.name
+        return Session.create(store, problem, policy, name=name, seed=wanted.seed, budget=wanted.budget).name
+
+    try:
+        return await context.sessions.run(create)
+    except SurepickError as error:
+        raise ParameterError(str(error), field=error.field) from error
+
+
+def policies() -> list[dict[str, Any]]:
+    """The policies that need no further settings, those with a promise first."""
+    found = []
+    for name in POLICIES:
+        try:
+            policy = parse_policy(name)
+        except (TypeError, SurepickError):
+            continue
+        found.append({"name": name, "promises": Promise.read(policy.guarantee).proved})
+    return sorted(found, key=lambda policy: (not policy["promises"], policy["name"]))
+
+
+def _ask(opened: Session, body: Ask) -> dict[str, Any]:
+    requests = opened.ask(body.n, worker=body.worker, wait=False)
+    return {
+        "requests": [vars(request) for request in requests],
+        "status": "running" if opened.status is None else str(opened.status),
+    }

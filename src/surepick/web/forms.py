@@ -1,0 +1,163 @@
+"""Forms: entering a measurement, taking the next one, beginning a session, logging in and out.
+
+A mistake is shown at its field, and nothing that was entered is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import quote, urlencode
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import ValidationError
+from starlette.datastructures import FormData, UploadFile
+
+from surepick.errors import ParameterError, SurepickError
+from surepick.web import pages
+from surepick.web.api import MOST_VALUES, Ask, B, NewSession, Tell, begin, mistakes, policies
+from surepick.web.context import Context
+from surepick.web.pages import Entry
+from surepick.web.security import COOKIE, COOKIE_SECONDS
+from surepick.web.session_cache import slug_of
+from surepick.web.uploads import MOST_FILES, Upload
+
+DEFAULTS = {"name": "", "policy": "BetGapE", "delta": "0.05", "epsilon": "0", "budget": "", "seed": "0"}
+OUT_OF_DATE = "this form was out of date, so nothing was recorded; please look it over and send it again"
+
+
+def add_routes(routes: FastAPI, context: Context) -> None:
+    """Serve the forms of this module."""
+    _add_login(routes, context)
+    _add_measuring(routes, context)
+    _add_creating(routes, context)
+
+
+def _add_login(routes: FastAPI, context: Context) -> None:
+    keys, templates = context.keys, context.templates
+
+    @routes.get("/login", response_class=HTMLResponse)
+    async def login() -> str:
+        return templates.page("login.html", {"wrong": False})
+
+    @routes.post("/login")
+    async def log_in(request: Request) -> Response:
+        if not keys.opens(_text(await request.form(), "token")):
+            return HTMLResponse(templates.page("login.html", {"wrong": True}), 401)
+        answer = RedirectResponse("/", 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            COOKIE, keys.new_cookie(), COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure
+        )
+        return answer
+
+    @routes.post("/logout")
+    async def log_out(request: Request) -> Response:
+        keys.forget(request.cookies.get(COOKIE, ""))
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
+
+def _add_measuring(routes: FastAPI, context: Context) -> None:
+    @routes.post("/sessions/{slug}/tell")
+    async def tell(slug: str, request: Request) -> Response:
+        form = await request.form()
+        entry = _entry(form)
+        try:
+            _check_key(context, form)
+            values = entry.value.replace(";", " ").split()
+            if not values:
+                said = f"enter a number, or up to {MOST_VALUES} with spaces between them"
+                raise ParameterError(said, field="value")
+            told = _checked(Tell, {"token": entry.token, "value": values, "worker": entry.who})
+            receipt = await context.sessions.at(
+                slug, lambda opened: opened.tell(told.token, told.value, worker=told.worker)
+            )
+        except SurepickError as error:
+            return await again(slug, entry, error)
+        return _back(slug, entry.who, str(receipt))
+
+    @routes.post("/sessions/{slug}/ask")
+    async def ask(slug: str, request: Request) -> Response:
+        form = await request.form()
+        entry = _entry(form)
+        try:
+            _check_key(context, form)
+            who = _checked(Ask, {"worker": entry.who}).worker
+        except SurepickError as error:
+            return await again(slug, entry, error)
+        taken = await context.sessions.at(slug, lambda opened: opened.ask(worker=who, wait=False))
+        return _back(slug, who, "taken" if taken and who else "")
+
+    async def again(slug: str, entry: Entry, error: SurepickError) -> Response:
+        """The page with what was entered and what is wrong with it."""
+        field = {"worker": "who", "token": "token", "form": "form"}.get(error.field or "", "value")
+        shown = replace(entry, errors=((field, str(error)),))
+        model = await context.sessions.at(slug, lambda opened: pages.session_model(opened, shown))
+        return HTMLResponse(context.templates.page("session.html", model), 400)
+
+
+def _add_creating(routes: FastAPI, context: Context) -> None:
+    @routes.get("/new", response_class=HTMLResponse)
+    async def new() -> str:
+        return page(DEFAULTS)
+
+    @routes.post("/sessions")
+    async def create(request: Request) -> Response:
+        form = await request.form(max_files=MOST_FILES, max_fields=20)
+        values = {name: _text(form, name).strip() for name in DEFAULTS}
+        uploads = await _uploads(form) or context.uploads.kept(_text(form, "kept"))
+        try:
+            _check_key(context, form)
+            wanted = _checked(NewSession, {**values, "budget": values["budget"] or None})
+            name = await begin(context, wanted, uploads)
+        except SurepickError as error:
+            kept = context.uploads.keep(uploads) if uploads and error.field != "files" else ""
+            return HTMLResponse(page(values, error, kept), 400)
+        return RedirectResponse(f"/sessions/{quote(slug_of(name))}", 303)
+
+    def page(values: Mapping[str, str], error: SurepickError | None = None, kept: str = "") -> str:
+        shown = (*DEFAULTS, "files")  # fields with a place for their mistake
+        model = {
+            "entered": values,
+            "errors": [(error.field if error.field in shown else "form", str(error))] if error else [],
+            "policies": policies(),
+            "kept": kept,
+            "kept_names": [upload.name for upload in context.uploads.kept(kept)],
+        }
+        return context.templates.page("new.html", model)
+
+
+def _checked(model: type[B], given: Mapping[str, object]) -> B:
+    """What was entered, as this model; the first mistake is a `ParameterError` with its field."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        field, text = next(iter(mistakes(model, error).items()))
+        raise ParameterError(text, field=field) from None
+
+
+def _back(slug: str, who: str, done: str) -> Response:
+    query = urlencode({key: value for key, value in (("who", who), ("done", done)) if value})
+    return RedirectResponse(f"/sessions/{quote(slug)}?{query}#h-next", 303)
+
+
+def _entry(form: FormData) -> Entry:
+    return Entry(_text(form, "who").strip(), _text(form, "token"), _text(form, "value"))
+
+
+def _check_key(context: Context, form: FormData) -> None:
+    if not context.keys.is_form_key(_text(form, "form_key")):
+        raise ParameterError(OUT_OF_DATE, field="form")
+
+
+def _text(form: FormData, name: str) -> str:
+    value = form.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+async def _uploads(form: FormData) -> list[Upload]:
+    files = [file for file in form.getlist("files") if isinstance(file, UploadFile) and file.filename]
+    return [Upload(file.filename or "", await file.read()) for file in files]
