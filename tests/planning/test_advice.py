@@ -139,7 +139,7 @@ def test_without_a_list_delta_and_epsilon_are_chosen_too():
     found = sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=20_000, n_worlds=2)
     assert found.policy.name == "OBet"
     assert 0 < found.epsilon < 0.5
-    assert "half of what lies between the worst plan and the best" in found.reasons["epsilon"]
+    assert "half of the difference between the worst plan and the best" in found.reasons["epsilon"]
     assert found.delta in (0.05, 0.01, 0.001)
     assert found.expected <= 20_000
 

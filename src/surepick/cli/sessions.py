@@ -380,13 +380,14 @@ def _refuse_other_settings(
     session: Session, policy: str | None, delta: float, epsilon: float, budget: int | None
 ) -> None:
     """Refuse settings that somebody gave and that a session which was begun before does not have."""
+    from surepick.core.policy import epsilon_of
     from surepick.policies import describe, policy_for
 
     mine, wanted = session.policy, policy_for(session.problem, policy, delta=delta, epsilon=epsilon)
     other = {
         "--policy": policy is not None and describe(wanted) != describe(mine),
         "--delta": delta not in (DEFAULT_DELTA, mine.delta),
-        "--epsilon": epsilon not in (0.0, getattr(mine, "epsilon", 0.0)),
+        "--epsilon": epsilon not in (0.0, epsilon_of(mine)),
         "--budget": budget not in (None, session.budget),
     }
     named = [option for option, differs in other.items() if differs]
@@ -394,7 +395,7 @@ def _refuse_other_settings(
         limit = "no budget" if session.budget is None else f"budget {session.budget}"
         raise SessionError(
             f"session {session.name!r} was begun before with {describe(mine)}, delta {mine.delta:g}, epsilon "
-            f"{getattr(mine, 'epsilon', 0.0):g} and {limit}, and {named[0]} says otherwise; leave it out, "
+            f"{epsilon_of(mine):g} and {limit}, and {named[0]} says otherwise; leave it out, "
             "change the session with `surepick extend`, or choose another --name"
         )
 

@@ -65,6 +65,8 @@ def _as_answer(plan: Any) -> Answer | None:
 class Run(Protocol):
     """One run of a policy on one problem: mutable, owned by the loop or session that started it.
 
+    What else a run can do is said by further protocols, here and in `simulation`, and asked by `isinstance`.
+
     `decide` is called once per round and its answer is recorded before it is shown; calling it again before
     anything is absorbed gives the same decision for the same `rng`. `absorb` takes the complete answer to
     the last request.
@@ -87,7 +89,7 @@ class Run(Protocol):
 class RecallingRun(Run, Protocol):
     """A run whose proof allows measurements that it did not ask for, between two rounds.
 
-    All of them may take in a pilot, whose counts were fixed in advance, before their first round.
+    Every such run may take in a pilot, whose counts were fixed in advance, before its first round.
     """
 
     @property
@@ -102,16 +104,16 @@ class RecallingRun(Run, Protocol):
 
 @runtime_checkable
 class KeptRun(Run, Protocol):
-    """A run that can be kept beside a session's log, which is then opened without a replay.
+    """A run whose state can be kept beside a session's log, which is then opened without a replay.
 
     The state is arrays, numbers, text, None, and lists and dictionaries (with text as keys) of them. Without
-    these two methods a policy is as good, and its long sessions take longer to open.
+    these two methods a policy decides just as well, but its long sessions take longer to open.
     """
 
     def state(self) -> dict[str, Any]:
-        """All that a fresh run of the same policy on the same problem needs to become this one.
+        """Everything that a fresh run of the same policy on the same problem needs to become this one.
 
-        It may share arrays with the run: whoever asks writes it down at once.
+        It may share arrays with the run: the caller writes it down at once.
         """
         ...
 
@@ -122,12 +124,12 @@ class KeptRun(Run, Protocol):
 
 @runtime_checkable
 class WeighingRun(Run, Protocol):
-    """A run that knows how much speaks against each plan, for people to look at."""
+    """A run that knows the evidence against each plan, for people to look at."""
 
     def log_evidence(self) -> FloatArray | None:
         """For each plan the log of the proved evidence that it is no better than the lead, or None.
 
-        A plan is ruled out at log(1/delta); what the number of the lead itself is has no meaning.
+        A plan is ruled out at log(1/delta). The entry of the lead itself has no meaning.
         """
         ...
 
@@ -162,7 +164,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class OraclePolicy(Policy, Protocol):
-    """A policy that can also do with an oracle in place of a list of plans; it says so by `takes_oracle`."""
+    """A policy that also works with an oracle in place of a list of plans; `takes_oracle` says so."""
 
     takes_oracle: ClassVar[bool]
 
@@ -172,9 +174,10 @@ class OraclePolicy(Policy, Protocol):
 
 
 class Onlooker:
-    """A run where the oracle's function is not at hand: others have decided, nothing is known of how.
+    """A run without the oracle's function, for a session that is only looked at.
 
-    It counts measurements that nobody asked for where the policy's own runs do.
+    The log has the decisions of others; this run makes none. It counts unasked measurements if the policy's
+    own runs do.
     """
 
     def __init__(self, policy: OraclePolicy) -> None:
@@ -182,19 +185,19 @@ class Onlooker:
         self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Refused: there is nobody to ask."""
+        """Refused: without its function nothing can be decided."""
         raise ProblemError(
             "the function that finds the best plan is not at hand, so nothing can be decided; give it"
         )
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Nothing to take in for somebody who decides nothing."""
+        """Measurements change nothing here."""
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """As little."""
+        """Measurements change nothing here."""
 
     def standing(self) -> Standing:
-        """Not known."""
+        """Unknown."""
         return Standing()
 
 
@@ -211,13 +214,23 @@ def start(policy: Policy, problem: AnyProblem) -> Run:
 
 
 def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
-    """The run, if its proof allows measurements that it did not ask for; without a promise there is none.
+    """The run, if its proof allows measurements that it did not ask for; None if not, or without a proof.
 
-    `unasked` is about measurements that somebody recorded, otherwise those of a pilot are meant.
+    With `unasked` these are measurements that somebody recorded, otherwise those of a pilot.
     """
     if not isinstance(run, RecallingRun) or not Promise.read(policy.guarantee).proved:
         return None
     return run if run.recalls_unasked or not unasked else None
+
+
+def epsilon_of(policy: Policy) -> float:
+    """How much worse than the best plan the policy's answer may be; 0 for a policy without such a setting.
+
+    >>> from surepick.policies import RAGE, BetGapE
+    >>> epsilon_of(BetGapE(epsilon=0.5)), epsilon_of(RAGE())
+    (0.5, 0.0)
+    """
+    return float(getattr(policy, "epsilon", 0.0))
 
 
 def check_delta(delta: float) -> None:

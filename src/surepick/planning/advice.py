@@ -17,8 +17,9 @@ import numpy.typing as npt
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
-from surepick.core.policy import Policy, check_delta, check_epsilon
+from surepick.core.policy import Policy, check_delta, check_epsilon, epsilon_of
 from surepick.core.wording import how_many, plural
+from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.planning.forecast import UNLISTED_TOLERANCE
 from surepick.planning.limit import limit
@@ -54,7 +55,7 @@ class Rehearsal:
         >>> Rehearsal(BetGapE(), np.array([10.0, 20.0, np.inf]), 1.0, 1.0, np.ones(1)).quantile(0.5)
         20.0
         """
-        return _quantile(self.measurements, q)
+        return quantile(self.measurements, q)
 
     def times(self, other: Rehearsal) -> float:
         """How many times the measurements of the other one it took: the geometric mean over the worlds."""
@@ -66,8 +67,7 @@ class Rehearsal:
     @property
     def label(self) -> str:
         """The policy, its delta and its epsilon in one line."""
-        epsilon = getattr(self.policy, "epsilon", 0.0)
-        return f"{describe(self.policy)}, delta {self.policy.delta:g}, epsilon {epsilon:g}"
+        return f"{describe(self.policy)}, delta {self.policy.delta:g}, epsilon {epsilon_of(self.policy):g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,19 +120,29 @@ def advise(
 ) -> Advice:
     """Recommend policy, delta, epsilon and batch for a problem whose means lie within `spread` of the guess.
 
-    What is given is kept: `delta`, `epsilon`. `budget` is how many measurements can be afforded; rehearsals
-    end there. `noise` is a rough noise scale where the problem does not know its own. `n_worlds` is 12 unless
-    given, and 5 where plans are not listed: of the policies with a proof OBet alone can do without a list, so
-    that it is the one whose settings are tried out.
+    `guess`: what the means may be, one number per arm. Unless given, worlds are drawn around 0.
+    `spread`: how far off the guess may be, one number or one per arm; 0 unless given.
+    `delta`, `epsilon`: kept if given, else recommended.
+    `budget`: how many measurements can be afforded; rehearsals end there. 200,000 unless given.
+    `workers`: how many measure at the same time; 1 unless given. It bears on the batch alone.
+    `noise`: a rough standard deviation of one measurement, for a problem that does not know its own.
+    `n_worlds`: rehearsals of each choice; 12 unless given, and 5 where plans are not listed.
+    `seed`: of the worlds and their measurements; 0 unless given.
+    `progress`: called with the rehearsals done and their number.
 
-    >>> problem = Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)
+    Where plans are not listed the settings of OBet are tried out: no other policy with a proof needs no list.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)
     >>> found = advise(problem, [3.0, 1.0, 1.0], 0.5)
     >>> found.policy.name, found.epsilon, bool(found.limit < found.expected < 1000)
     ('BetGapE', 0.0, True)
     """
+    if not isinstance(problem, AnyProblem):  # anything may have been given
+        raise ParameterError(f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}")
     if n_worlds is None:
         n_worlds = WORLDS if problem.is_listed else UNLISTED_WORLDS
-    _check(problem, delta, epsilon, budget, workers, n_worlds)
+    _check(delta, epsilon, budget=budget, workers=workers, n_worlds=n_worlds)
     stage = _Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
     start, fixed = delta or USUAL_DELTA, epsilon or 0.0
     kinds = (BetGapE, CombGapE) if problem.is_listed else (OBet,)
@@ -142,15 +152,16 @@ def advise(
     chosen, reasons["epsilon"] = _choose_epsilon(stage, chosen, epsilon)
     chosen, reasons["delta"] = _choose_delta(stage, chosen, delta)
     batch, reasons["batch"] = _choose_batch(chosen, workers)
+    low, middle, high = map(chosen.quantile, EIGHT_OF_TEN)
     order = np.argsort(-chosen.arm_shares, kind="stable")[:3]
     return Advice(
         policy=chosen.policy,
         delta=chosen.policy.delta,
-        epsilon=_epsilon(chosen.policy),
+        epsilon=epsilon_of(chosen.policy),
         batch=batch,
-        expected=chosen.quantile(0.5),
-        low=chosen.quantile(0.1),
-        high=chosen.quantile(0.9),
+        expected=middle,
+        low=low,
+        high=high,
         limit=stage.limit(chosen.policy.delta),
         budget=budget,
         reasons=reasons,
@@ -161,7 +172,7 @@ def advise(
 
 
 class _Stage:
-    """Where choices are tried out: the worlds, and the rehearsals done so far, which `rehearse` adds to."""
+    """The worlds in which choices are tried out, and the rehearsals done so far, which `rehearse` adds to."""
 
     def __init__(
         self,
@@ -205,7 +216,7 @@ class _Stage:
         return Rehearsal(
             policy,
             np.where(sure, measured, np.inf),
-            _quantile(np.where(sure, costs, np.inf), 0.5),
+            quantile(np.where(sure, costs, np.inf), 0.5),
             float(np.median(blocks)),
             counts / max(float(counts.sum()), 1.0),
         )
@@ -225,7 +236,7 @@ class _Stage:
                 [problem.best_plan(sign * means) @ means for sign in (1.0, -1.0)] for means in self.worlds
             )
             return float(np.median([abs(one - other) / 2 for one, other in ends])), (
-                "that are half of what lies between the worst plan and the best"
+                "that are half of the difference between the worst plan and the best"
             )
         values = (np.asarray(problem.oriented @ means) for means in self.worlds)
         return float(np.median([v.max() - v.mean() for v in values])), (
@@ -233,23 +244,14 @@ class _Stage:
         )
 
 
-def _check(
-    problem: AnyProblem,
-    delta: float | None,
-    epsilon: float | None,
-    budget: int,
-    workers: int,
-    n_worlds: int,
-) -> None:
-    if not isinstance(problem, AnyProblem):  # any object may have been given
-        raise ParameterError(f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}")
+def _check(delta: float | None, epsilon: float | None, **counts: int) -> None:
     if delta is not None:
         check_delta(delta)
     if epsilon is not None:
         check_epsilon(epsilon)
-    for name, value in (("budget", budget), ("workers", workers), ("n_worlds", n_worlds)):
+    for name, value in counts.items():
         if value < 1:
-            raise ParameterError(f"{name} must be 1 or more, got {value!r}")
+            raise ParameterError(f"{name} must be 1 or more, got {value!r}", field=name)
 
 
 def _noise(problem: AnyProblem, noise: float | None, *, has_guess: bool) -> tuple[FloatArray, str]:
@@ -286,7 +288,7 @@ def _prior(
         return centre, width, "the means are exactly the guess (no spread was given)"
     low, high = float(width.min()), float(width.max())
     how = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-    return centre, width, f"the means lie within {how} of the guess, anywhere in there alike"
+    return centre, width, f"the means lie within {how} of the guess, each value equally likely"
 
 
 def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) -> str:
@@ -334,7 +336,7 @@ def _choose_delta(stage: _Stage, usual: Rehearsal, given: float | None) -> tuple
         return usual, "as you asked"
     best, prices = usual, list[str]()
     for delta in DELTAS:
-        one = stage.rehearse(type(usual.policy)(delta=delta, epsilon=_epsilon(usual.policy)))  # type: ignore[call-arg]
+        one = stage.rehearse(type(usual.policy)(delta=delta, epsilon=epsilon_of(usual.policy)))  # type: ignore[call-arg]
         prices.append(f"{one.times(usual):.2g}")
         fits = _share(one, stage.budget) >= min(ENOUGH, _share(usual, stage.budget))
         if fits and delta < best.policy.delta and one.times(usual) <= SURER_FACTOR:
@@ -357,18 +359,9 @@ def _choose_batch(chosen: Rehearsal, workers: int) -> tuple[int, str]:
     )
 
 
-def _epsilon(policy: Policy) -> float:
-    return float(getattr(policy, "epsilon", 0.0))
-
-
 def _share(one: Rehearsal, budget: int) -> float:
     """The share of the worlds in which the policy was sure within the budget."""
     return float(np.mean(one.measurements <= budget))
-
-
-def _quantile(values: FloatArray, q: float) -> float:
-    """The smallest value that a share q of them does not exceed; infinities count as largest."""
-    return float(np.sort(values)[max(0, math.ceil(q * len(values)) - 1)])
 
 
 def _round_up(x: float) -> float:

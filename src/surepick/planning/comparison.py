@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
-from surepick.core.policy import Answer, Policy
+from surepick.core.policy import Answer, Policy, epsilon_of
 from surepick.errors import ParameterError
 from surepick.simulation.environments import Environment
 from surepick.simulation.simulate import Outcome, Status, simulate
@@ -112,7 +112,7 @@ def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) ->
     # Plans that tie up to rounding are equally right.
     plan = problem.vector(outcome.plan)
     rounding = ROUNDING * float(np.abs(plan) @ np.abs(environment.means))
-    return loss(problem, outcome.plan, environment.means) > getattr(outcome.policy, "epsilon", 0.0) + rounding
+    return loss(problem, outcome.plan, environment.means) > epsilon_of(outcome.policy) + rounding
 
 
 def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:

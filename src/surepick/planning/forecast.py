@@ -17,6 +17,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import check_delta
 from surepick.core.wording import how_many
+from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.planning.limit import limit
 from surepick.problems.candidates import Progress
@@ -40,12 +41,12 @@ class Forecast:
         >>> Forecast(0.05, np.array([10.0, 20.0, np.inf]), np.ones(1)).quantile(0.5)
         20.0
         """
-        return float(self.measurements[int(np.ceil(q * (len(self.measurements) - 1)))])
+        return quantile(self.measurements, q)
 
     @property
     def explanation(self) -> str:
         """One sentence for people."""
-        low, middle, high = (self.quantile(q) for q in (0.1, 0.5, 0.9))
+        low, middle, high = map(self.quantile, EIGHT_OF_TEN)
         pilot = f", {self.n_pilot:,} of them for the pilot" if self.n_pilot else ""
         return (
             f"the best possible method needs about {how_many(middle, 'measurement')} at delta {self.delta:g}"

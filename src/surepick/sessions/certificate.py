@@ -16,7 +16,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, counted
 from surepick.core.plan_sets import plan_set
-from surepick.core.policy import Answer
+from surepick.core.policy import Answer, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
@@ -131,7 +131,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         plan=ledger.plan,
         plan_name=problem.name_of(ledger.plan),
         delta=setup.policy.delta,
-        epsilon=float(getattr(setup.policy, "epsilon", 0.0)),
+        epsilon=epsilon_of(setup.policy),
         guarantee=Promise.of(setup.policy, setup.problem).text
         if status is Status.CONFIDENT
         else Promise.none(str(status)).text,

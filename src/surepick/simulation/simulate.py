@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -92,6 +92,7 @@ class Progress:
     seconds: float
 
 
+@runtime_checkable
 class CompiledRun(Run, Protocol):
     """A run that can take many single measurements in compiled code."""
 
@@ -105,6 +106,7 @@ class CompiledRun(Run, Protocol):
         ...
 
 
+@runtime_checkable
 class BlockwiseRun(Run, Protocol):
     """A run that can measure whole blocks of normal arms in compiled code."""
 
@@ -125,6 +127,7 @@ class BlockwiseRun(Run, Protocol):
         ...
 
 
+@runtime_checkable
 class SeededRun(Run, Protocol):
     """A run that draws its decisions and can do so in compiled code, from the same random words."""
 
@@ -256,7 +259,7 @@ class _Loop:
 
     def _drive(self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int) -> None:
         feed, draws = environment.feed(), environment.draw(n, self.rng)
-        if hasattr(run, "drive_seeded"):
+        if isinstance(run, SeededRun):
             entropy = round_entropy(self.seed)
             used = run.drive_seeded(feed, draws, entropy=entropy, n_round=self.n_rounds)
         else:
@@ -317,11 +320,11 @@ class _Loop:
 
 def is_driven(run: Run) -> TypeGuard[CompiledRun | SeededRun]:
     """Whether this run can take many single measurements in compiled code."""
-    return hasattr(run, "drive") or hasattr(run, "drive_seeded")
+    return isinstance(run, CompiledRun | SeededRun)
 
 
 def _is_blockwise(run: Run) -> TypeGuard[BlockwiseRun]:
-    return bool(getattr(run, "takes_whole_blocks", False))
+    return isinstance(run, BlockwiseRun) and run.takes_whole_blocks
 
 
 def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) -> None:

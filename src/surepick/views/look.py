@@ -15,7 +15,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.policy import Answer, Policy, Standing
+from surepick.core.policy import Answer, Policy, Standing, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.design.allocation import optimal_allocation
@@ -105,7 +105,7 @@ class Look:
     @property
     def epsilon(self) -> float:
         """How much worse than the best the answer may be."""
-        return float(getattr(self.policy, "epsilon", 0.0))
+        return epsilon_of(self.policy)
 
     @property
     def lead(self) -> Answer | None:

@@ -11,11 +11,11 @@ from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import Standing
 from surepick.core.wording import plural
+from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
 from surepick.views.text import rounded
 
 N_WORLDS = 48  # drawn from what the measurements leave open
-SPREAD = (0.1, 0.5, 0.9)  # quantiles of the forecast
 LEAST_SHARE = 1e-3  # of an equal share, for arms that are hardly measured any more
 
 
@@ -125,15 +125,20 @@ def forecast(look: Look, weight: Weight | None) -> Forecast | None:
         return None
     if not np.isfinite(look.gaps.error).all():
         return None
-    left = _remaining(look, weight.needed)
-    low, middle, high = (_quantile(left, q) for q in SPREAD)
     price = look.cost / look.n_used if look.n_used else 1.0
+    return over_worlds(_remaining(look, weight.needed), price)
+
+
+def over_worlds(left: FloatArray, price: float) -> Forecast:
+    """The forecast from the measurements that are left in each world, at a price for each of them."""
+    ends = (quantile(left, share) for share in EIGHT_OF_TEN)
+    low, middle, high = (end if math.isfinite(end) else None for end in ends)
     cost = None if middle is None else middle * price
     return Forecast(low, middle, high, cost, _explain(low, middle, high))
 
 
 def _remaining(look: Look, needed: float) -> FloatArray:
-    """The measurements that are still needed in each world, sorted; infinite where plans tie."""
+    """The measurements that are still needed in each world; infinite where plans tie."""
     assert isinstance(look.lead, int)
     rng = np.random.default_rng(look.n_used)  # the same look gives the same forecast
     spread = np.sqrt(np.where(np.isfinite(look.variance), look.variance, 0.0))
@@ -145,7 +150,7 @@ def _remaining(look: Look, needed: float) -> FloatArray:
     for plan in np.unique(best).tolist():
         here = best == plan
         left[here] = _remaining_for(look, plan, values[here], unit, needed)
-    return np.sort(left)
+    return left
 
 
 def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, needed: float) -> FloatArray:
@@ -176,12 +181,6 @@ def _recent_shares(look: Look) -> FloatArray:
     if look.best_shares is not None:
         shares = (shares + look.best_shares) / 2
     return np.asarray(np.maximum(shares, LEAST_SHARE / look.problem.n_arms))
-
-
-def _quantile(values: FloatArray, q: float) -> float | None:
-    """The value that a share q of the worlds does not exceed; None when it is infinite."""
-    value = float(values[math.ceil(q * (len(values) - 1))])
-    return value if math.isfinite(value) else None
 
 
 def _explain(low: float | None, middle: float | None, high: float | None) -> str:

@@ -1,0 +1,41 @@
+"""Eight of ten worlds are the same ones in a forecast, in advice and on the dashboard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.worlds import EIGHT_OF_TEN, quantile
+from surepick.planning.advice import Rehearsal
+from surepick.planning.forecast import Forecast
+from surepick.views.progress import over_worlds
+
+
+@pytest.mark.parametrize("n_worlds", [1, 5, 10, 12, 20, 48])
+def test_three_rooms_mean_the_same_by_eight_of_ten(n_worlds: int) -> None:
+    taken = np.sort(np.random.default_rng(n_worlds).uniform(1.0, 1e6, n_worlds))
+    planned = Forecast(0.05, taken, np.ones(1))
+    rehearsed = Rehearsal(sp.BetGapE(), taken, 1.0, 1.0, np.ones(1))
+    shown = over_worlds(taken, 1.0)
+    expected = tuple(quantile(taken, share) for share in EIGHT_OF_TEN)
+    assert tuple(map(planned.quantile, EIGHT_OF_TEN)) == expected
+    assert tuple(map(rehearsed.quantile, EIGHT_OF_TEN)) == expected
+    assert (shown.low, shown.middle, shown.high) == expected
+
+
+@pytest.mark.parametrize("n_worlds", [1, 2, 10, 30, 70])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
+def test_a_quantile_is_enough_in_its_share_of_the_worlds_and_the_next_smaller_one_is_not(
+    n_worlds: int, share: float
+) -> None:
+    values = np.random.default_rng(0).permutation(n_worlds).astype(float)
+    found = quantile(values, share)
+    assert np.mean(values <= found) >= share - 1e-12
+    assert np.mean(values < found) < share
+
+
+def test_worlds_without_an_end_count_as_the_longest() -> None:
+    left = np.array([np.inf, 4.0, 2.0])
+    shown = over_worlds(left, 2.5)
+    assert (shown.low, shown.middle, shown.high, shown.cost) == (2.0, 4.0, None, 10.0)
