@@ -1,4 +1,4 @@
-"""Everything of surepick that others may rely on, as lines of text: one fact each, so that diffs are readable.
+"""Everything of surepick that others may rely on, as lines of text: one fact each, for readable diffs.
 
 `python tests/nets/public_surface.py --write` writes what the code has now into `public_surface.txt`.
 Annotations are left out: where a type lives, or how it is spelled, may change.
