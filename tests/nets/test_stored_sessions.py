@@ -99,7 +99,7 @@ def way_and_name() -> Iterator[tuple[str, str]]:
     yield from (("from its log alone", name) for name in OPEN)
 
 
-@pytest.mark.parametrize(("way", "name"), way_and_name())
+@pytest.mark.parametrize(("way", "name"), list(way_and_name()))
 def test_an_open_session_goes_on_as_it_did(file: Path, store: Store, way: str, name: str) -> None:
     skip_if_its_version_has_changed(store, name)
     if way == "from its log alone":
