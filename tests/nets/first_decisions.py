@@ -1,0 +1,65 @@
+"""The first decisions of every policy, with each of its rules, on one small problem and fixed measurements.
+
+`python tests/nets/first_decisions.py --write` writes them into `first_decisions.json`. A policy whose
+decisions change needs a higher version and a line in the changelog.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import surepick as sp
+from policy_contract import CASES
+from surepick.policies import describe
+from surepick.problems import tree_family
+from surepick.testing import Tape, decisions
+
+KEPT = Path(__file__).with_name("first_decisions.json")
+N_ROUNDS = 25
+N_PHASES = 3  # each of them is several times as long as the one before
+SETS = [[1, 1, 0, 0, 0], [0, 1, 1, 0, 1], [0, 0, 1, 1, 0], [1, 0, 0, 1, 1], [1, 0, 1, 0, 0]]
+SHARES = [[3.1, 0, 1.3, 0, 0.4], [0, 2.2, 1.7, 0.9, 1], [1.2, 0.8, 3.3, 2.4, 0], [1.9, 2.6, 0, 0, 2]]
+MEANS = [0.4, 0.5, 0.1, 0.2, 0.35]
+TRIANGLES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]
+
+
+def cases() -> dict[str, tuple[Any, Any]]:
+    """Policies and problems by name: sets of arms, shares of arms where the policy takes them, trees."""
+    problem = sp.Problem(SETS, noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
+    found: dict[str, tuple[Any, Any]] = {}
+    for policy in CASES:
+        found[describe(policy)] = policy, problem
+        if policy.name != "TSExplore":
+            dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True)
+            found[f"{describe(policy)}, shares and costs"] = policy, dear
+        if hasattr(policy, "takes_oracle"):
+            trees = tree_family(TRIANGLES).oracle_problem(noise_scale=0.5)
+            found[f"{describe(policy)}, trees"] = policy, trees
+    return found
+
+
+def first_decisions(name: str) -> dict[str, Any]:
+    """The version of the policy and what it decides, as text: arms with how often, or the plan."""
+    policy, problem = cases()[name]
+    n_rounds = N_PHASES if policy.name in ("Peace", "RAGE") else N_ROUNDS
+    taken = decisions(policy, problem, Tape(MEANS, keys=range(5), scale=0.3), n_rounds, seed=3)
+    return {"version": policy.version, "decisions": [_shown(decision) for decision in taken]}
+
+
+def _shown(decision: Any) -> str:
+    if decision[0] == "stop":
+        return f"stop: {decision[1]}"
+    return " ".join(f"{arm}x{count}" for arm, count in enumerate(decision) if count)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        raise SystemExit(__doc__)
+    everything = {name: first_decisions(name) for name in cases()}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(taken)}" for name, taken in everything.items())
+    KEPT.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
