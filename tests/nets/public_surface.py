@@ -42,8 +42,8 @@ DEFINED = (  # every public name that stands there: who writes a policy or a plu
     "surepick.policy",
 )
 DOCUMENTED = (  # of other modules, what the reference in docs/ names and nothing above offers
-    "surepick.comparison.compare",
-    "surepick.limits.theory",
+    "surepick.planning.comparison.compare",
+    "surepick.planning.theory.theory",
     "surepick.plots.screen.arms",
     "surepick.plots.screen.picture",
     "surepick.plots.screen.progress",
