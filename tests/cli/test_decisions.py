@@ -117,7 +117,7 @@ def test_a_file_without_truth_says_what_to_add(monkeypatch, capsys, tmp_path):
 def test_importing_surepick_loads_nothing_heavy():
     code = (
         "import sys, surepick, surepick.cli;"
-        "heavy = ('numba', 'scipy', 'pandas', 'ot', 'sqlalchemy', 'matplotlib');"
+        "heavy = ('numba', 'scipy', 'pandas', 'ot', 'psycopg', 'matplotlib');"
         "print([m for m in heavy if m in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from store_workers import change
 from surepick.errors import StoreError
 from surepick.store import open_store
 from surepick.store.doctor import examine
@@ -118,6 +119,6 @@ def test_a_changed_event_in_a_database_is_found(postgres_url: str) -> None:
     store = open_store(postgres_url)
     store.create("trips", [note(str(i)) for i in range(20)])
     assert examine(postgres_url).is_well
-    store._note("UPDATE surepick_events SET body = '{}' WHERE position = 7", {})  # type: ignore[attr-defined]
+    change(store, "UPDATE surepick_events SET body = '{}' WHERE position = 7")
     log = examine(postgres_url).log("trips")
     assert (log.n_proved, len(log.events), log.is_well) == (19, 20, False)

@@ -22,10 +22,8 @@ from surepick.sessions.session import Receipt, Request, Session
 
 POLICY = sp.CombGapE(delta=1e-3)
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'surepick'"
-APPEND, COMMIT = (
-    b'"checksum"',
-    b"COMMIT",
-)  # what the wire carries then: events as JSON, the end of a transaction
+# What the wire carries then: events as JSON, the end of a transaction.
+APPEND, COMMIT = b'"checksum"', b"COMMIT\0"
 
 
 class Wire:
@@ -76,7 +74,7 @@ class Wire:
     def _answer(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
         with suppress(OSError):
             while data := server.recv(1 << 16):
-                if self._when == "after" and self._words == COMMIT and b"COMMIT" in data:
+                if self._when == "after" and self._words == COMMIT and COMMIT in data:
                     self._when = None
                     self.broken += 1
                     doomed.set()

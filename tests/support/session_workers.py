@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from session_tools import Tapes
 from surepick.core.oracle_problem import Best
 from surepick.sessions import replica
 from surepick.sessions.session import Receipt, Session
-from surepick.store import sql
 
 
 def work(i: int, url: str, seed: int, journal: Path | None = None, best: Best | None = None) -> None:
@@ -72,18 +70,13 @@ class Fate:
 
     def take_over(self, store: Any) -> None:
         """See every statement that the store sends; in SQLite also those in the middle of an append."""
-        connect, run_all = sql._Link.__init__, store._driver.run_all
-
-        def counted_link(link: sql._Link, connection: Any, **options: Any) -> None:
-            connect(link, connection, **options)
-            link.execute = partial(self.passes, connection.execute)
+        run_all = store._driver.run_all
 
         def counted_batch(connection: Any, batch: Any) -> list[Any]:
             if store._driver.remote:
                 return list(self.passes(run_all, connection, batch))
             return [self.passes(run_all, connection, [statement])[0] for statement in batch]
 
-        sql._Link.__init__ = counted_link  # type: ignore[method-assign]
         store._driver.run_all = counted_batch
 
 

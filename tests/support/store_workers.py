@@ -10,6 +10,7 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 from surepick.errors import ConflictError, NameTakenError
 from surepick.store import open_store
@@ -81,6 +82,17 @@ def hold(i: int, url: str, ready: Path) -> None:
     with store.exclusive("trips"):
         ready.touch()
         time.sleep(60)
+
+
+def query(store: Any, text: str) -> list[tuple[Any, ...]]:
+    """What a statement gives on the store's own connection."""
+    rows: list[tuple[Any, ...]] = store._transactions.query(text)
+    return rows
+
+
+def change(store: Any, text: str) -> None:
+    """Change the store behind its back."""
+    store._transactions.run([(text, {})])
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

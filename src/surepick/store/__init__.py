@@ -1,4 +1,8 @@
-"""Stores: append-only logs of sessions in a SQLite file, a PostgreSQL database or memory."""
+"""Stores: append-only logs of sessions in a SQLite file, a PostgreSQL database or memory.
+
+A store keeps events without knowing what they mean, and proves that it gives back what was written. It
+imports `errors` and nothing else of surepick; `protocol` says what it promises.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ def open_store(
     """
     if url.startswith("memory:"):
         return MemoryStore()
-    from surepick.store.drivers import driver_for  # SQLAlchemy is slow to import: only when it is needed
+    from surepick.store.drivers import driver_for  # database packages are slow to import
     from surepick.store.sql import PATIENCE, SqlStore
 
     driver = driver_for(url, read_only=read_only)
@@ -43,4 +47,4 @@ def open_store(
         raise StoreError(
             f"there is no store at {driver.place}; check the path, or make one with `surepick new`"
         )
-    return SqlStore(driver, read_only=read_only, patience=PATIENCE if patience is None else patience)
+    return SqlStore(driver, patience=PATIENCE if patience is None else patience)

@@ -152,7 +152,7 @@ def _add_carved(logs: dict[int, LogHealth], path: Path) -> None:
 def _connected(driver: Driver, complaints: list[str]) -> Iterator[Query]:
     """A function that runs a statement; it raises DamageError when what it asks for cannot be read."""
     try:
-        connection = driver.connect(durable=True)
+        connection = driver.connect()
     except driver.errors as error:
         complaints.append(str(driver.explain(error)))
         yield _nothing

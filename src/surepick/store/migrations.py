@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from surepick.errors import StoreError
+from surepick.store.drivers import Driver
+from surepick.store.transactions import Transactions
+
 # {identity}, {real}, {bytes} and {clustered} are the few words in which SQLite and PostgreSQL differ.
 _STEP_1 = (
     """CREATE TABLE surepick_sessions (
@@ -67,3 +71,36 @@ def statements_from(version: int, dialect: str) -> list[str]:
     []
     """
     return [text.format(**WORDS[dialect]) for step in STEPS[version:] for text in step]
+
+
+def bring_up_to_date(transactions: Transactions, driver: Driver) -> None:
+    """Apply the steps that a store lacks, or say why it cannot be used."""
+    version = _version(transactions, driver)
+    if version > VERSION:
+        raise StoreError(
+            f"{driver.place} was written by a newer surepick (schema {version}, this one knows up to "
+            f"{VERSION}); upgrade surepick to open it"
+        )
+    if version == VERSION:
+        return
+    if driver.read_only:
+        raise StoreError(
+            f"{driver.place} has schema {version} and needs {VERSION}, but was opened for reading only; "
+            "open it once for writing, e.g. with `surepick list`"
+        )
+    with transactions.open():  # of many processes only the first does it
+        if driver.lock_schema:
+            transactions.run([(driver.lock_schema, {})])
+        version = _version(transactions, driver)
+        if version == 0:
+            transactions.run([("CREATE TABLE surepick_schema (version INTEGER NOT NULL)", {})])
+        done = "INSERT INTO surepick_schema VALUES (:step)"
+        transactions.run([(text, {}) for text in statements_from(version, driver.dialect)])
+        transactions.run([(done, {"step": step}) for step in range(version + 1, VERSION + 1)])
+
+
+def _version(transactions: Transactions, driver: Driver) -> int:
+    """The schema version of the store; 0: it is empty."""
+    if ("surepick_schema",) not in transactions.query(driver.list_tables):
+        return 0
+    return int(transactions.query("SELECT max(version) FROM surepick_schema")[0][0])

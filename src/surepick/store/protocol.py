@@ -37,7 +37,7 @@ class Store(Protocol):
         ...
 
     def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
-        """What `read` gives after this head, and all leases as `leases` gives them, in one journey.
+        """What `read` gives after this head, and all leases as `leases` gives them, in one round trip.
 
         With a claim its tokens are claimed first; its leases may or may not be among those of the view.
         """

@@ -11,7 +11,12 @@ frees the bytes of a process that dies.
 from __future__ import annotations
 
 import os
+import random
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+from surepick.errors import StoreError
 
 try:
     import fcntl
@@ -19,9 +24,13 @@ except ModuleNotFoundError:  # no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
 CHAIRS = 12  # those who come when all are taken wait for the last one
+# Seconds between two tries for the writer's lock; farther back in line, where a turn is far off, longer ones.
+PAUSE, LONGER_PAUSE, LONGEST_PAUSE = 0.00005, 0.0001, 0.002
+CLOSE = 4  # with this many ahead in line it is time to get ready
+STUCK = 1.0  # seconds: in a line that stands still for this long somebody is stopped, and all try their luck
 
 
-class WaitingLine:
+class WriteQueue:
     """The line beside one file; the file of the line is made when somebody first has to wait."""
 
     def __init__(self, path: Path) -> None:
@@ -57,6 +66,56 @@ class WaitingLine:
             except OSError:
                 return None  # no line here; the writers try their luck
         return self._handle
+
+
+class Turn:
+    """One writer's wait: when to try, how long to sleep, and when to give up. It ends with the `with` block.
+
+    Without a queue, and in an empty one, the first try is made at once; whoever then finds the database busy
+    joins the line.
+    """
+
+    def __init__(self, queue: WriteQueue | None, patience: float) -> None:
+        self._queue = queue
+        self._patience = patience
+        self._place = None if queue is None or queue.is_empty() else queue.join()
+        self._moved_at = time.monotonic()
+        self._give_up_at = self._moved_at + patience
+        self._noticed: int | None = None  # how many were ahead at the last look
+        self._error: Exception | None = None
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._place is not None:
+            self._place.leave()
+
+    def is_mine(self) -> bool:
+        """Whether to try now."""
+        return self._place is None or self._place.move_up() or time.monotonic() > self._moved_at + STUCK
+
+    def was_busy(self, error: Exception) -> None:
+        """Take note that the try failed because somebody else is writing."""
+        self._error = error
+        if self._queue is not None and self._place is None:
+            self._place = self._queue.join()
+
+    def wait(self, store: str, meanwhile: Callable[[], None]) -> None:
+        """Sleep until the next try, or give up; call `meanwhile` when the turn comes closer."""
+        if time.monotonic() > self._give_up_at:
+            raise StoreError(
+                f"{store} has been in use by another process for more than {self._patience:g} s "
+                f"({self._error or 'others are first in line'}); nothing was written, look for a process "
+                "that is stopped in the middle and repeat this step"
+            ) from self._error
+        ahead = None if self._place is None else self._place.ahead
+        if ahead is None or ahead != self._noticed:
+            self._noticed, self._moved_at = ahead, time.monotonic()
+            if ahead is None or ahead <= CLOSE:
+                meanwhile()
+        pause = min(PAUSE + LONGER_PAUSE * (ahead or 0) ** 2, LONGEST_PAUSE)
+        time.sleep(pause * random.uniform(0.5, 1.0))  # or all who wait would come back together
 
 
 class Place:

@@ -1,0 +1,139 @@
+"""PostgreSQL: one schema of a database, through psycopg 3.
+
+Between client and server may stand a pooler, which gives each transaction whatever connection is free. What
+is set for a connection would then be lost, or reach other programs. So every setting that matters is made
+inside the transaction that needs it, and statements are prepared only where nobody stands between.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+from surepick.errors import ConflictError, StoreError, missing_extra
+from surepick.store.address import Address
+from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Run, Statement, Step
+from surepick.store.statements import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
+from surepick.store.write_queue import WriteQueue
+
+
+class Postgres:
+    """The driver of one database."""
+
+    dialect: ClassVar[str] = "postgresql"
+    lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
+    lock_session: ClassVar[str | None] = "SELECT 1 FROM surepick_sessions WHERE id = :session_id FOR UPDATE"
+    # A lock of its own: those who claim need not wait until an append has reached the disk.
+    lock_leases: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305807000000 + :session_id)"
+    remote: ClassVar[bool] = True
+    list_tables: ClassVar[str] = (
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+    )
+
+    def __init__(self, address: Address, *, read_only: bool) -> None:
+        if find_spec("psycopg") is None:
+            raise missing_extra("psycopg", "postgres")
+        self.place = address.shown
+        self.read_only = read_only
+        self.queue: WriteQueue | None = None  # the server wakes those who wait, in their order
+        self._login = address.login
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What its connections raise."""
+        import psycopg
+
+        return (psycopg.Error,)
+
+    def exists(self) -> bool:
+        """A server that cannot be reached says so when connecting."""
+        return True
+
+    def connect(self) -> Any:
+        """A new connection in autocommit mode."""
+        import psycopg
+        from psycopg.conninfo import make_conninfo
+
+        connection = psycopg.connect(make_conninfo(**self._login), autocommit=True, prepare_threshold=None)
+        row = connection.execute("SELECT pg_backend_pid()").fetchone()
+        if row == (connection.info.backend_pid,):  # no pooler: it would have answered for itself
+            connection.prepare_threshold = 2  # the same dozen statements for hours,
+            connection.execute("SET plan_cache_mode = force_generic_plan")  # with plans that never change
+        return connection
+
+    def begin(self, *, durable: bool) -> list[Statement]:
+        """Open a transaction that sees what was committed, whatever the server's own settings are."""
+        settings = WAIT_FOR_DISK if durable else DO_NOT_WAIT
+        return [("BEGIN ISOLATION LEVEL READ COMMITTED", NO_PARAMETERS), (settings, NO_PARAMETERS)]
+
+    def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
+        """Run these statements in one round trip."""
+        import psycopg
+
+        if len(batch) == 1:
+            return [_answer(connection.execute(_with_percents(batch[0][0]), batch[0][1]))]
+        cursor = psycopg.ClientCursor(connection)  # writes parameters into the text: half a pipeline's cost
+        cursor.execute("; ".join(cursor.mogrify(_with_percents(text), row) for text, row in batch))
+        answers = [_answer(cursor)]
+        while cursor.nextset():
+            answers.append(_answer(cursor))
+        return answers
+
+    def run_whole(self, connection: Any, batch: Sequence[Statement], *, durable: bool) -> list[Answer]:
+        """Run these statements as one transaction; APPEND and CLAIM_AND_LOOK are one by themselves."""
+        if len(batch) == 1 and batch[0][0].startswith("WITH"):
+            return self.run_all(connection, batch)
+        begin = self.begin(durable=durable)
+        return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
+
+    def append(self, run: Run, step: Step) -> bool:
+        """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
+        events = json.dumps([event._asdict() for event in step.events])
+        row = {**step.heads(), "events": events, "tokens": json.dumps(list(step.release))}
+        (answer,) = run([(APPEND, row)])
+        return bool(answer.rows[0][0])
+
+    def in_transaction(self, connection: Any) -> bool:
+        """Whether a transaction is open on this connection."""
+        return bool(connection.info.transaction_status)  # 0: idle
+
+    def is_busy(self, error: Exception) -> bool:
+        """Whether it may work a moment later: it met another transaction, or there are too many clients."""
+        return getattr(error, "sqlstate", None) in ("40001", "40P01", "55P03", "53300")
+
+    def is_gone(self, error: Exception) -> bool:
+        """Whether the connection cannot be used any more."""
+        import psycopg
+
+        state = getattr(error, "sqlstate", None)
+        lost = state is None or state.startswith(("08", "57P"))  # no answer, broken, or shut down
+        return lost and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+    def explain(self, error: Exception) -> StoreError:
+        """The same error in the user's words."""
+        import psycopg
+
+        if isinstance(error, psycopg.errors.UniqueViolation):
+            return ConflictError(f"an event with this key is already in the log ({error})")
+        if isinstance(error, psycopg.errors.DiskFull):
+            return StoreError(f"{self.place}: the server's disk is full ({error}); make room and repeat")
+        if isinstance(error, psycopg.OperationalError):
+            return StoreError(
+                f"{self.place} does not answer ({str(error).strip()}); check that the server is running and "
+                "repeat this step: what is told, or recorded under a key, counts once"
+            )
+        return StoreError(f"{self.place}: {str(error).strip()}")
+
+
+def _answer(cursor: Any) -> Answer:
+    return Answer(cursor.rowcount, cursor.fetchall() if cursor.description else [])
+
+
+@cache
+def _with_percents(text: str) -> str:
+    """The statement with its parameters as psycopg writes them."""
+    return re.sub(r":(\w+)", r"%(\1)s", text)

@@ -1,0 +1,145 @@
+"""SQLite: one file with a write-ahead log, every commit on disk before it is acknowledged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+from surepick.errors import ConflictError, DamageError, StoreError
+from surepick.store.address import Address
+from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Run, Statement, Step
+from surepick.store.statements import INSERT, MOVE_HEAD, RELEASE
+from surepick.store.write_queue import WriteQueue
+
+
+class Sqlite:
+    """The driver of one file."""
+
+    dialect: ClassVar[str] = "sqlite"
+    lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
+    lock_session: ClassVar[str | None] = None
+    lock_leases: ClassVar[str | None] = None
+    remote: ClassVar[bool] = False
+    list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+    def __init__(self, address: Address, *, read_only: bool) -> None:
+        if not address.database or address.database == ":memory:" or address.host:
+            raise StoreError(
+                f"a SQLite store needs a file, got {address.shown!r}; write sqlite:///name.db with three "
+                "slashes, or memory:// for a store that is gone when the program ends"
+            )
+        self.path = Path(address.database)
+        self.place = str(self.path)
+        self.read_only = read_only
+        self.queue: WriteQueue | None = WriteQueue(self.path.with_name(self.path.name + "-queue"))
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What its connections raise."""
+        return (sqlite3.Error,)
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self.path.exists()
+
+    def connect(self) -> sqlite3.Connection:
+        """A new connection in autocommit mode."""
+        sealed = self._is_sealed()
+        mode = "ro&immutable=1" if sealed else "ro" if self.read_only else "rwc"
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.path))}?mode={mode}",
+            uri=True,
+            timeout=0,  # waiting is the store's own business: SQLite's way of it is unfair and gives up
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=64,
+        )
+        try:
+            if not (self.read_only or sealed):
+                connection.execute("PRAGMA journal_mode = WAL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _is_sealed(self) -> bool:
+        """Whether nobody writes here and nobody can: SQLite would make files beside it, to read it."""
+        beside = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
+        return (
+            self.path.exists()
+            and not os.access(self.path.absolute().parent, os.W_OK)
+            and not any(file.exists() for file in beside)
+        )
+
+    def begin(self, *, durable: bool) -> list[Statement]:
+        """Take the writer's lock first, so that no later statement fails; `durable` waits for the disk."""
+        return [
+            (f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}", NO_PARAMETERS),
+            ("BEGIN IMMEDIATE", NO_PARAMETERS),
+        ]
+
+    def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
+        """Run these statements one after the other."""
+        cursors = (connection.execute(text, row) for text, row in batch)
+        return [Answer(cursor.rowcount, cursor.fetchall()) for cursor in cursors]
+
+    def run_whole(
+        self, connection: sqlite3.Connection, batch: Sequence[Statement], *, durable: bool
+    ) -> list[Answer]:
+        """Run these statements as one transaction."""
+        begin = self.begin(durable=durable)
+        return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
+
+    def append(self, run: Run, step: Step) -> bool:
+        """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
+        session = {"session_id": step.session_id}
+        (moved,) = run([(MOVE_HEAD, step.heads())])
+        if moved.rowcount != 1:
+            return False
+        run([(INSERT, {**session, **event._asdict()}) for event in step.events])
+        run([(RELEASE, {**session, "token": token}) for token in step.release])
+        return True
+
+    def in_transaction(self, connection: sqlite3.Connection) -> bool:
+        """Whether a transaction is open on this connection."""
+        return connection.in_transaction
+
+    def is_busy(self, error: Exception) -> bool:
+        """Whether another process is writing."""
+        return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+
+    def is_gone(self, error: Exception) -> bool:
+        """A file does not go away like a server."""
+        return False
+
+    def explain(self, error: Exception) -> StoreError:
+        """The same error in the user's words."""
+        code, place = _code(error), self.place
+        if isinstance(error, sqlite3.IntegrityError):
+            return ConflictError(f"an event with this key is already in the log ({error})")
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return DamageError(
+                f"{place} is damaged or is not a SQLite file ({error}); nothing was changed, "
+                "run `surepick doctor` to see what can be read"
+            )
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return StoreError(
+                f"{place} could not be written ({error}): the disk is full or failing; what was acknowledged "
+                "before is safe, make room and repeat this step"
+            )
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return StoreError(
+                f"{place} cannot be opened for this ({error}); check that its folder exists and that you may "
+                "write to both"
+            )
+        return StoreError(f"{place}: {error}")
+
+
+def _code(error: Exception) -> int | None:
+    """The primary result code; the extended one only adds where it happened."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF

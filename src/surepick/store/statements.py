@@ -1,0 +1,83 @@
+"""What is said to SQLite and PostgreSQL; parameters are written :name, for both."""
+
+from __future__ import annotations
+
+MAKE_SESSION = (
+    "INSERT INTO surepick_sessions (name, position, checksum) VALUES (:name, :position, :checksum) "
+    "ON CONFLICT (name) DO NOTHING"
+)
+NAMES = "SELECT name FROM surepick_sessions ORDER BY id"
+SESSION = "SELECT id, position, checksum FROM surepick_sessions WHERE name = :name"
+READ = (
+    "SELECT position, kind, key, time, body, checksum FROM surepick_events "
+    "WHERE session_id = :session_id AND position > :after ORDER BY position LIMIT :limit"
+)
+# Both in one round trip: the leases come first, as rows at position 0.
+LOOK = (
+    "SELECT 0 AS position, '' AS kind, token AS key, expires AS time, worker AS body, '' AS checksum "
+    "FROM surepick_leases WHERE session_id = :session_id "
+    f"UNION ALL SELECT * FROM ({READ}) AS news ORDER BY position, key"
+)
+_CLAIM = (
+    "INSERT INTO surepick_leases (session_id, token, worker, expires) {tokens} "
+    "ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires "
+    "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker"
+)
+CLAIM_ONE = _CLAIM.format(tokens="VALUES (:session_id, :token, :worker, :expires)")
+_CLAIM_ALL = _CLAIM.format(
+    tokens="SELECT :session_id, token, :worker, :expires "
+    "FROM json_array_elements_text(CAST(:tokens AS JSON)) AS token"
+)
+# PostgreSQL's claim and look in one: the tokens that the worker holds come as rows at position -1. A crash
+# may undo a claim, so its commit need not wait for the disk.
+CLAIM_AND_LOOK = f"""WITH claimed AS ({_CLAIM_ALL} RETURNING token)
+    SELECT -1 AS position, '' AS kind, token AS key, 0 AS time, '' AS body, '' AS checksum FROM claimed
+    WHERE set_config('synchronous_commit', 'off', true) = 'off'
+    UNION ALL {LOOK}"""
+FIND = (
+    "SELECT position, kind, key, time, body, checksum FROM surepick_events "
+    "WHERE session_id = :session_id AND key = :key"
+)
+CHECKSUM_AT = "SELECT checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
+RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
+LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
+SAVE_SNAPSHOT = (
+    "INSERT INTO surepick_snapshots (session_id, position, checksum, body, body_checksum) "
+    "VALUES (:session_id, :position, :checksum, :body, :body_checksum) "
+    "ON CONFLICT (session_id) DO UPDATE SET position = excluded.position, checksum = excluded.checksum, "
+    "body = excluded.body, body_checksum = excluded.body_checksum"
+)
+SNAPSHOT = (
+    "SELECT position, checksum, body, body_checksum FROM surepick_snapshots WHERE session_id = :session_id"
+)
+INSERT = (
+    "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
+    "VALUES (:session_id, :position, :kind, :key, :time, :body, :checksum)"
+)
+MOVE_HEAD = (
+    "UPDATE surepick_sessions SET position = :position, checksum = :checksum "
+    "WHERE id = :session_id AND position = :expected_position AND checksum = :expected_checksum"
+)
+
+# For PostgreSQL; a server that is set to a stronger promise than `on` keeps it.
+WAIT_FOR_DISK = (
+    "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+)
+DO_NOT_WAIT = "SET LOCAL synchronous_commit = off"
+
+# All of an append in one statement: one round trip, and no lock is held while the client thinks. Its parts
+# all see the tables as they were before, so each takes its session from `moved`: if the head was elsewhere,
+# `moved` is empty and nothing is written. A second append waits until the first one lets go of the session's
+# row, and then finds its head changed. It waits for the disk even where somebody has set otherwise.
+APPEND = f"""WITH moved AS ({MOVE_HEAD} RETURNING id),
+    appended AS (
+        INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum)
+        SELECT moved.id, event.* FROM moved, json_to_recordset(CAST(:events AS JSON)) AS event(
+            position BIGINT, kind TEXT, key TEXT, time DOUBLE PRECISION, body TEXT, checksum TEXT
+        )
+    ),
+    released AS (
+        DELETE FROM surepick_leases USING moved WHERE session_id = moved.id
+        AND token IN (SELECT json_array_elements_text(CAST(:tokens AS JSON)))
+    )
+    SELECT count(*), ({WAIT_FOR_DISK}) FROM moved"""
