@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import shown
 
+import shown
 import stored_sessions as stored
 
 HOW = "if this is meant to change: write a line in CHANGELOG.md, then run python tests/nets/shown.py --write"

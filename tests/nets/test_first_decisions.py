@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from first_decisions import KEPT, cases, first_decisions
 
+from first_decisions import KEPT, cases, first_decisions
 from stored_sessions import CHANGING
 from surepick.policies import POLICIES
 

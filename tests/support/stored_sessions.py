@@ -17,7 +17,7 @@ import numpy as np
 import surepick as sp
 from surepick.store import Event, Store
 
-ASSETS = Path(__file__).parent / "assets"
+ASSETS = Path(__file__).parents[1] / "assets"
 STORE = ASSETS / "sessions_v0_1.db"
 CERTIFICATES = ASSETS / "certificates_v0_1"
 CONTINUED = Path(__file__).parent / "nets" / "continued.json"
