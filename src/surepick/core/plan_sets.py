@@ -1,7 +1,7 @@
-"""Sets of plans that are never listed: the best plan within a box, and what is left without one plan.
+"""Sets of plans that are asked, not listed: for the best plan of all, or for the best one within a box.
 
-A *branch* is the plans whose entries lie within bounds, one pair of bounds per arm. Three kinds of sets can
-find the best plan of a branch:
+A *branch* is the plans whose entries lie within bounds, one pair of bounds per arm. Any problem can be asked
+for its best plan of all (`plan_oracle`). Three kinds of sets can find the best plan of a branch (`plan_set`):
 
 - plans of zeros and ones behind a plain `best(weights)`: a bound can only pin an entry, and a weight that
   outweighs all others together does that. A plan that comes back with another entry proves the branch empty;
@@ -13,87 +13,39 @@ Inside, larger is better: where the problem minimises, plans are the negated vec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.oracle_problem import AnyProblem, OracleProblem, counted
+from surepick.core.arrays import FloatArray
+from surepick.core.branches import Branch
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.policy import Answer
 from surepick.core.problem import Problem
+from surepick.core.shown_plans import ShownPlans
 from surepick.errors import ProblemError
 
 ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
-ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
-_REMEMBERED = 64  # plans an oracle's answers are compared with
 _NEARLY = 1e-4  # a solver's 0.99999 is within this of a whole number
-_SHOWN_ARMS = 12  # of a plan, in a message
 
 
-@dataclass(frozen=True, eq=False)
-class Branch:
-    """The plans whose entries lie within these bounds."""
+class PlanOracle(Protocol):
+    """A set of plans, asked for the best one."""
 
-    lower: FloatArray  # (n_arms,)
-    upper: FloatArray  # (n_arms,)
+    def best_of_all(self, weights: FloatArray) -> FloatArray:
+        """A plan with the largest value under these weights."""
+        ...
 
-    @property
-    def free(self) -> IntArray:
-        """The arms that are not pinned to one value."""
-        return np.flatnonzero(self.lower < self.upper)
+    def best_of_each(self, weights: FloatArray) -> FloatArray:
+        """The same for every row of weights: one plan a row."""
+        ...
 
-    def holds(self, plans: FloatArray) -> FloatArray:
-        """Which of these plans (rows) are in the branch."""
-        return np.asarray(((plans >= self.lower) & (plans <= self.upper)).all(axis=-1))
-
-    def pinned(self, arm: int, value: float) -> Branch:
-        """The plans of this branch with this value on this arm."""
-        return self._with(arm, value, value)
-
-    def apart(self, arm: int, value: float, step: float) -> Iterator[Branch]:
-        """The plans of this branch with another value on this arm: those below it and those above."""
-        below, above = _neighbours(value, step)
-        if self.lower[arm] <= below:
-            yield self._with(arm, self.lower[arm], below)
-        if self.upper[arm] >= above:
-            yield self._with(arm, above, self.upper[arm])
-
-    def without(
-        self, plan: FloatArray, step: float, *, one_size: bool = False, left_out: BoolArray | None = None
-    ) -> Iterator[Branch]:
-        """Branches that hold every plan of this one but `plan`, and no plan twice (Lawler's partition).
-
-        The i-th agrees with the plan on the first i free arms and differs on the next; both ways, so that
-        plans that contain others are not lost. Where all entries of a plan always add up to the same sum
-        (`one_size`), another plan must fall below this one somewhere and rise above it elsewhere, so that
-        looking at the arms where it can fall is enough, or at those where it can rise. Parts that differ from
-        the plan on arms of `left_out` are left out.
-        """
-        rest, arms = self, self.free
-        if one_size:
-            falls, rises = arms[plan[arms] > self.lower[arms]], arms[plan[arms] < self.upper[arms]]
-            arms = falls if len(falls) <= len(rises) else rises
-        for arm in arms:
-            if left_out is None or not left_out[arm]:
-                yield from rest.apart(arm, plan[arm], step)
-            rest = rest.pinned(arm, plan[arm])
-
-    def _with(self, arm: int, low: float, high: float) -> Branch:
-        lower, upper = self.lower.copy(), self.upper.copy()
-        lower[arm], upper[arm] = low, high
-        return Branch(lower, upper)
+    def answer(self, plan: FloatArray) -> Answer:
+        """What this plan is called in a result."""
+        ...
 
 
-def _neighbours(value: float, step: float) -> tuple[float, float]:
-    """The nearest values a plan may have on either side; without a step, the nearest floats."""
-    if step:
-        return value - step, value + step
-    return float(np.nextafter(value, -np.inf)), float(np.nextafter(value, np.inf))
-
-
-class PlanSet(Protocol):
+class PlanSet(PlanOracle, Protocol):
     """A set of plans, asked for the best one of a branch."""
 
     step: float  # the least difference of two entries on one arm; 0 where it is not known
@@ -110,7 +62,7 @@ class PlanSet(Protocol):
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
         """For each free arm, what the best plan of the branch loses at least by differing there from `plan`.
 
-        `plan` is the best of the branch. None where nothing is known of that but by asking.
+        `plan` is the best of the branch. None where only asking can tell.
         """
         ...
 
@@ -118,9 +70,15 @@ class PlanSet(Protocol):
         """How far below the true maximum the value of `best` may lie, by rounding."""
         ...
 
-    def answer(self, plan: FloatArray) -> Answer:
-        """How this plan is called in a result."""
-        ...
+
+def plan_oracle(problem: AnyProblem) -> PlanOracle:
+    """The plans of a problem, asked for the best of all.
+
+    >>> import surepick as sp
+    >>> plan_oracle(sp.Problem([[1, 0], [0, 1]], minimize=True)).best_of_all(np.array([0.1, 0.9])).tolist()
+    [-1.0, 0.0]
+    """
+    return ListedPlans(problem) if problem.is_listed else OraclePlans(problem)
 
 
 def plan_set(problem: AnyProblem) -> PlanSet:
@@ -161,72 +119,31 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
     return Branch(lower, upper), first
 
 
-class _Memory:
-    """The last plans that an oracle has shown, to catch it out."""
+class OraclePlans:
+    """Plans behind an oracle, of any numbers; in a result a plan is its vector."""
 
     def __init__(self, problem: OracleProblem) -> None:
-        self._problem = problem
-        self._plans = np.zeros((_REMEMBERED, problem.n_arms))
-        self._keys: list[bytes] = []  # in the order of the rows
-        self._known: set[bytes] = set()  # the same
-        self._next = 0  # the row that is overwritten next
+        self._problem, self._sign = problem, problem.sign
+        self._shown = ShownPlans(problem)
+        self.n_calls = 0
 
-    def compare(self, weights: FloatArray, branch: Branch | None, plan: FloatArray) -> None:
-        """Refuse a plan that is worse than one of the same branch which was shown before."""
-        if self._keys:
-            seen = self._plans[: len(self._keys)]
-            values = seen @ weights
-            if branch is not None:
-                values = np.where(branch.holds(seen), values, -np.inf)
-            k = int(values.argmax())
-            excess = float(values[k] - plan @ weights)
-            if excess > 0 and excess > ALARM * self._sizes(weights, plan, seen[k]):
-                least = "smallest" if self._problem.minimize else "largest"
-                raise ProblemError(
-                    f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
-                    f"{self._brief(seen[k])}, which it returned before; either the first is not the best "
-                    "under the weights that it was given, or the second is not a plan. It must return the "
-                    f"plan with the {least} total (minimize={self._problem.minimize}), for weights of any "
-                    "sign and size, and always out of the same plans"
-                )
-        if (key := plan.tobytes()) not in self._known:
-            self._known.difference_update(self._keys[self._next : self._next + 1])
-            self._known.add(key)
-            self._plans[self._next] = plan
-            self._keys[self._next : self._next + 1] = [key]
-            self._next = (self._next + 1) % _REMEMBERED
+    def best_of_all(self, weights: FloatArray) -> FloatArray:
+        """One call of the oracle."""
+        return self._sign * self._problem.best_plan(weights) + 0.0
 
-    def _sizes(self, weights: FloatArray, one: FloatArray, other: FloatArray) -> float:
-        return float(np.abs(weights) @ np.maximum(np.abs(one), np.abs(other)))
+    def best_of_each(self, weights: FloatArray) -> FloatArray:
+        """One call a row."""
+        return np.array([self.best_of_all(row) for row in weights])
 
-    def refuse_none(self, branch: Branch) -> None:
-        """Refuse that a branch is said to be empty when a plan of it was shown before."""
-        inside = self._plans[: len(self._keys)][branch.holds(self._plans[: len(self._keys)])]
-        if len(inside):
-            raise ProblemError(
-                "best_within returned None, for no plan within the bounds, though "
-                f"{self._brief(inside[0])}, which it returned before, lies within them; bounds are inclusive"
-            )
-
-    def _brief(self, plan: FloatArray) -> str:
-        """A plan by the names of its arms, not too long."""
-        used = np.flatnonzero(plan)[:_SHOWN_ARMS]
-        short = np.zeros(len(plan))
-        short[used] = np.abs(plan[used])
-        more = " + ..." if np.count_nonzero(plan) > len(used) else ""
-        return f"'{counted(self._problem.arm_names, short)}{more}'"
+    def answer(self, plan: FloatArray) -> tuple[float, ...]:
+        """The vector as a tuple."""
+        return tuple((self._sign * plan + 0.0).tolist())
 
 
-class WholePlans:
+class WholePlans(OraclePlans):
     """Plans of whole numbers behind an oracle that respects bounds."""
 
     step = 1.0
-
-    def __init__(self, problem: OracleProblem) -> None:
-        self._problem = problem
-        self._sign = problem.sign
-        self._memory = _Memory(problem)
-        self.n_calls = 0
 
     def everything(self) -> Branch:
         """No bounds: `spanned` finds them."""
@@ -237,7 +154,7 @@ class WholePlans:
         self.n_calls += 1
         plan = self._ask(weights, branch)
         if plan is None:
-            self._memory.refuse_none(branch)
+            self._shown.refuse_none(branch)
             return None
         plan = self._sign * plan + 0.0
         odd = np.flatnonzero((plan != np.rint(plan)) | (plan < branch.lower) | (plan > branch.upper))
@@ -249,7 +166,7 @@ class WholePlans:
                 f"{float(self._sign * plan[s])!r} for arm {s} ({self._problem.arm_names[s]!r}), between "
                 f"{low:g} and {high:g}; {_advice(plan[s])}"
             )
-        self._memory.compare(weights, branch, plan)
+        self._shown.compare(weights, branch, plan)
         return plan
 
     def _ask(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
@@ -266,22 +183,15 @@ class WholePlans:
         """Of the sums that are compared."""
         return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
 
-    def answer(self, plan: FloatArray) -> tuple[float, ...]:
-        """The vector as a tuple."""
-        return tuple((self._sign * plan + 0.0).tolist())
 
-
-class AskedPlans:
+class AskedPlans(OraclePlans):
     """Plans of zeros and ones behind an oracle."""
 
     step = 1.0
 
     def __init__(self, problem: OracleProblem) -> None:
-        self._problem = problem
-        self._sign = problem.sign
+        super().__init__(problem)
         self._low, self._high = (-1.0, 0.0) if problem.minimize else (0.0, 1.0)
-        self._memory = _Memory(problem)
-        self.n_calls = 0
 
     def everything(self) -> Branch:
         """Zeros and ones, in the sign that makes larger better."""
@@ -292,7 +202,7 @@ class AskedPlans:
         asked = self._penalised(weights, branch)
         plan = self._sign * self._checked(self._problem.best_plan(asked)) + 0.0
         self.n_calls += 1
-        self._memory.compare(asked, None, plan)
+        self._shown.compare(asked, None, plan)
         return plan if branch.holds(plan) else None
 
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
@@ -306,10 +216,6 @@ class AskedPlans:
         free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
         rest = float(np.abs(weights) @ free)
         return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
-
-    def answer(self, plan: FloatArray) -> tuple[float, ...]:
-        """The vector as a tuple."""
-        return tuple((self._sign * plan + 0.0).tolist())
 
     def _penalised(self, weights: FloatArray, branch: Branch) -> FloatArray:
         """The weights, and on pinned arms one that is worth more than all others together."""
@@ -343,7 +249,7 @@ def _advice(entry: float) -> str:
 
 
 class ListedPlans:
-    """Plans in a list; of equally good ones the first is taken, and plans are called by their index."""
+    """Plans in a list; ties go to the lowest index, and in a result a plan is its index."""
 
     step = 0.0
 
@@ -353,6 +259,14 @@ class ListedPlans:
         self._index = {row.tobytes(): k for k, row in enumerate(self._plans)}
         self._reach = np.abs(self._plans).max(axis=0)
         self.n_calls = 0
+
+    def best_of_all(self, weights: FloatArray) -> FloatArray:
+        """The first plan of largest value."""
+        return np.asarray(self._plans[np.argmax(self._plans @ weights)])
+
+    def best_of_each(self, weights: FloatArray) -> FloatArray:
+        """All rows in one matrix product."""
+        return np.asarray(self._plans[np.argmax(weights @ self._plans.T, axis=1)])
 
     def everything(self) -> Branch:
         """From the least to the largest entry on every arm."""

@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.plan_sets import Branch, PlanSet
+from surepick.core.branches import Branch
+from surepick.core.plan_sets import PlanSet
 from surepick.core.policy import Answer
 from surepick.design.allocation import Allocation, optimal_allocation
 

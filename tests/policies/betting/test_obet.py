@@ -9,7 +9,8 @@ from scipy.special import log_ndtr, logsumexp
 
 import surepick as sp
 from hard_families import FAMILIES, count_errors, is_refuted
-from surepick.core.plan_sets import Branch, plan_set, spanned
+from surepick.core.branches import Branch
+from surepick.core.plan_sets import plan_set, spanned
 from surepick.errors import ProblemError
 from surepick.policies.betting.obet import OBet, OBetRun
 from surepick.policies.betting.ruling_out import Account

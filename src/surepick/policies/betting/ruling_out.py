@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.plan_sets import Branch, PlanSet
+from surepick.core.branches import Branch
+from surepick.core.plan_sets import PlanSet
 from surepick.policies.betting.wealth import FLAT, Wealth, log_sum
 
 MOST_STEPS = 15  # oracle calls on one branch

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.plan_sets import ROUNDING, Branch
+from surepick.core.branches import Branch
+from surepick.core.plan_sets import ROUNDING
 from surepick.policies.betting.tuning import Tuning
 
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums

@@ -33,7 +33,6 @@ from surepick.core.policy import Run, check_delta
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError
-from surepick.policies.sampling.plan_oracle import CallableOracle, ListedOracle
 from surepick.policies.sampling.run import DrawRule, OracleRun, WinnerRun
 
 NO_PROOF = Promise.none(
@@ -90,8 +89,6 @@ def check_draws(q: float, draws: str) -> None:
 
 def start_draws(problem: Problem | OracleProblem, rule: DrawRule, draws: str) -> Run:
     """The run that suits the problem: compiled for listed plans, one oracle call a draw otherwise."""
-    if not problem.is_listed:
-        return OracleRun(CallableOracle(problem), rule)
-    if draws == "all":
-        return OracleRun(ListedOracle(problem), rule)
-    return WinnerRun(problem, rule)
+    if problem.is_listed and draws == "winner":
+        return WinnerRun(problem, rule)
+    return OracleRun(problem, rule)

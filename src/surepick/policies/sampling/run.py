@@ -17,12 +17,13 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.plan_sets import plan_oracle
 from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
 from surepick.core.problem import Problem
-from surepick.errors import ParameterError
+from surepick.errors import ParameterError, ProblemError
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import ARM_RULES, arrays_of, race_state, refill
-from surepick.policies.sampling.plan_oracle import PlanOracle
 
 if TYPE_CHECKING:
     from surepick.kernels.feed import Feed
@@ -160,9 +161,16 @@ class WinnerRun:
 class OracleRun:
     """A run that knows the plans through an oracle only. The state belongs to whoever started the run."""
 
-    def __init__(self, oracle: PlanOracle, rule: DrawRule) -> None:
-        self._oracle, self._rule = oracle, rule
-        self._evidence = Evidence.none(oracle.n_arms)
+    def __init__(self, problem: AnyProblem, rule: DrawRule) -> None:
+        if problem.n_plans is None:
+            raise ProblemError(
+                "this policy needs a bound on the number of plans; pass n_plans to OracleProblem, such as "
+                "n_plans=2**n_arms for plans of zeros and ones"
+            )
+        self._problem, self._rule = problem, rule
+        self._plans, self._arms = plan_oracle(problem), np.flatnonzero(problem.relevant)
+        self._scale, self._log_n_plans = known_noise_scale(problem), math.log(problem.n_plans)
+        self._evidence = Evidence.none(problem.n_arms)
         self._standing = Standing()
 
     @property
@@ -172,17 +180,17 @@ class OracleRun:
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Every arm once at first; then M draws, one oracle call each: the box of the paper."""
-        counts, oracle = self._evidence.counts, self._oracle
-        request = np.zeros(oracle.n_arms, dtype=np.int64)
+        counts, plans = self._evidence.counts, self._plans
+        request = np.zeros(len(counts), dtype=np.int64)
         if not counts.any():
-            request[oracle.arms] = 1
+            request[self._arms] = 1
             return Measure(request)
         means = np.where(counts > 0, self._evidence.sums / np.maximum(counts, 1), 0.0)
-        lead = oracle.best(means)
+        lead = plans.best_of_all(means)
         rival, gap = self._rival(means, lead, rng)
-        self._standing = Standing(oracle.answer(lead), oracle.answer(rival), gap)
+        self._standing = Standing(plans.answer(lead), plans.answer(rival), gap)
         if rival is lead:
-            return Stop(oracle.answer(lead))
+            return Stop(plans.answer(lead))
         request[self._arm(lead, rival)] = 1
         return Measure(request)
 
@@ -190,13 +198,12 @@ class OracleRun:
         self, means: FloatArray, lead: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, float | None]:
         """The plan with the largest margin over the lead in M draws; the lead itself if none has one."""
-        counts, oracle, rule = self._evidence.counts, self._oracle, self._rule
+        counts, arms, rule = self._evidence.counts, self._arms, self._rule
         n = self._evidence.n_measurements
-        arms = oracle.arms
-        sd = oracle.noise_scale[arms] * np.sqrt(rule.widening(n, oracle.log_n_plans) / counts[arms])
-        thetas = np.tile(means, (rule.n_draws(n, oracle.log_n_plans), 1))  # (M, n_arms)
+        sd = self._scale[arms] * np.sqrt(rule.widening(n, self._log_n_plans) / counts[arms])
+        thetas = np.tile(means, (rule.n_draws(n, self._log_n_plans), 1))  # (M, n_arms)
         thetas[:, arms] += sd * rng.standard_normal((len(thetas), len(arms)))
-        plans = oracle.best_of_each(thetas)  # (M, n_arms)
+        plans = self._plans.best_of_each(thetas)  # (M, n_arms)
         margins = np.einsum("ms,ms->m", thetas, plans - lead)
         others = np.flatnonzero((plans != lead).any(axis=1))
         if not others.size:
@@ -210,7 +217,7 @@ class OracleRun:
         difference = lead - rival
         if self._rule.arm_rule == "naive":
             return int(np.argmin(np.where(difference != 0, counts, np.inf)))
-        gain = self._oracle.noise_scale**2 / (counts * (counts + 1.0) * self._oracle.costs)
+        gain = self._scale**2 / (counts * (counts + 1.0) * self._problem.costs)
         return int(np.argmax(difference**2 * gain))
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
