@@ -28,7 +28,7 @@ NEEDS = {
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
     "testing": "import surepick.testing",
-    "web": "import surepick.cli.serving as s; s.serve()",
+    "web": "from surepick.cli.serve import serve; serve()",
 }
 SCRIPT = """
 import sys

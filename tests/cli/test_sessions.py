@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
 import socket
@@ -18,8 +19,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from session_tools import Tapes
-from surepick.cli import app, sessions
-from surepick.cli.measuring import MeasureError, last_number
+from surepick.cli import app
+from surepick.cli.measure import MeasureError, last_number
 from surepick.errors import SurepickError
 from surepick.sessions.session import Session
 
@@ -320,12 +321,13 @@ def test_numbers_beside_commas_are_read() -> None:
 def test_runs_that_begin_the_same_session_at_the_same_time_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
     ok("new", "mine.toml", "--budget", "8")  # which the other one has begun after this one looked
-    go_on = sessions._continue
-    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    new = importlib.import_module("surepick.cli.new")
+    go_on = new._go_on
+    monkeypatch.setattr(new, "_go_on", _blind_once(go_on))
     result = run("run", "mine.toml", "--measure", command, "--json")
     assert json.loads(result.stdout)["n_told"] == 8
     Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
-    monkeypatch.setattr(sessions, "_continue", _blind_once(go_on))
+    monkeypatch.setattr(new, "_go_on", _blind_once(go_on))
     assert "about another problem" in refused("run", "mine.toml", "--measure", command)
 
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick import problems
-from surepick.cli import app, show
+from surepick.cli import app
+from surepick.cli.demo import introduce
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import FileError, ParameterError
 from surepick.planning.comparison import is_error, loss
@@ -305,6 +306,6 @@ def test_the_demo_chooses_between_trees_that_nobody_listed():
 
 def test_the_demo_says_what_it_is_about(capsys):
     problem, means = problems.cable_instance(1)
-    show.introduce(problems.Loaded(problem, means, "trees", "Cables"), sp.OBet(), as_json=False)
+    introduce(problems.Loaded(problem, means, "trees", "Cables"), sp.OBet(), as_json=False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "6.2e10 plans, none of them listed, 66 arms to measure" in shown

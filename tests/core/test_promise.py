@@ -13,7 +13,7 @@ import session_tools as tools
 import surepick as sp
 from surepick import views
 from surepick.cli import app
-from surepick.cli.show import introduce
+from surepick.cli.demo import introduce
 from surepick.core.promise import GAUSSIAN, PILOTED, SUB_GAUSSIAN, Promise
 from surepick.policies import POLICIES, parse_policy
 from surepick.report import report

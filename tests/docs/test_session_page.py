@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from surepick.cli import sessions
+from surepick.cli import SESSIONS
 from surepick.sessions.leasing import AHEAD, AHEAD_PER_WORKER
 from surepick.sessions.session import LEASE, Receipt
 
@@ -23,7 +23,7 @@ def test_the_example_runs(
     assert "plan 0 confident" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [c.__name__.rstrip("_") for c in sessions.COMMANDS])
+@pytest.mark.parametrize("name", [c.__name__.rstrip("_") for c in SESSIONS])
 def test_every_command_is_described(name: str) -> None:
     assert f"`{name}`" in PAGE or f"$ surepick {name}" in PAGE
 

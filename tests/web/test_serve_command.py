@@ -88,7 +88,7 @@ def test_a_port_that_is_taken_is_said(
 def test_the_token_comes_from_a_file_or_the_environment_and_not_from_the_command_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from surepick.cli.serving import _token
+    from surepick.cli.serve import _token
 
     (tmp_path / "token").write_text(TOKEN + "\n")
     assert _token(tmp_path / "token") == TOKEN

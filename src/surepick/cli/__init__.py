@@ -1,18 +1,36 @@
-"""The command line: each command parses, makes one call and prints."""
+"""The command line: each command parses, makes one call and prints; a command stands in the file of its name.
+
+`ask.py` also holds `tell` and `withdraw`, `status.py` `list` and `log`, `export.py` `import`, `extend.py`
+`close`, and `verify.py` `doctor`. Options that commands share are in `options`, what they print with is in
+`render`. Heavy modules are imported by the command that needs them, so that `surepick --help` is quick.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import typer
 
-from surepick.cli import sessions, watching
-from surepick.cli.advising import advise
-from surepick.cli.decisions import compare, demo, limit, simulate
-from surepick.cli.files import check, init
-from surepick.cli.output import answers_only
+from surepick.cli.advise import advise
+from surepick.cli.ask import ask, tell, withdraw
+from surepick.cli.check import check
+from surepick.cli.compare import compare
+from surepick.cli.demo import demo
+from surepick.cli.export import export, import_
+from surepick.cli.extend import close, extend
+from surepick.cli.init import init
+from surepick.cli.limit import limit
+from surepick.cli.new import new
+from surepick.cli.report import report
 from surepick.cli.reproduce import reproduce
-from surepick.cli.serving import serve
+from surepick.cli.run import run
+from surepick.cli.serve import serve
+from surepick.cli.simulate import simulate
+from surepick.cli.status import list_, log, status
+from surepick.cli.stdout import answers_only
+from surepick.cli.verify import doctor, verify
+from surepick.cli.watch import watch
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -25,11 +43,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for _command in (demo, init, check, advise, simulate, compare, limit, reproduce):
+PLANNING: tuple[Callable[..., None], ...] = (demo, init, check, advise, simulate, compare, limit, reproduce)
+SESSIONS: tuple[Callable[..., None], ...] = (
+    *(new, ask, tell, withdraw, status, list_, log, export, import_, extend, close, verify, doctor, run),
+)
+LOOKING: tuple[Callable[..., None], ...] = (watch, report, serve)
+_NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
+for _command in PLANNING:
     app.command(no_args_is_help=_command is not demo)(_command)
-sessions.register(app)
-watching.register(app)
-app.command()(serve)
+for _command in SESSIONS:
+    app.command(_command.__name__.rstrip("_"), context_settings=_NEGATIVE)(_command)
+for _command in LOOKING:
+    app.command()(_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,7 +67,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def surepick(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Show it."),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+    ),
 ) -> None:
     """Find the best plan with the fewest measurements, and know that it is best.
 

@@ -15,10 +15,12 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from surepick.errors import SessionError
-from surepick.sessions.session import Request, Session
+
+if TYPE_CHECKING:
+    from surepick.sessions.session import Request, Session
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
 DOUBTFUL = re.compile(r"(?<![\w.])[-+]?\d+,[\d.,]*(?:[eE][-+]?\d+)?$")  # 12,5 or 1,234.5, at the end

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
-from surepick.cli.decisions import File, Json, Seed
+from surepick.cli.options import File, Json, Seed
+from surepick.cli.render import bar, console, make_table, print_json
 from surepick.core.wording import plural
 
 if TYPE_CHECKING:
@@ -35,15 +37,14 @@ def advise(
     Choices are rehearsed in worlds drawn from the file's guess and spread. Try: surepick advise
     examples/knapsack.toml
     """
-    from surepick.cli import show
     from surepick.planning.advice import advise as find_advice
     from surepick.problems import load
 
-    with show.bar("finding candidate plans", quiet=as_json) as progress:
+    with bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
     problem = loaded.problem
     centre = loaded.means if loaded.guess is None else loaded.guess
-    with show.bar("rehearsing", quiet=as_json) as progress:
+    with bar("rehearsing", quiet=as_json) as progress:
         found = find_advice(
             problem,
             centre,
@@ -59,7 +60,7 @@ def advise(
         )
     next_command = f"surepick new {file} {_options(found)}"
     if as_json:
-        show.print_json(_data(loaded, found, next_command))
+        print_json(_data(loaded, found, next_command))
     else:
         _print(loaded, found, next_command)
 
@@ -102,12 +103,11 @@ def _data(loaded: Loaded, found: Advice, next_command: str) -> dict[str, Any]:
 
 
 def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
-    from surepick.cli import show
     from surepick.planning.advice import count
     from surepick.policies import describe
 
-    say = show.console.print
-    table = show.make_table(f"{show.escape(loaded.title)}: the advice", "", "use", "because")
+    say = console.print
+    table = make_table(f"{escape(loaded.title)}: the advice", "", "use", "because")
     table.columns[1].justify = table.columns[2].justify = "left"
     table.columns[2].no_wrap = False
     values = {
@@ -117,7 +117,7 @@ def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
         "batch": str(found.batch),
     }
     for name, value in values.items():
-        table.add_row(name, f"[bold]{value}[/]", show.escape(found.reasons[name]))
+        table.add_row(name, f"[bold]{value}[/]", escape(found.reasons[name]))
     say(table)
     low, middle, high, least = (
         count(n, found.budget) for n in (found.low, found.expected, found.high, found.limit)
@@ -128,9 +128,9 @@ def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
         f"the best possible method needs {least}."
     )
     busiest = ", ".join(f"{name} ({share:.0%})" for name, share in found.busiest)
-    say(show.escape(f"Most of them go to {busiest}."))
+    say(escape(f"Most of them go to {busiest}."))
     if loaded.guess is None and loaded.means is not None:
         say("[dim]The file has no guess; its \\[truth] stands in.[/]")
     for sentence in found.assumptions:
-        say(f"[dim]Assumed: {show.escape(sentence)}.[/]")
-    say(f"\nNext: [bold]{show.escape(next_command)}[/]", soft_wrap=True)
+        say(f"[dim]Assumed: {escape(sentence)}.[/]")
+    say(f"\nNext: [bold]{escape(next_command)}[/]", soft_wrap=True)

@@ -1,23 +1,72 @@
-"""Sessions to and from files: CSV of measurements, JSON of everything, certificates, what was rescued."""
+"""`export` and `import`: measurements to and from files."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-from surepick.errors import FileError, ProblemError
+import typer
+
+from surepick.cli.opening import open_session
+from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl, Worker
+from surepick.cli.render import answer, say
+from surepick.cli.status import state_of
+from surepick.errors import FileError, ProblemError, SessionError
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
-    from surepick.store import Event
-    from surepick.store.doctor import LogHealth
 
 Row = dict[str, str]
 COLUMNS = ("token", "arm", "value", "count", "time", "worker", "picked")
+
+
+def export(
+    to: Annotated[Path | None, typer.Option("-o", "--to", help="A file; the terminal unless given.")] = None,
+    form: Annotated[str, typer.Option("--format", help="csv (measurements) or json (everything).")] = "csv",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Write all measurements as CSV, or the whole session as JSON."""
+    opened = open_session(store, session, read_only=True)
+    if form not in ("csv", "json"):
+        raise SessionError(f"--format is csv or json, got {form!r}")
+    write = write_csv if form == "csv" else write_json
+    if to is None:
+        write(opened, sys.stdout)
+        return
+    with to.open("w", newline="", encoding="utf-8") as stream:
+        write(opened, stream)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="CSV with the columns token,value or arm,value.")],
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Rows without a token answer what is asked, in their order.")
+    ] = False,
+    picked: Annotated[
+        bool, typer.Option("--picked", help="Unasked rows were chosen after looking at values.")
+    ] = False,
+    worker: Worker = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Tell measurements from a CSV file, for example one filled in by hand or written by `export`.
+
+    Rows with a token answer it. Rows with an arm alone are measurements that nobody asked for, unless
+    --answers says that they were made because surepick asked for them. Unasked ones are counted if the
+    policy's proof allows it, and never with --picked; with a column `key` each is kept once, however often
+    the file is imported.
+    """
+    opened = open_session(store, session)
+    counts = import_rows(opened, read_rows(file), answers=answers, picked=picked, worker=worker)
+    text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
+    answer({"imported": counts, **state_of(opened)}, as_json, lambda: say(text))
 
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
@@ -139,43 +188,3 @@ def _asked_token(session: Session, arm_name: str) -> str | None:
 
 def _value(row: Row) -> float:
     return float(row["value"])
-
-
-def read_certificate(path: Path | None) -> dict[str, Any] | None:
-    """The certificate in a JSON file, on its own or as a part of what `status` and `export` write."""
-    if path is None:
-        return None
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot read a certificate from {str(path)!r}: {error}") from None
-    certificate = data.get("certificate", data) if isinstance(data, dict) else None
-    if not isinstance(certificate, dict) or "log_checksum" not in certificate:
-        raise FileError(f"{str(path)!r} holds no certificate; write one with `surepick status --json`")
-    return certificate
-
-
-def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
-    """Write the measurements of all readable events; how many there were."""
-    n = 0
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("session", "token", "arm_index", "value", "count", "proved"))
-        for log in logs:
-            for event, proved in zip(log.events, log.proved, strict=True):
-                for token, value, body in _told(event):
-                    writer.writerow((log.name, token, body["arm"], repr(value), body.get("count", 1), proved))
-                    n += 1
-    return n
-
-
-def _told(event: Event) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    from surepick.sessions.ledger import told_in
-
-    if event.kind != "measured":
-        return
-    try:
-        body = json.loads(event.body)
-        yield from ((f"{body['arm']}.{place}", value, body) for place, value in told_in(body))
-    except (ValueError, KeyError, TypeError):
-        return  # a body that was damaged beyond reading

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from surepick.cli.sessions import DEFAULT_STORE, StoreUrl
+from surepick.cli.options import DEFAULT_STORE, StoreUrl
 from surepick.errors import FileError, missing_extra
 
 TOKEN_VARIABLE = "SUREPICK_TOKEN"

@@ -1,16 +1,17 @@
-"""`watch` and `report`: a session live in the terminal, and as a file to keep."""
+"""`watch`: a session live in the terminal."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.sessions import DEFAULT_STORE, NOT_SURE, Json, StoreUrl, answer, open_to_read
+from surepick.cli.opening import open_session
+from surepick.cli.options import DEFAULT_STORE, NOT_SURE, First, Json, Named, StoreUrl
+from surepick.cli.render import answer, console, make_table
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
@@ -23,24 +24,6 @@ if TYPE_CHECKING:
 
 N_RIVALS, N_ARMS, N_TOKENS = 6, 6, 5
 BAR = 16  # letters
-
-First = Annotated[
-    str | None,
-    typer.Argument(show_default=False, help="Which session; may be left out when there is one."),
-]
-Named = Annotated[str | None, typer.Option("--session", "-s", help="The same, as other commands take it.")]
-
-
-def report(
-    session: First = None,
-    named: Named = None,
-    to: Annotated[Path, typer.Option("-o", "--to", help="The file to write.")] = Path("report.html"),
-    store: StoreUrl = DEFAULT_STORE,
-) -> None:
-    """Write a report: one HTML file with the answer, the evidence and the log, to send and to print."""
-    from surepick.report import write_report
-
-    typer.echo(f"written to {write_report(_open(store, session or named), to)}")
 
 
 def watch(
@@ -55,10 +38,9 @@ def watch(
 
     Where the output is no terminal, a line for each change. Exit code 1: it ended without certainty.
     """
-    from surepick.cli.show import console
     from surepick.views import State, to_json
 
-    opened = _open(store, session or named)
+    opened = open_session(store, session or named, read_only=True)
     if once:
         page = _look(opened)
         answer(to_json(page), as_json, lambda: console.print(_screen(page)))
@@ -71,21 +53,6 @@ def watch(
     raise typer.Exit(0 if page.summary.state == State.SURE else NOT_SURE)
 
 
-COMMANDS = (watch, report)
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands to the main application."""
-    for command in COMMANDS:
-        app.command()(command)
-
-
-def _open(store: str, name: str | None) -> Session:
-    from surepick.sessions.session import Session
-
-    return Session.load(open_to_read(store), name, read_only=True)
-
-
 def _look(session: Session) -> Page:
     from surepick import views
 
@@ -95,8 +62,6 @@ def _look(session: Session) -> Page:
 def _on_screen(session: Session, every: float) -> Page:
     """Show it until it ends; what was seen last stays on the screen."""
     from rich.live import Live
-
-    from surepick.cli.show import console
 
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
         return _until_end(session, every, lambda page: live.update(_screen(page), refresh=True))
@@ -207,7 +172,6 @@ def _facts(page: Page) -> Table:
 def _rivals(page: Page) -> list[RenderableType]:
     from rich.text import Text
 
-    from surepick.cli.show import make_table
     from surepick.views.text import times
 
     rivals = page.rivals
@@ -221,8 +185,6 @@ def _rivals(page: Page) -> list[RenderableType]:
 
 
 def _arms(page: Page) -> list[RenderableType]:
-    from surepick.cli.show import make_table
-
     arms = page.arms
     title = f"Arms: {arms.n_matter:,} of {arms.n_arms:,} matter, the most measured first"
     table = make_table("", "arm", "measured", "best", "estimate", "±")
@@ -238,7 +200,6 @@ def _arms(page: Page) -> list[RenderableType]:
 
 
 def _work(page: Page) -> list[RenderableType]:
-    from surepick.cli.show import make_table
     from surepick.views.text import duration
 
     work = page.work

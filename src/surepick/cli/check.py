@@ -1,45 +1,24 @@
-"""`init` and `check`: problem files, from an example to what was understood."""
+"""`check`: what a problem file was understood to mean, and what to expect."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
-from surepick.cli.decisions import Delta, File, Json, PilotSize, Pooled, Seed, pilot_of
+from surepick.cli.options import Delta, File, Json, PilotSize, Pooled, Seed, pilot_of
+from surepick.cli.render import bar, console, make_table, print_json
 from surepick.core.wording import how_many, plural
 
 if TYPE_CHECKING:
-    from surepick.core.oracle_problem import AnyProblem
     from surepick.core.pilot import Pilot
     from surepick.planning.forecast import Forecast
     from surepick.problems.candidates import Progress
     from surepick.problems.files.load import Loaded
 
 MOST_ARMS = 12  # shown with their share of the forecast
-
-
-def init(
-    kind: Annotated[str, typer.Argument(help="The kind of problem: table, paths, trees, knapsack, ...")],
-    into: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-) -> None:
-    """Write KIND.toml and its attachments: a commented problem that runs, to be changed into yours.
-
-    Try: surepick init paths, then surepick check paths.toml
-    """
-    from surepick.cli import show
-    from surepick.problems.files.starters import write_starter
-
-    written = write_starter(kind, into, force=force)
-    for path in written:
-        show.console.print(f"wrote {path}", soft_wrap=True)
-    first = written[0]
-    show.console.print(
-        f"Next: [bold]surepick check {first}[/], then [bold]surepick simulate {first}[/]", soft_wrap=True
-    )
 
 
 def check(
@@ -60,17 +39,16 @@ def check(
 
     Try: surepick check examples/routes.toml
     """
-    from surepick.cli import show
     from surepick.problems import load
 
-    with show.bar("finding candidate plans", quiet=as_json) as progress:
+    with bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
     first = pilot_of(loaded, pilot, one_scale)
-    with show.bar("forecasting", quiet=as_json) as progress:
+    with bar("forecasting", quiet=as_json) as progress:
         found = _forecast(loaded, delta, worlds, seed, noise, first, progress)
     costs = None if first is None else _pilot_costs(loaded, first, delta)
     if as_json:
-        show.print_json({**_data(loaded, found), "pilot": costs})
+        print_json({**_data(loaded, found), "pilot": costs})
         return
     _print(loaded, found, costs)
 
@@ -119,25 +97,6 @@ def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:
     }
 
 
-def _completeness(loaded: Loaded) -> str:
-    from surepick.core.oracle_problem import in_short
-    from surepick.problems.family import FamilyProblem, FoundProblem
-
-    problem = loaded.problem
-    if isinstance(problem, FamilyProblem):
-        about = "" if problem.family.count_is_exact else "at most "
-        return f"{about}{in_short(problem.n_plans or 0)} {problem.family.noun}s, none of them listed"
-    if isinstance(problem, FoundProblem):
-        return problem.candidates.explanation
-    return f"{problem.n_plans:,} plans, as listed"
-
-
-def _merged(problem: AnyProblem) -> tuple[tuple[str, str], ...]:
-    from surepick.core.problem import Problem
-
-    return problem.duplicates if isinstance(problem, Problem) else ()
-
-
 def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
     noise = loaded.problem.noise_scale
     if noise is None:
@@ -156,21 +115,19 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
 
 
 def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
-    from surepick.core.problem import Problem
-
     problem = loaded.problem
     data: dict[str, Any] = {
         "title": loaded.title,
         "kind": loaded.kind,
         "goal": "minimize" if problem.minimize else "maximize",
         "n_plans": problem.n_plans,
-        "plans": _completeness(loaded),
+        "plans": loaded.problem.completeness,
         "n_arms": problem.n_arms,
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
         "noise_scale": None if problem.noise_scale is None else problem.noise_scale.tolist(),
         "bounds": None if problem.bounds is None else problem.bounds.tolist(),
-        "listed": isinstance(problem, Problem),
-        "merged": [list(pair) for pair in _merged(problem)],
+        "listed": problem.is_listed,
+        "merged": [list(pair) for pair in problem.duplicates],
         "has_truth": loaded.means is not None,
         "forecast": None,
     }
@@ -188,31 +145,27 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
 
 
 def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | None) -> None:
-    from surepick.cli import show
-
-    problem, say = loaded.problem, show.console.print
+    problem, say = loaded.problem, console.print
     goal = "smallest" if problem.minimize else "largest"
-    say(f"[bold]{show.escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
-    say(f"plans: {_completeness(loaded)}.")
+    say(f"[bold]{escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
+    say(f"plans: {loaded.problem.completeness}.")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
     n_matter = problem.n_arms - len(idle)
     matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
-    say(show.escape(f"arms: {matter}{same}."))
+    say(escape(f"arms: {matter}{same}."))
     say(f"noise: {_noise(loaded, pilot)}.")
-    if merged := _merged(problem):
+    if merged := problem.duplicates:
         gone, kept = merged[0]
         count = how_many(len(merged), "plan")
-        say(show.escape(f"merged: {count} equal to others, such as {gone!r} with {kept!r}."))
+        say(escape(f"merged: {count} equal to others, such as {gone!r} with {kept!r}."))
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")
 
 
 def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
-    from surepick.cli import show
-
-    say = show.console.print
+    say = console.print
     if forecast is None:
         wants = []
         if loaded.known.noise_scale is None:
@@ -229,7 +182,7 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
     if not any(x < float("inf") for x in forecast.measurements):
         return
     order = sorted(range(loaded.problem.n_arms), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]
-    table = show.make_table("Where the measurements go", "arm", "share")
+    table = make_table("Where the measurements go", "arm", "share")
     for s in order:
-        table.add_row(show.escape(loaded.problem.arm_names[s]), f"{forecast.arm_shares[s]:.1%}")
+        table.add_row(escape(loaded.problem.arm_names[s]), f"{forecast.arm_shares[s]:.1%}")
     say(table)

@@ -1,0 +1,120 @@
+"""`ask`, `tell` and `withdraw`: measurements by hand or by a program of one's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surepick.cli.opening import open_session
+from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, Json, Name, StoreUrl, Worker
+from surepick.cli.render import answer, say
+from surepick.cli.status import print_status, state_of
+from surepick.core.wording import how_many
+from surepick.errors import SessionError
+
+if TYPE_CHECKING:
+    from surepick.sessions.session import Request, Session
+
+
+def ask(
+    n: Annotated[int, typer.Option("-n", help="How many measurements.")] = 1,
+    worker: Worker = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Say what to measure next: a token and the name of the arm, one per line.
+
+    Asking again gives the same tokens until something is told. Exit code 3: the session has ended; 4: other
+    workers hold everything that can be measured now.
+    """
+    opened = open_session(store, session)
+    requests = opened.ask(n, worker=worker, wait=False)
+    data = {"requests": [_request(request) for request in requests], **state_of(opened)}
+    answer(data, as_json, lambda: _print_requests(requests, opened))
+    if not requests:
+        raise typer.Exit(ALL_HELD if opened.status is None else ENDED)
+
+
+def tell(
+    token: Annotated[str, typer.Argument(help="The token, or the name of an arm that is asked for.")],
+    values: Annotated[list[float], typer.Argument(help="What was measured: one number or several.")],
+    mean_of: Annotated[int | None, typer.Option(help="The number is the mean of so many.")] = None,
+    unasked: Annotated[
+        bool, typer.Option("--unasked", help="Nobody asked for it; counted if the policy's proof allows it.")
+    ] = False,
+    picked: Annotated[
+        bool, typer.Option("--picked", help="Chosen after looking at values: kept and never counted.")
+    ] = False,
+    key: Annotated[
+        str, typer.Option(help="Of an unasked one: a name of its own, under which it is kept only once.")
+    ] = "",
+    worker: Worker = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5"""
+    opened = open_session(store, session)
+    if key and not (unasked or picked):
+        raise SessionError("--key is for unasked measurements; a token is a key already")
+    if unasked or picked:
+        for place, value in enumerate(values):
+            opened.record(token, value, picked=picked, key=f"{key}, {place}" if key and place else key)
+        counts = opened.counts_unasked and not picked
+        text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
+        answer({"receipt": "unasked", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))
+        return
+    found = _token_of(opened, token)
+    if mean_of is not None:
+        if len(values) != 1:
+            raise SessionError(f"--mean-of takes one number, the mean, got {len(values)}")
+        receipt = opened.tell(found, mean=values[0], count=mean_of, worker=worker)
+    else:
+        receipt = opened.tell(found, values, worker=worker)
+    answer({"receipt": str(receipt), **state_of(opened)}, as_json, lambda: _print_told(receipt, opened))
+
+
+def withdraw(
+    token: Annotated[str, typer.Argument(help="A token from `ask`.")],
+    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+) -> None:
+    """Give a token back unmeasured; it will be handed out again."""
+    open_session(store, session).withdraw(token, reason)
+    say(f"{token} will be handed out again")
+
+
+def _token_of(session: Session, given: str) -> str:
+    """The token itself, or the first one that is asked for of the arm with this name."""
+    if given.replace(".", "", 1).isdigit() and given not in session.problem.arm_names:
+        return given
+    arm = session.problem.arm(given)
+    for request in session.pending():
+        if request.arm == arm:
+            return request.token
+    raise SessionError(
+        f"arm {given!r} is not asked for now; see `surepick ask`, or keep a measurement that nobody asked "
+        "for with --unasked"
+    )
+
+
+def _request(request: Request) -> dict[str, Any]:
+    return {"token": request.token, "arm": request.arm_name, "wanted": request.wanted}
+
+
+def _print_requests(requests: list[Request], session: Session) -> None:
+    for request in requests:
+        say(f"{request.token}\t{request.arm_name}")
+    if not requests and session.status is None:
+        say("other workers hold everything that can be measured now; try again later")
+    elif not requests:
+        print_status(session)
+
+
+def _print_told(receipt: object, session: Session) -> None:
+    state = state_of(session)
+    end = f"; the session has ended: {state['status']}" if session.status else ""
+    say(f"{receipt}; {how_many(state['n_told'], 'measurement')} told{end}")

@@ -1,0 +1,101 @@
+"""`limit`: how few measurements any method needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from surepick.cli.options import Delta, File, Json
+from surepick.cli.render import MOST_ROWS, bar, console, load_file, make_table, number, print_json
+from surepick.cli.simulate import truth_of
+from surepick.core.wording import how_many
+
+if TYPE_CHECKING:
+    from surepick.core.oracle_problem import AnyProblem
+    from surepick.planning.limit import Limit
+    from surepick.planning.theory import Theory, UnlistedTheory
+    from surepick.problems.files.load import Loaded
+
+
+def limit(
+    file: File,
+    delta: Delta = 0.05,
+    theory: Annotated[bool, typer.Option("--theory", help="Add the paper's quantities and bounds.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say how few measurements any method needs, and how to spread them over the arms.
+
+    The file needs a [truth] section. Try: surepick limit examples/routes.toml
+    """
+    from surepick.planning.limit import limit as find_limit
+    from surepick.planning.theory import theory as find_theory
+
+    loaded = load_file(file, as_json)
+    means, known = truth_of(loaded).means, loaded.known
+    with bar("looking for rivals", quiet=as_json):
+        found = find_limit(known, means, delta=delta)
+        extra = find_theory(known, means, delta) if theory else None
+    _print_limit(loaded, found, extra, as_json)
+
+
+def _print_limit(loaded: Loaded, found: Limit, theory: Theory | UnlistedTheory | None, as_json: bool) -> None:
+    """The limit of any method, and the allocation that attains it."""
+    problem = loaded.problem
+    if as_json:
+        data: dict[str, object] = {
+            "title": loaded.title,
+            "best_plan": problem.name_of(found.best),
+            "delta": found.delta,
+            "characteristic_time": found.characteristic_time,
+            "bracket": [found.lower, found.upper],
+            "lower_bound": found.lower_bound,
+            "characteristic_cost": found.characteristic_cost,
+            "allocation": dict(zip(problem.arm_names, found.allocation.tolist(), strict=False)),
+        }
+        if theory is not None:
+            data["theory"] = [
+                dict(zip(("name", "formula", "value"), row, strict=True)) for row in theory.rows()
+            ]
+            data["theory_left_out"] = [
+                {"name": name, "because": why} for name, why in getattr(theory, "left_out", ())
+            ]
+        print_json(data)
+        return
+    best = escape(problem.name_of(found.best) or "")
+    console.print(f"[bold]{escape(loaded.title)}[/]: the best plan is [bold]{best}[/].")
+    console.print(escape(found.explanation[0].upper() + found.explanation[1:] + "."))
+    if found.is_finite:
+        bracket = f"between {found.lower:.7g} and {found.upper:.7g}"
+        console.print(f"T* = {found.characteristic_time:.7g} ({bracket}, certified).\n")
+        console.print(_allocation_table(problem, found))
+    if theory is not None:
+        console.print(_theory_table(theory))
+        for name, why in getattr(theory, "left_out", ()):
+            console.print(f"[dim]Not without a list of plans: {name}, for {why}.[/]")
+
+
+def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
+    with_costs = bool(problem.costs.min() < problem.costs.max())
+    cost = ["share when cost counts"] if with_costs else []
+    table = make_table("How to spread the measurements", "arm", "share", *cost)
+    order = (-found.allocation).argsort(kind="stable")
+    for s in order[:MOST_ROWS]:
+        costs = [f"{found.cost_allocation[s]:.1%}"] if with_costs else []
+        table.add_row(escape(problem.arm_names[s]), f"{found.allocation[s]:.1%}", *costs)
+    if len(order) > MOST_ROWS:
+        rest = float(found.allocation[order[MOST_ROWS:]].sum())
+        table.add_row(f"[dim]{how_many(len(order) - MOST_ROWS, 'other arm')}[/]", f"[dim]{rest:.1%}[/]")
+    return table
+
+
+def _theory_table(theory: Theory | UnlistedTheory) -> Table:
+    title = f"The paper's quantities (one noise scale for all arms: the largest, {theory.noise_scale:g})"
+    table = make_table(title, "quantity", "formula", "value")
+    table.columns[0].no_wrap = table.columns[1].no_wrap = False
+    table.columns[1].justify = "left"
+    for name, formula, value in theory.rows():
+        table.add_row(name, formula, number(value))
+    return table

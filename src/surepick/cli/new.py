@@ -1,0 +1,143 @@
+"""`new`: begin a session from a problem file; `run` begins or goes on with one in the same way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surepick.cli.options import (
+    DEFAULT_DELTA,
+    DEFAULT_STORE,
+    Delta,
+    Epsilon,
+    File,
+    Json,
+    Lease,
+    PilotSize,
+    PolicySeed,
+    PolicyText,
+    Pooled,
+    SessionBudget,
+    StoreUrl,
+    pilot_of,
+)
+from surepick.cli.render import answer, say
+from surepick.cli.status import state_of
+from surepick.errors import NameTakenError, SessionError
+
+if TYPE_CHECKING:
+    from surepick.sessions.session import Session
+
+
+def new(
+    file: File,
+    name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
+    policy: PolicyText = None,
+    delta: Delta = DEFAULT_DELTA,
+    epsilon: Epsilon = 0.0,
+    budget: SessionBudget = None,
+    seed: PolicySeed = 0,
+    lease: Lease = 3600.0,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Begin a session: a problem, a policy and a store that keeps every measurement.
+
+    Try: surepick new examples/routes.toml && surepick ask
+    """
+    session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
+    data = {"session": session.name, "store": session.store.place, **state_of(session)}
+    answer(data, as_json, lambda: say(f"session {session.name!r} begun; next: surepick ask"))
+
+
+def _create(
+    file: Path,
+    name: str | None,
+    policy: str | None,
+    delta: float,
+    epsilon: float,
+    budget: int | None,
+    seed: int,
+    lease: float,
+    pilot: int,
+    one_scale: bool,
+    store: str,
+) -> Session:
+    from surepick.policies import policy_for
+    from surepick.problems.files.load import load
+    from surepick.sessions.session import Session
+
+    loaded = load(file)
+    return Session.create(
+        store,
+        loaded.problem,
+        policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon),
+        name=name or file.stem,
+        seed=seed,
+        budget=budget,
+        lease=lease,
+        pilot=pilot_of(loaded, pilot, one_scale),
+    )
+
+
+def begin_or_go_on(file: Path, name: str | None, *settings: Any) -> Session:
+    """The session that an earlier call began, or a new one; two calls at the same time share it."""
+    store = settings[-1]
+    session = _go_on(file, name, store)
+    if session is not None:
+        return session
+    try:
+        return _create(file, name, *settings)
+    except NameTakenError:
+        session = _go_on(file, name, store)
+        if session is None:
+            raise
+        return session
+
+
+def refuse_other_settings(
+    session: Session, policy: str | None, delta: float, epsilon: float, budget: int | None
+) -> None:
+    """Refuse settings that somebody gave and that a session which was begun before does not have."""
+    from surepick.core.policy import epsilon_of
+    from surepick.policies import describe, policy_for
+
+    mine, wanted = session.policy, policy_for(session.problem, policy, delta=delta, epsilon=epsilon)
+    other = {
+        "--policy": policy is not None and describe(wanted) != describe(mine),
+        "--delta": delta not in (DEFAULT_DELTA, mine.delta),
+        "--epsilon": epsilon not in (0.0, epsilon_of(mine)),
+        "--budget": budget not in (None, session.budget),
+    }
+    named = [option for option, differs in other.items() if differs]
+    if named:
+        limit = "no budget" if session.budget is None else f"budget {session.budget}"
+        raise SessionError(
+            f"session {session.name!r} was begun before with {describe(mine)}, delta {mine.delta:g}, epsilon "
+            f"{epsilon_of(mine):g} and {limit}, and {named[0]} says otherwise; leave it out, "
+            "change the session with `surepick extend`, or choose another --name"
+        )
+
+
+def _go_on(file: Path, name: str | None, store: str) -> Session | None:
+    """The session that an earlier call began, if it is about the same problem."""
+    from surepick.problems.files.load import load
+    from surepick.sessions import codec
+    from surepick.sessions.session import Session
+    from surepick.store import open_store
+
+    place = open_store(store)
+    name = name or file.stem
+    if name not in place.names():
+        return None
+    session = Session.load(place, name)
+    if codec.problem_to_json(load(file).problem) != codec.problem_to_json(session.given_problem):
+        raise SessionError(
+            f"session {name!r} in {place.place} is about another problem than {str(file)!r}; "
+            "choose another --name or --store"
+        )
+    return session

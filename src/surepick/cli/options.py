@@ -1,0 +1,54 @@
+"""Options that several commands share, exit codes, and what they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from surepick.core.pilot import Pilot
+    from surepick.problems.files.load import Loaded
+
+File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="Fixes all randomness: the same seed gives the same run.")]
+Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
+Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
+Budget = Annotated[int, typer.Option(help="Give up after this many measurements.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+PolicyText = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        help="Who decides: a name, with settings as in CombGapE:radius=published.",
+        show_default="BetGapE, or OBet where plans are not listed",
+    ),
+]
+PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
+Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
+DEFAULT_STORE = "sqlite:///surepick.db"
+NOT_SURE, ENDED, ALL_HELD, INTERRUPTED = 1, 3, 4, 130  # exit codes; 0 is done and 2 is bad input
+StoreUrl = Annotated[
+    str, typer.Option("--store", envvar="SUREPICK_STORE", help="sqlite:///file.db or postgresql://...")
+]
+Name = Annotated[
+    str | None, typer.Option("--session", "-s", help="Which session; may be left out when there is one.")
+]
+Worker = Annotated[str, typer.Option(help="Who measures; workers that share a session need names.")]
+DEFAULT_DELTA = 0.05
+SessionBudget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
+PolicySeed = Annotated[int, typer.Option(help="Fixes the policy's own randomness.")]
+Lease = Annotated[float, typer.Option(help="Seconds until a token that was not told is handed out again.")]
+First = Annotated[
+    str | None,
+    typer.Argument(show_default=False, help="Which session; may be left out when there is one."),
+]
+Named = Annotated[str | None, typer.Option("--session", "-s", help="The same, as other commands take it.")]
+
+
+def pilot_of(loaded: Loaded, size: int, one_scale: bool) -> Pilot | None:
+    """The pilot of these options, where the file leaves the noise scale unknown."""
+    from surepick.core.pilot import Pilot
+
+    return Pilot(size=size, pooled=one_scale) if loaded.problem.noise_scale is None else None

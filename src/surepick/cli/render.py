@@ -1,0 +1,118 @@
+"""How commands print: tables, progress, JSON; what libraries print by themselves is kept off by `stdout`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from surepick.problems.files.load import Loaded
+    from surepick.simulation.simulate import Outcome
+
+console = Console(highlight=False)
+LONGEST_NAME = 100  # letters of a plan in one line
+MOST_ROWS = 20  # of a plan or an allocation; the rest is summed up in one line
+
+
+@contextmanager
+def bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on standard error, if somebody watches it; None when quiet."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def make_table(title: str, first: str, *others: str) -> Table:
+    """A table whose first column is text and whose other columns are numbers."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    table.add_column(first, no_wrap=True)
+    for heading in others:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def number(value: float) -> str:
+    """A number in few letters; a dash where there is none."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print one JSON object, laid out for people."""
+    print(json.dumps(_without_infinities(data), indent=2))
+
+
+def _without_infinities(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    if isinstance(value, dict):
+        return {key: _without_infinities(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def short(name: str | None) -> str:
+    """A name that fits a line."""
+    text = name or ""
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
+
+
+def exit_code(result: Outcome) -> int:
+    """0 when the answer is certain, 1 when the run ended without certainty."""
+    return 0 if result.plan is not None else 1
+
+
+def answer(data: Any, as_json: bool, text: Callable[[], None]) -> None:
+    """Print the data as one line of JSON, or call what prints it as text."""
+    if as_json:
+        typer.echo(json.dumps(data, default=list))
+    else:
+        text()
+
+
+def say(text: str) -> None:
+    """Print one line as it is."""
+    typer.echo(text)
+
+
+def print_columns(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    """Print rows under the names of their columns, aligned."""
+    cells = [columns, *(tuple(_cell(row[column]) for column in columns) for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    for line in cells:
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if not isinstance(value, dict):
+        return str(value)
+    text = json.dumps(value)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def load_file(file: Path, quiet: bool) -> Loaded:
+    """The problem of this file, with progress while its plans are found."""
+    from surepick.problems import load
+
+    with bar("finding candidate plans", quiet=quiet) as progress:
+        return load(file, progress=progress)

@@ -1,0 +1,118 @@
+"""`run`: call a program for each measurement until the answer is sure."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from surepick.cli.measure import Command, ended_as_interrupted, measure_all
+from surepick.cli.new import begin_or_go_on, refuse_other_settings
+from surepick.cli.options import (
+    DEFAULT_DELTA,
+    DEFAULT_STORE,
+    INTERRUPTED,
+    NOT_SURE,
+    Delta,
+    Epsilon,
+    File,
+    Json,
+    Lease,
+    PilotSize,
+    PolicySeed,
+    PolicyText,
+    Pooled,
+    SessionBudget,
+    StoreUrl,
+)
+from surepick.cli.render import answer, say
+from surepick.cli.status import state_of
+from surepick.core.wording import how_many
+
+if TYPE_CHECKING:
+    from surepick.sessions.session import Session
+
+
+def run(
+    file: File,
+    measure: Annotated[str, typer.Option(help="A command; {arm} becomes the arm's name.")],
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Measurements at the same time.")] = 1,
+    timeout: Annotated[float | None, typer.Option(help="Seconds a measurement may take.")] = None,
+    retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
+    name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
+    policy: PolicyText = None,
+    delta: Delta = DEFAULT_DELTA,
+    epsilon: Epsilon = 0.0,
+    budget: SessionBudget = None,
+    seed: PolicySeed = 0,
+    lease: Lease = 3600.0,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Call your program for each measurement until the answer is sure.
+
+    The last number that it prints is the value. Interrupt it and start it again as you like: it goes on where
+    it was. Several may share a session.
+
+    Try: surepick run routes.toml --measure './drive.sh {arm}' --jobs 4
+    """
+    command = Command(measure, timeout, retries)
+    created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
+    session = begin_or_go_on(*created)
+    refuse_other_settings(session, policy, delta, epsilon, budget)
+    try:
+        with ended_as_interrupted():
+            measure_all(session, command, jobs=jobs, show=_Progress(quiet=as_json))
+    except KeyboardInterrupt:
+        kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
+        print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    outcome = session.outcome
+    assert outcome is not None
+    data = {**state_of(session), "certificate": session.certificate().to_json()}
+    answer(data, as_json, lambda: say(str(session.certificate())))
+    raise typer.Exit(0 if outcome.plan is not None else NOT_SURE)
+
+
+class _Progress:
+    """A line on standard error when something has changed, at most once a second."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._next = 0.0
+        self._last = ""
+
+    def __call__(self, session: Session, *, waiting: bool = False) -> None:
+        now = time.monotonic()
+        if self._quiet or now < self._next:
+            return
+        self._next = now + 1.0
+        self._say(_waiting(session) if waiting else self._standing(session))
+
+    def _say(self, line: str) -> None:
+        if line != self._last:
+            print(line, file=sys.stderr)
+        self._last = line
+
+    def _standing(self, session: Session) -> str:
+        state = state_of(session)
+        risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
+        lead = "nothing leads yet" if state["lead"] is None else f"lead {state['lead']}"
+        return f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
+
+
+def _waiting(session: Session) -> str:
+    """For whom a run waits, and how long it may take."""
+    from surepick.views.text import duration
+
+    held = [lease for lease in session.leases() if lease.expires > session.now()]
+    if not held:
+        return "waiting for what others measure"
+    first = min(held, key=lambda lease: lease.expires)
+    who, left = first.worker or "without a name", duration(first.expires - session.now())
+    others = f"{how_many(len(held), 'measurement')} in the hands of others"
+    return f"waiting for {others}; the first lease ({who}) ends in {left}"

@@ -1,0 +1,271 @@
+"""`simulate`: rehearse a decision with simulated measurements."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+
+from surepick.cli.options import (
+    Budget,
+    Delta,
+    Epsilon,
+    File,
+    Json,
+    PilotSize,
+    PolicyText,
+    Pooled,
+    Seed,
+    pilot_of,
+)
+from surepick.cli.render import (
+    MOST_ROWS,
+    console,
+    exit_code,
+    load_file,
+    make_table,
+    number,
+    print_json,
+    short,
+)
+from surepick.core.wording import how_many
+
+if TYPE_CHECKING:
+    from surepick.core.arrays import FloatArray
+    from surepick.core.oracle_problem import AnyProblem
+    from surepick.core.pilot import Pilot
+    from surepick.core.policy import Answer, Policy
+    from surepick.planning.limit import Limit
+    from surepick.problems.files.load import Loaded
+    from surepick.simulation.environments import Gaussian, UniformNoise
+    from surepick.simulation.simulate import Outcome
+    from surepick.simulation.simulate import Progress as SimulationProgress
+
+SHOWN = 1e-7  # smaller shares are rounding
+UNLISTED_TOLERANCE = 0.25  # of the upper end of a limit that is shown by its lower end
+
+
+def simulate(
+    file: File,
+    seed: Seed = 0,
+    delta: Delta = 0.05,
+    epsilon: Epsilon = 0.0,
+    policy: PolicyText = None,
+    budget: Budget = 10**7,
+    pilot: PilotSize = 12,
+    one_scale: Pooled = False,
+    as_json: Json = False,
+) -> None:
+    """Rehearse a decision: measurements are drawn around the file's true means, with its noise scale.
+
+    The file needs a [truth] section. A noise scale that it leaves unknown is learned from a pilot, as in a
+    session. Try: surepick simulate examples/routes.toml
+    """
+    from surepick.policies import policy_for
+
+    loaded = load_file(file, as_json)
+    chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
+    outcome = rehearse(loaded, chosen, seed, budget, as_json, pilot=pilot_of(loaded, pilot, one_scale))
+    _print_outcome(loaded, outcome, as_json)
+    raise typer.Exit(exit_code(outcome))
+
+
+def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
+    """What a rehearsal measures: Gaussian noise; within bounds, as evenly spread as they allow."""
+    from surepick.errors import FileError
+    from surepick.simulation.environments import Gaussian, UniformNoise
+
+    if loaded.means is None:
+        raise FileError(
+            "a simulation needs the true means of the arms; add to the problem file:\n"
+            "  [truth]\n  means = [...]   # one per arm, or a table of arm names"
+        )
+    bounds = loaded.problem.bounds
+    if bounds is not None:
+        return UniformNoise(loaded.means, (abs(bounds.T - loaded.means)).min(axis=0))
+    scale = loaded.problem.noise_scale if loaded.true_scale is None else loaded.true_scale
+    if scale is None:
+        raise FileError(
+            "the problem leaves the noise scale unknown, and a simulation has to draw with some; add to the "
+            "problem file:\n  [truth]\n  noise_scale = ...   # a number, or one per arm"
+        )
+    return Gaussian(loaded.means, scale)
+
+
+def rehearse(
+    loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool, *, pilot: Pilot | None = None
+) -> Outcome:
+    """Run the policy in the file's truth, with its standing on the screen where there is one."""
+    from surepick.simulation.simulate import simulate as run
+
+    truth = truth_of(loaded)
+    with live(loaded.problem, policy, quiet=quiet) as progress:
+        return run(loaded.problem, policy, truth, seed=seed, budget=budget, pilot=pilot, progress=progress)
+
+
+@contextmanager
+def live(
+    problem: AnyProblem, policy: Policy, *, quiet: bool
+) -> Iterator[Callable[[SimulationProgress], None] | None]:
+    """Lead, rival, gap and radius of a running simulation, on standard error; None when nobody looks."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    with Live(console=console, transient=True, refresh_per_second=8) as screen:
+        yield lambda state: screen.update(_standing_table(problem, policy, state))
+
+
+def _standing_table(problem: AnyProblem, policy: Policy, state: SimulationProgress) -> Table:
+    standing = state.standing
+    table = Table.grid(padding=(0, 2))
+    table.add_row("measurements", f"[bold]{state.n_measurements:,}[/] ({state.seconds:.1f} s, {policy.name})")
+    if standing.lead is not None:
+        table.add_row("lead", f"[bold]{escape(short(problem.name_of(standing.lead)))}[/]")
+    if standing.rival is not None and standing.rival != standing.lead:
+        table.add_row("closest rival", escape(short(problem.name_of(standing.rival))))
+    if standing.gap is not None and standing.radius is not None:
+        table.add_row("estimated gap", f"{standing.gap:.4g}, known to within {standing.radius:.4g}")
+    if standing.risk is not None:
+        table.add_row("risk if declared now", f"at most {standing.risk:.3g}")
+    return table
+
+
+def _print_outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
+    """The answer, how sure it is, and what it cost."""
+    found = limit_of(loaded, result)
+    if as_json:
+        print_json(outcome_data(loaded, result, found))
+        return
+    print_answer(loaded, result)
+    if result.n_pilot and result.noise_scale is not None:
+        low, high = float(result.noise_scale.min()), float(result.noise_scale.max())
+        bound = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        pilot = how_many(result.n_pilot, "measurement")
+        console.print(f"The noise scale was not known: a pilot of {pilot} bounded it by {bound}.")
+    console.print(effort_table([result], found))
+
+
+def print_answer(loaded: Loaded, result: Outcome) -> None:
+    """The plan and its promise, or who leads without one."""
+    if result.plan is None:
+        text = (
+            f"[bold yellow]Not sure yet[/]: the budget was spent. {escape(repr(result.lead_name))} leads, "
+            "but nothing is promised. Give a larger --budget, or accept near-ties with --epsilon."
+        )
+        console.print(Panel(text, border_style="yellow"))
+    else:
+        console.print(_plan_table(loaded, result.plan))
+        text = f"[bold green]{escape(result.plan_name or '')}[/] is the answer: {result.guarantee}."
+        console.print(Panel(text, title="certificate", border_style="green"))
+        truth = _truth_sentence(loaded, result)
+        if truth:
+            console.print(truth)
+
+
+def _truth_sentence(loaded: Loaded, result: Outcome) -> str:
+    """In a simulation the truth is known: say how the answer compares."""
+    from surepick.planning.comparison import loss
+
+    if loaded.means is None or result.plan is None:
+        return ""
+    lost = loss(loaded.problem, result.plan, loaded.means)
+    if lost == 0:
+        return "The truth of this simulation agrees: it is the best plan.\n"
+    return f"The truth of this simulation: it is {lost:.3g} worse than the best plan.\n"
+
+
+def _plan_table(loaded: Loaded, plan: Answer) -> Table:
+    row = loaded.problem.vector(plan)
+    return _items(loaded, row) if loaded.axes is None else _shipments(loaded.axes, row)
+
+
+def _shipments(axes: tuple[tuple[str, ...], tuple[str, ...]], row: FloatArray) -> Table:
+    """A plan as a table of amounts: suppliers down, demanders across where the terminal is wide enough."""
+    suppliers, demanders = (tuple(map(escape, names)) for names in axes)
+    shares = row.reshape(len(suppliers), len(demanders)) * (100 / row.sum())
+    wide = console.width >= 20 + sum(len(name) + 3 for name in demanders)
+    table = make_table("The plan: shipments in % of all goods", "from", *(demanders if wide else ["to"]))
+    if not wide:
+        table.columns[1].justify, table.columns[1].no_wrap = "left", False
+    for supplier, line in zip(suppliers, shares, strict=True):
+        if wide:
+            table.add_row(supplier, *(f"{x:.1f}" if x > SHOWN else "[dim]·[/]" for x in line))
+        else:
+            sent = (f"{name} {x:.1f}" for name, x in zip(demanders, line, strict=True) if x > SHOWN)
+            table.add_row(supplier, ", ".join(sent))
+    return table
+
+
+def _items(loaded: Loaded, row: FloatArray) -> Table:
+    """A plan as the list of arms it uses."""
+    table = make_table("The plan", "arm", "amount")
+    used = row.nonzero()[0]
+    for s in used[:MOST_ROWS]:
+        table.add_row(escape(loaded.problem.arm_names[s]), f"{row[s]:g}")
+    if len(used) > MOST_ROWS:
+        table.add_row(f"[dim]and {len(used) - MOST_ROWS} more[/]", "")
+    return table
+
+
+def effort_table(results: Sequence[Outcome], found: Limit | None) -> Table:
+    """What each policy measured, beside the limit of any method."""
+    table = make_table("The effort", "", "measurements", "x the limit", "seconds")
+    unit = (found.measurements() if found is not None and found.is_finite else 0.0) or math.nan
+    for result in results:
+        count = f"{result.n_measurements:,}"
+        sure = result.plan is not None
+        times = result.n_measurements / unit
+        table.add_row(
+            result.policy.name,
+            count if sure else f"> {count}",
+            number(times) if sure or math.isnan(times) else f"> {number(times)}",
+            f"{result.seconds:.2f}",
+        )
+    if not math.isnan(unit):
+        table.add_row("[dim]the limit of any method[/]", f"[dim]{unit:,.0f}[/]", "[dim]1[/]", "")
+    return table
+
+
+def limit_of(loaded: Loaded, result: Outcome) -> Limit | None:
+    """The limit under the file's truth, if it has one."""
+    from surepick.planning.limit import limit as find_limit
+
+    if loaded.means is None:
+        return None
+    tolerance = 1e-4 if loaded.problem.is_listed else UNLISTED_TOLERANCE
+    return find_limit(loaded.known, loaded.means, delta=result.policy.delta, tolerance=tolerance)
+
+
+def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[str, Any]:
+    """A simulation as JSON."""
+    measured = found.measurements() if found is not None and found.is_finite else None
+    return {
+        "title": loaded.title,
+        "status": str(result.status),
+        "plan": result.plan_name,
+        "lead": result.lead_name,
+        "guarantee": result.guarantee,
+        "policy": result.policy.name,
+        "parameters": dataclasses.asdict(result.policy),  # type: ignore[call-overload]
+        "n_measurements": result.n_measurements,
+        "n_pilot": result.n_pilot,
+        "noise_scale": None if result.noise_scale is None else result.noise_scale.tolist(),
+        "n_rounds": result.n_rounds,
+        "cost": result.cost,
+        "risk": result.risk,
+        "limit": measured,
+        "times_the_limit": result.n_measurements / measured if measured else None,
+        "counts": dict(zip(loaded.problem.arm_names, result.counts.tolist(), strict=True)),
+        "seed": result.seed,
+        "seconds": result.seconds,
+    }
