@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from session_tools import Tapes
-from surepick.cli import app
-from surepick.cli.measure import MeasureError, last_number
+from surepick.cli import app, main
 from surepick.errors import SurepickError
 from surepick.sessions.session import Session
 
@@ -246,14 +245,6 @@ def test_an_unknown_noise_scale_is_learned_first(folder: Path) -> None:
     assert "pilot of 4" in data["certificate"]["noise"]
 
 
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [("3", 3.0), ("a 1\nb -2.5e3\n", -2500.0), ("x=.5;", 0.5), ("v1.2 took 7 s", 7.0), ("took 4s 8", 8.0)],
-)
-def test_the_last_number_printed_is_the_value(output: str, value: float) -> None:
-    assert last_number(output, "tin") == value
-
-
 def test_the_store_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> None:
     monkeypatch.setenv("SUREPICK_STORE", postgres_url)
     ok("new", "mine.toml")
@@ -306,16 +297,30 @@ def test_a_file_with_a_mistake_is_refused_before_anything_of_it_is_kept(text: st
     assert answer("status")["n_unasked"] == 0
 
 
-@pytest.mark.parametrize("output", ["12,5", "took 1,234.5", "run 3: 2,5 h\n", "1,234"])
-def test_a_number_that_can_be_read_in_two_ways_is_refused(output: str) -> None:
-    with pytest.raises(MeasureError, match="can be read in two ways"):
-        last_number(output, "tin")
+def test_a_token_that_is_open_beats_an_arm_of_the_same_name() -> None:
+    names = '["1.0", "0.0", "2.0", "3.0"]'
+    Path("mine.toml").write_text(PROBLEM.replace('["copper", "tin", "zinc", "lead"]', names))
+    ok("new", "mine.toml")
+    token, arm = ok("ask").split()
+    assert (token, arm) == ("0.0", "1.0")
+    ok("tell", "0.0", "77")
+    (told,) = Session.load("surepick.db").measurements()
+    assert (told.token, told.arm_name, told.value) == ("0.0", "1.0", 77.0)
 
 
-def test_numbers_beside_commas_are_read() -> None:
-    assert last_number("12.5,13.5", "tin") == 13.5
-    assert last_number("1, 2, 3", "tin") == 3.0
-    assert last_number("(3,4) gives 5.5", "tin") == 5.5
+def test_a_row_longer_than_its_header_is_refused_whole() -> None:
+    ok("new", "mine.toml")
+    ok("ask", "-n", "2")
+    Path("lab.csv").write_text("token,value\n1.0,3\n0.0,12,5\n")
+    assert "has 3 cells, the header has 2" in refused("import", "lab.csv")
+    assert answer("status")["n_told"] == 0
+
+
+def test_an_argument_that_is_no_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["surepick", "new", "mine.toml", "--name", "caf\udce9"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
 
 
 def test_runs_that_begin_the_same_session_at_the_same_time_share_it(monkeypatch: pytest.MonkeyPatch) -> None:

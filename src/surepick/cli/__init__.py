@@ -31,7 +31,7 @@ from surepick.cli.status import list_, log, status
 from surepick.cli.stdout import answers_only
 from surepick.cli.verify import doctor, verify
 from surepick.cli.watch import watch
-from surepick.errors import SurepickError
+from surepick.errors import ParameterError, SurepickError
 
 app = typer.Typer(
     name="surepick",
@@ -77,9 +77,19 @@ def surepick(
     """
 
 
+def _refuse_odd_letters(arguments: list[str]) -> None:
+    """Refuse arguments that are not text in the terminal's encoding; no store or file could keep them."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise ParameterError(f"the argument {argument!a} is not UTF-8 text; write it again") from None
+
+
 def main() -> None:
     """Run the command line; a known error is one clear line, never a traceback."""
     try:
+        _refuse_odd_letters(sys.argv[1:])
         with answers_only():
             app()
     except SurepickError as error:

@@ -88,11 +88,18 @@ def withdraw(
 
 
 def _token_of(session: Session, given: str) -> str:
-    """The token itself, or the first one that is asked for of the arm with this name."""
-    if given.replace(".", "", 1).isdigit() and given not in session.problem.arm_names:
+    """The token itself, or the first one that is asked for of the arm with this name.
+
+    A token that is open beats an arm of the same name: `ask` has just printed it.
+    """
+    held = {lease.token for lease in session.leases()}
+    pending = session.pending()
+    if given in held or any(request.token == given for request in pending):
+        return given
+    if given not in session.problem.arm_names and given.replace(".", "", 1).isdigit():
         return given
     arm = session.problem.arm(given)
-    for request in session.pending():
+    for request in pending:
         if request.arm == arm:
             return request.token
     raise SessionError(

@@ -28,7 +28,7 @@ def demo(
     case: Annotated[Case, typer.Option(help="trees: a choice between 6e10 plans that are never listed.")] = (
         "transport"
     ),
-    seed: Annotated[int, typer.Option(help="Draws the case, and the noise.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Draws the case, and the noise.")] = 1,
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     policy: PolicyText = None,

@@ -119,14 +119,17 @@ def read_rows(file: Path) -> list[Row]:
         raise FileError(
             f"{str(file)!r} needs a header with the column 'value', and 'token' or 'arm', got {header}"
         )
-    return [
-        _row(file, number, dict(zip(header, map(str.strip, cells), strict=False)))
-        for number, cells in lines[1:]
-    ]
+    return [_row(file, number, header, [*map(str.strip, cells)]) for number, cells in lines[1:]]
 
 
-def _row(file: Path, number: int, row: Row) -> Row:
+def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
     """The row, if it can be told."""
+    if any(cells[len(header) :]):
+        raise FileError(
+            f"line {number} of {str(file)!r} has {len(cells)} cells, the header has {len(header)}: {cells}; "
+            "write numbers with a decimal point, or separate cells by semicolons where numbers have a comma"
+        )
+    row = dict(zip(header, cells, strict=False))
     if not row.get("value") or not (row.get("token") or row.get("arm")):
         raise FileError(f"line {number} of {str(file)!r} needs a value, and a token or an arm; got {row}")
     for column, kind in (("value", float), ("count", int)):

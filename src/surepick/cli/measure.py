@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
@@ -22,11 +21,17 @@ from surepick.errors import SessionError
 if TYPE_CHECKING:
     from surepick.sessions.session import Request, Session
 
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
-DOUBTFUL = re.compile(r"(?<![\w.])[-+]?\d+,[\d.,]*(?:[eE][-+]?\d+)?$")  # 12,5 or 1,234.5, at the end
-NO_NUMBER = re.compile(r"(?<!\w)[-+]?(?:nan|inf|infinity)(?!\w)", re.IGNORECASE)
+NUMBER = re.compile(
+    r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII
+)
+HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:nan|inf|infinity)(?!\w)", re.IGNORECASE)
+LIST = re.compile(r"[,;:=|]+")  # what may stand between numbers of one word
+GROUPS = re.compile(r"(?<![\d.,])[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?$")  # 1 234 at the end of the output
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d[\d.,]*(?:[eE][-+]?\d+)?$")  # 12,5 or 1,234.5; 12.5,13.5 are two
+AROUND = "()[]{}<>\"'$\u20ac\u00a3%"  # may stand around a number
 TAIL = 400  # characters of a failed program's output to show
 WAIT = 0.5  # seconds between two looks at whether others have left something to measure
+VARIABLES = {"{arm}": "SUREPICK_ARM", "{index}": "SUREPICK_INDEX", "{token}": "SUREPICK_TOKEN"}
 RUN = re.compile(r"run on (?P<host>.*), process (?P<process>\d+)")
 
 
@@ -38,7 +43,10 @@ class MeasureError(SessionError):
 class Command:
     """A shell command with {arm} (also {index} and {token}) where the arm's name goes.
 
-    `running` are the processes of measurements under way; it changes as they begin and end.
+    Names never become part of the shell's text: a placeholder is replaced by a quoted environment variable
+    (`SUREPICK_ARM`, `SUREPICK_INDEX`, `SUREPICK_TOKEN`), so that a name such as `$(rm -r x)` is only a name.
+    Inside quotes that would not hold, and it is refused. `running` are the processes of measurements under
+    way; it changes as they begin and end.
     """
 
     template: str
@@ -47,9 +55,16 @@ class Command:
     running: set[subprocess.Popen[str]] = field(default_factory=set, compare=False)
 
     def __post_init__(self) -> None:
-        if not any(word in self.template for word in _words("", 0, "")):
+        if not any(word in self.template for word in VARIABLES):
             raise SessionError(
                 f"the measure command needs {{arm}} where the arm's name goes, got {self.template!r}"
+            )
+        quoted = _quoted_placeholder(self.template)
+        if quoted is not None:
+            raise SessionError(
+                f"the measure command has {quoted} inside quotes, got {self.template!r}; write it without, "
+                f"as in ./drive.sh {quoted} (a name is handed over as one argument, whatever it holds), or "
+                f"read the environment variable {VARIABLES[quoted]} in your program"
             )
 
     def measure(self, request: Request) -> float:
@@ -69,13 +84,15 @@ class Command:
 
     def _once(self, request: Request) -> float:
         text = self.template
-        for word, value in _words(request.arm_name, request.arm, request.token).items():
-            text = text.replace(word, shlex.quote(value))
-        variables = {"SUREPICK_ARM": request.arm_name, "SUREPICK_TOKEN": request.token}
-        code, output, errors = self._run(text, variables)
+        for word, variable in VARIABLES.items():
+            text = text.replace(word, f'"${variable}"')
+        values = (request.arm_name, str(request.arm), request.token)
+        code, output, errors = self._run(text, dict(zip(VARIABLES.values(), values, strict=True)))
         if code != 0:
             shown = (errors or output).strip()[-TAIL:]
-            raise MeasureError(f"the command for arm {request.arm_name!r} failed ({code}): {text}\n{shown}")
+            raise MeasureError(
+                f"the command for arm {request.arm_name!r} failed ({code}): {self.template}\n{shown}"
+            )
         return last_number(output, request.arm_name)
 
     def _run(self, text: str, variables: Mapping[str, str]) -> tuple[int | str, str, str]:
@@ -102,23 +119,50 @@ class Command:
         return process.returncode, output, errors
 
 
+def _quoted_placeholder(template: str) -> str | None:
+    """The first placeholder that stands inside quotes of the shell, if one does.
+
+    >>> _quoted_placeholder("./drive.sh --road={arm}"), _quoted_placeholder("echo '{arm}' 5")
+    (None, '{arm}')
+    """
+    quote, at = "", 0
+    while at < len(template):
+        letter = template[at]
+        if letter == "\\" and quote != "'":
+            at += 1
+        elif letter in "\"'" and quote in ("", letter):
+            quote = "" if quote else letter
+        elif quote:
+            found = next((word for word in VARIABLES if template.startswith(word, at)), None)
+            if found:
+                return found
+        at += 1
+    return None
+
+
 def last_number(output: str, arm_name: str) -> float:
-    """The last number in what a program printed.
+    """The number that a program printed last; what is not plainly one number is refused.
+
+    Words are looked at from the end: the first that has a digit must be a number, or a list that ends with
+    one. So a unit may follow after a space, and 12,5 or 1'234 or 12.5h is an error instead of a wrong value.
 
     >>> last_number("run 3 took\\n 12.5 h", "road")
     12.5
     """
-    found = [*NUMBER.finditer(output), *NO_NUMBER.finditer(output)]
-    if not found:
+    words = re.split(r"[ \t\r\n\f\v]+", output.strip())  # other spaces, as in 1 234, belong to a word
+    word = next((word for word in reversed(words) if HAS_NUMBER.search(word)), None)
+    if word is None:
         shown = output.strip()[-TAIL:]
         raise MeasureError(f"the command for arm {arm_name!r} printed no number, got {shown!r}")
-    last = max(found, key=re.Match.start)
-    if DOUBTFUL.search(output, max(0, last.start() - 40), last.end()):
+    bare = word.strip(AROUND + ",;.!")
+    piece = LIST.split(bare)[-1].strip(AROUND)
+    if not NUMBER.fullmatch(piece) or DECIMAL_COMMA.fullmatch(bare) or GROUPS.search(output.strip()):
         raise MeasureError(
-            f"the command for arm {arm_name!r} printed {output.strip()[-TAIL:]!r}: a number with a comma can "
-            "be read in two ways; print it with a decimal point and nothing between thousands"
+            f"the command for arm {arm_name!r} printed {output.strip()[-TAIL:]!r}, and {word!r} is not "
+            "plainly one number; print the value last, with a decimal point and nothing between thousands, "
+            "such as 1234.5; a unit may follow after a space"
         )
-    value = float(last.group())
+    value = float(piece)
     if not math.isfinite(value):
         raise MeasureError(f"the command for arm {arm_name!r} measured {value}, which is not a finite number")
     return value
@@ -242,10 +286,6 @@ def _finish(session: Session, under_way: dict[Future[float], Request]) -> None:
             session.tell(request, future.result())
         except MeasureError as error:
             session.withdraw(request, str(error))
-
-
-def _words(arm: str, index: int, token: str) -> dict[str, str]:
-    return {"{arm}": arm, "{index}": str(index), "{token}": token}
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

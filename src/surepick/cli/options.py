@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from surepick.problems.files.load import Loaded
 
 File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
-Seed = Annotated[int, typer.Option(help="Fixes all randomness: the same seed gives the same run.")]
+Seed = Annotated[int, typer.Option(min=0, help="Fixes all randomness: the same seed gives the same run.")]
 Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
 Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
 Budget = Annotated[int, typer.Option(help="Give up after this many measurements.")]
@@ -38,7 +38,7 @@ Name = Annotated[
 Worker = Annotated[str, typer.Option(help="Who measures; workers that share a session need names.")]
 DEFAULT_DELTA = 0.05
 SessionBudget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
-PolicySeed = Annotated[int, typer.Option(help="Fixes the policy's own randomness.")]
+PolicySeed = Annotated[int, typer.Option(min=0, help="Fixes the policy's own randomness.")]
 Lease = Annotated[float, typer.Option(help="Seconds until a token that was not told is handed out again.")]
 First = Annotated[
     str | None,

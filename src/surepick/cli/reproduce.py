@@ -24,7 +24,7 @@ def reproduce(
         int | None, typer.Option(help="Cut every run off after this many measurements.")
     ] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
-    seed: Annotated[int, typer.Option(help="The first instance; the others follow.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The first instance; the others follow.")] = 0,
     distances: Annotated[
         str, typer.Option(help="Travel hours: great-circle, freeway, or a CSV file.")
     ] = "great-circle",
