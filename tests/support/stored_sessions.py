@@ -20,7 +20,7 @@ from surepick.store import Event, Store
 ASSETS = Path(__file__).parents[1] / "assets"
 STORE = ASSETS / "sessions_v0_1.db"
 CERTIFICATES = ASSETS / "certificates_v0_1"
-CONTINUED = Path(__file__).parent / "nets" / "continued.json"
+CONTINUED = Path(__file__).parents[1] / "nets" / "continued.json"
 WRITTEN_BY = "0.1.0"
 
 BEGUN, STORED = 1_750_000_000.0, 1_750_100_000.0  # when the sessions were begun, and when they were left
