@@ -32,7 +32,7 @@ EDGES = {"cli", "experiments", "report", "testing", "web"}  # may import every r
 BETWEEN_EDGES = {
     "cli": {"experiments", "report", "web"},  # each command hands over to its room
     "experiments": {"plots"},
-    "report": {"plots"},
+    "report": {"web"},  # its page is made of the dashboard's templates
     "web": {"experiments"},
 }
 EVERYTHING_BELOW = set(ROOMS) - {"plots"}

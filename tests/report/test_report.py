@@ -1,8 +1,10 @@
-"""Figures, the report and `watch`: they show the views, and no name that people type breaks them."""
+"""The report and `watch`: they show the views, and no name that people type breaks them."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,19 +13,16 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, tell_all
-from surepick import plots, views
+from surepick import views
 from surepick.cli import app
-from surepick.plots.style import INK
-from surepick.report import report
-from surepick.report.html import Html, table, tag
+from surepick.report import LAST_EVENTS, report
 from surepick.sessions.session import Session
+from surepick.views.text import number
 
 EVIL = "<script>alert('x')</script>\"'&$\\frac{1}$\x1b[31m[bold]\u202e"
 
 
-def session(
-    policy: sp.Policy | None = None, *, n: int = 30, evil: bool = False, **options: object
-) -> Session:
+def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
     chosen = problem()
     if evil:
         chosen = sp.Problem(
@@ -33,7 +32,7 @@ def session(
             noise_scale=0.3,
         )
     name = f"{EVIL}alloys" if evil else "alloys"
-    made = Session.create("memory://", chosen, sp.BetGapE(delta=0.1), name=name)
+    made = Session.create("memory://", chosen, sp.BetGapE(delta=delta), name=name)
     tapes = Tapes()
     while not made.status and made.ledger().n_told < n:
         tell_all(made, made.ask(worker=EVIL if evil else None), tapes)
@@ -97,76 +96,64 @@ def test_script_in_every_name_stays_text(n: int) -> None:
     assert "alert('x')" in page.text
 
 
-def test_ids_of_two_figures_never_meet(running: str) -> None:
-    ids = re.findall(r'\bid="([^"]*)"', running)
-    assert len(ids) > 20
-    assert len(ids) == len(set(ids))
+def test_drawings_say_what_they_show_and_take_the_colours_of_the_page(running: str) -> None:
+    page = Page(running)
+    drawn = [found for tag, found in page.tags if tag == "svg"]
+    assert len(drawn) > 5
+    assert all(found.get("aria-label") or found.get("aria-hidden") == "true" for found in drawn)
+    assert not [found for _, found in page.tags if "fill" in found and found["fill"] != "none"]
 
 
-def test_figures_take_the_colours_of_the_page(running: str) -> None:
-    drawn = running.split("</style>", 1)[1]
-    assert "currentColor" in drawn
-    assert INK not in drawn
+def test_every_number_of_the_rivals_and_the_arms_can_be_read() -> None:
+    made = session()
+    page = Page(report(made))
+    seen = views.page(views.look(made))
+    flat = " ".join(page.text.split())
+    for rival in seen.rivals.rows:
+        assert f"{rival.name} {number(rival.gap, 3)} ± {number(rival.error, 2)}" in flat
+        assert f"{number(rival.low, 3)} to {number(rival.high, 3)}" in flat
+    for arm in seen.arms.rows:
+        assert f"{arm.name} {number(arm.mean)} ± {number(arm.error, 2)} {arm.count}" in flat
 
 
-def test_text_is_escaped_unless_it_was_made_here() -> None:
-    assert tag("p", "<b>", Html("<i></i>"), title='"') == '<p title="&quot;">&lt;b&gt;<i></i></p>'
-    assert "<td" in table(("a", "b"), [("<", 1)])
-    assert '<td class="text">&lt;</td>' in table(("a", "b"), [("<", 1)])
+def test_a_long_log_is_cut_but_its_remarks_stay() -> None:
+    made = session(n=3, delta=1e-9)
+    made.note("the scale was cleaned")
+    tapes = Tapes()
+    while not made.status:
+        tell_all(made, made.ask(), tapes)
+    events = list(made.events())
+    assert len(events) > 2 * LAST_EVENTS
+    page = Page(report(made))
+    rows = page.text.split("Remarks, decisions")[1]
+    assert "the scale was cleaned" in rows
+    assert rows.count("measured") < LAST_EVENTS
+    assert f"{len(events)} events" in page.text
 
 
-# Figures
+WITHOUT = """
+import sys
+import surepick as sp
+for name in {missing!r}:
+    sys.modules[name] = None
+session = sp.Session.create("memory://", sp.Problem([[1, 0], [0, 1]]), sp.CombGapE(), name="trips")
+from surepick.report import report
+print(report(session)[:15])
+"""
 
 
-def test_every_figure_shows_the_numbers_of_its_view() -> None:
-    seen = views.look(session())
-    page = views.page(seen)
-    left, right = plots.rivals(page.rivals).axes
-    assert [label.get_text() for label in left.get_yticklabels()] == [row.label for row in page.rivals.rows]
-    assert [bar.get_width() for bar in right.patches] == [row.toward for row in page.rivals.rows]
-    (bars,) = plots.arms(page.arms).axes
-    assert [bar.get_width() for bar in bars.patches] == [row.count for row in page.arms.rows]
-    (curve,) = plots.progress(page.progress).axes
-    assert curve.lines[0].get_ydata()[-1] == page.progress.now.toward
-    (entries,) = plots.picture(page.picture).axes
-    assert [bar.get_width() for bar in entries.patches][: page.picture.n_entries] == [
-        entry.amount for entry in page.picture.entries
-    ]
+def test_a_report_needs_nothing_but_jinja() -> None:
+    code = WITHOUT.format(missing=["matplotlib", "plotly", "fastapi", "starlette", "uvicorn", "pydantic"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "<!doctype html>\n", done.stderr
 
 
-def test_figures_for_screens_show_the_same() -> None:
-    seen = views.look(session(evil=True))
-    page = views.page(seen)
-    rivals = plots.screen.rivals(page.rivals)
-    assert sorted(x for trace in rivals.data for x in trace.x) == sorted(row.gap for row in page.rivals.rows)
-    assert list(plots.screen.arms(seen).data[0].x) == [row.count for row in views.arms(seen).rows]
-    assert plots.screen.progress(seen).data[0].y[-1] == page.progress.now.toward
-    figure = plots.screen.picture(seen)
-    assert all(row.yaxis.zeroline is False for row in (rivals.layout, plots.screen.arms(seen).layout))
-    assert "<script>" not in figure.to_json().replace("\\u003c", "<")
-
-
-@pytest.mark.parametrize("kind", ["knapsack", "path", "tree", "matching", "transport"])
-def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
-    chosen = {
-        "knapsack": lambda: sp.problems.knapsack([4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0),
-        "path": lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C"),
-        "tree": lambda: sp.problems.trees([("A", "B", 1), ("B", "C", 1), ("A", "C", 1)]),
-        "matching": lambda: sp.problems.matchings([[2, 3], [2, 2]]),
-        "transport": lambda: sp.problems.transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]]),
-    }[kind]()
-    made = Session.create("memory://", chosen, sp.CombGapE(), name=kind)
-    for request in made.ask(chosen.n_arms):
-        made.tell(request, float(request.arm))
-    drawn = views.picture(views.look(made))
-    assert drawn is not None
-    assert plots.picture(drawn).axes
-    assert plots.screen.picture(drawn).data
-
-
-def test_a_session_without_a_lead_has_no_picture() -> None:
-    with pytest.raises(sp.SurepickError, match="no lead yet"):
-        plots.picture(session(n=0))
+def test_without_it_the_extra_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(missing=["jinja2"])], capture_output=True, text=True
+    )
+    assert "MissingExtraError" in done.stderr
+    assert "pip install 'surepick[report]'" in done.stderr
 
 
 # In the terminal

@@ -16,6 +16,7 @@ import pytest
 
 import surepick as sp
 from surepick.problems.files.load import load
+from surepick.report import write_report
 from surepick.sessions.session import Session
 from teller import MEANS
 from web_tools import Running, positions, problem_file, running
@@ -255,6 +256,31 @@ def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(
             (e) => e.getBoundingClientRect().height < 32).length"""
         assert page.evaluate(small) == 0, "too small for a thumb"
         page.screenshot(path=PICTURES / f"{name}-{width}-{scheme}.png", full_page=True)
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 380) == (scheme == "light")
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_report_fits_a_phone_and_a_desk_and_asks_for_nothing(
+    browser: Browser, store: str, tmp_path: Path, width: int, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for name in ("sure", "middle"):
+        file = write_report(Session.load(store, name, read_only=True), tmp_path / f"{name}.html")
+        page.goto(file.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        event = page.locator(".log td").first
+        assert not event.is_visible(), "the log is folded"
+        page.get_by_text("Remarks, decisions").click()
+        assert event.is_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.screenshot(path=PICTURES / f"report-{name}-{width}-{scheme}.png", full_page=True)
+    assert len(asked) == 2, "only the files themselves"
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 380) == (scheme == "light")
     context.close()

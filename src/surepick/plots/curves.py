@@ -11,8 +11,6 @@ from surepick.views.text import rounded
 
 FARTHEST = 4.0  # times the measurements so far that the forecast may stretch the axis to
 EARLIER = "earlier leads"
-_CONFIDENCES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
-_CLOSEST = 0.07  # of the scale between two ticks
 
 
 class Stretch(NamedTuple):
@@ -40,19 +38,6 @@ def lead_stretches(view: Progress) -> list[Stretch]:
             part.measurements.append(follows.n_measurements)
             part.toward.append(math.nan)
     return [part for part in parts.values() if part.measurements]
-
-
-def confidence_ticks(view: Progress) -> tuple[list[float], list[str]]:
-    """Where on the scale of evidence the round confidences are; shares where nothing is proved."""
-    if not view.proved:
-        return [0, 0.25, 0.5, 0.75, 1.0], ["0%", "25%", "50%", "75%", "100%"]
-    full = math.log(view.needed)
-    kept: list[tuple[float, str]] = []
-    for level in _CONFIDENCES:
-        place = -math.log1p(-level) / full
-        if place <= 1.02 and (not kept or place - kept[-1][0] > _CLOSEST):
-            kept.append((place, f"{100 * level:g}%"))
-    return [place for place, _ in kept], [label for _, label in kept]
 
 
 class Reach(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surepick.plots import style
-from surepick.plots.curves import confidence_ticks, forecast_reach, lead_stretches
+from surepick.plots.curves import forecast_reach, lead_stretches
 from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
 from surepick.plots.style import (
     BLUE,
@@ -23,6 +23,7 @@ from surepick.plots.style import (
 )
 from surepick.views import Arms, Link, Picture, Place, Progress, Rivals
 from surepick.views.pictures import LONGEST_NAME, MOST_NAMED
+from surepick.views.progress import confidence_ticks
 from surepick.views.text import plain, short_number, times
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def progress(given: Given | Progress) -> Figure:
         axes.set(
             ylim=(-0.03, 1.15), xlabel="measurements", ylabel="confidence" if view.proved else "evidence"
         )
-        axes.set_yticks(*confidence_ticks(view))
+        axes.set_yticks(*zip(*confidence_ticks(view), strict=True))
         axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
         axes.grid(axis="y")
         if axes.get_legend_handles_labels()[0]:

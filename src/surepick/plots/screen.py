@@ -7,10 +7,11 @@ from typing import Any
 
 from surepick.core.wording import how_many
 from surepick.errors import missing_extra
-from surepick.plots.curves import confidence_ticks, forecast_reach, lead_stretches
+from surepick.plots.curves import forecast_reach, lead_stretches
 from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
 from surepick.plots.style import BLUE, GREEN, GREY, ORANGE, PALETTE, SKY
 from surepick.views import Arms, Link, Picture, Progress, Rival, Rivals
+from surepick.views.progress import confidence_ticks
 from surepick.views.text import plain, short_number, times
 
 _ROW, _TALL_ROW = 26, 38  # pixels, the second with a line of text above the mark
@@ -51,7 +52,7 @@ def progress(given: Given | Progress) -> Any:
         hover = "%{x:,} measurements: %{y:.0%} of the evidence"
         figure.add_scatter(x=xs, y=values, mode="lines", line=line, name=_text(name, 40), hovertemplate=hover)
     figure.add_hline(1.0, line={"color": GREEN, "dash": "dash", "width": 1})
-    ticks, labels = confidence_ticks(view)
+    ticks, labels = zip(*confidence_ticks(view), strict=True)
     figure.update_yaxes(
         range=[-0.03, 1.18],
         tickvals=ticks,

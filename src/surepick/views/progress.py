@@ -16,6 +16,7 @@ from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
 from surepick.views.text import rounded
 
 N_WORLDS = 48  # drawn from what the measurements leave open
+ROUND_CONFIDENCES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
 LEAST_SHARE = 1e-3  # of an equal share, for arms that are hardly measured any more
 
 
@@ -69,6 +70,22 @@ class Progress:
     def now(self) -> Point:
         """The last point."""
         return self.points[-1]
+
+
+def confidence_ticks(view: Progress, *, closest: float = 0.07) -> list[tuple[float, str]]:
+    """Where on the way to enough evidence the round confidences are; shares where nothing is proved.
+
+    No two are closer than `closest`, a share of the way.
+    """
+    if not view.proved:
+        return [(share / 4, f"{25 * share}%") for share in range(5)]
+    full = math.log(view.needed)
+    kept: list[tuple[float, str]] = []
+    for level in ROUND_CONFIDENCES:
+        at = -math.log1p(-level) / full
+        if at <= 1.02 and (not kept or at - kept[-1][0] > closest):
+            kept.append((at, f"{100 * level:g}%"))
+    return kept
 
 
 def progress(look: Look) -> Progress:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from surepick import views
+from surepick.views.progress import confidence_ticks
+from surepick.views.text import number, shortened
 
 WIDTH, HEIGHT = 640.0, 250.0  # of a chart, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 24.0, 24.0, 24.0, 54.0  # margins
@@ -24,10 +26,10 @@ _LABELS = {  # anchor and distance of a label on each side of its place
 
 @dataclass(frozen=True)
 class Tick:
-    """A place on an axis with its number."""
+    """A place on an axis with its label."""
 
     at: float
-    value: float
+    label: str
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class ProgressChart:
     right: float
     points: str
     x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]  # confidences, or shares of the evidence
     changes: tuple[Change, ...]
     last: tuple[float, float]
 
@@ -59,7 +62,7 @@ class ProgressChart:
 def progress_chart(progress: views.Progress) -> ProgressChart:
     """The share of the evidence that is needed, along the way."""
     base, goal, right = HEIGHT - BOTTOM, TOP + 6, WIDTH - RIGHT
-    most = max(progress.now.n_measurements, 1)
+    most, ticks = max(progress.now.n_measurements, 1), confidence_ticks(progress, closest=0.2)
     spots = [
         (LEFT + (right - LEFT) * point.n_measurements / most, base - (base - goal) * (point.toward or 0.0))
         for point in progress.points
@@ -77,13 +80,14 @@ def progress_chart(progress: views.Progress) -> ProgressChart:
         LEFT,
         right,
         " ".join(f"{x:.1f},{y:.1f}" for x, y in spots),
-        tuple(Tick(LEFT + (right - LEFT) * value / most, value) for value in nice_steps(most)),
+        tuple(Tick(LEFT + (right - LEFT) * value / most, f"{value:,}") for value in nice_steps(most)),
+        tuple(Tick(base - (base - goal) * at, label) for at, label in ticks if 0 < at < 0.99),
         tuple(changes[-12:]),
         spots[-1],
     )
 
 
-def nice_steps(most: float) -> list[float]:
+def nice_steps(most: int) -> list[int]:
     """About five round numbers from 0 up to this one.
 
     >>> nice_steps(1234), nice_steps(3)
@@ -131,6 +135,35 @@ def share(arm: views.Arm, rows: Sequence[views.Arm]) -> ShareChart:
     most = max([*(max(row.share, row.best_share or 0.0) for row in rows), 1e-9])
     mark = None if arm.best_share is None else CELL * arm.best_share / most
     return ShareChart(CELL * arm.share / most, mark)
+
+
+@dataclass(frozen=True)
+class Block:
+    """An item of a knapsack, as many as are packed."""
+
+    x: float
+    width: float
+    text: str
+
+
+@dataclass(frozen=True)
+class BagChart:
+    """A knapsack from left to right; what is free is at its end."""
+
+    blocks: tuple[Block, ...]
+    filled: float
+
+
+def bag_chart(picture: views.Picture) -> BagChart:
+    """Where the items of a knapsack lie."""
+    sizes = [(entry, (entry.size or 0.0) * entry.amount) for entry in picture.entries if entry.amount > 0]
+    scale = WIDTH / max(sum(size for _, size in sizes), picture.room or 0.0, 1e-9)
+    blocks, x = [], 0.0
+    for entry, size in sizes:
+        text = f"{number(entry.amount)} × {entry.name}, {number(entry.size)} each"
+        blocks.append(Block(x, scale * size, text))
+        x += scale * size
+    return BagChart(tuple(blocks), x)
 
 
 @dataclass(frozen=True)
@@ -192,7 +225,7 @@ def map_chart(picture: views.Picture) -> MapChart:
 
 
 def _spot(place: views.Place, x: float, y: float) -> Spot:
-    label = place.name if len(place.name) <= LONGEST_NAME else place.name[: LONGEST_NAME - 1] + "…"
+    label = shortened(place.name, LONGEST_NAME)
     anchor, dx, dy = _LABELS[_side_with_room(place.side, x, LETTER * len(label))]
     return Spot(x, y, place.name, label, place.role, anchor, dx, dy)
 
@@ -214,9 +247,8 @@ def _side_with_room(side: str, x: float, width: float) -> str:
 def _line(link: views.Link, spots: Sequence[Spot], most: float) -> Line:
     tail, head = spots[link.tail], spots[link.head]
     used, amount = link.amount != 0, abs(link.amount or link.other)
-    text = f"{link.name}: {link.amount:.4g}" + (
-        f", estimated {link.mean:.4g} each" if link.mean is not None else ""
-    )
+    each = "" if link.mean is None else f", estimated {number(link.mean)} each"
+    text = f"{link.name}: {number(link.amount)}{each}"
     return Line(
         tail.x,
         tail.y,

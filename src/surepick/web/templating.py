@@ -13,12 +13,13 @@ from surepick.views import text
 from surepick.web import charts
 
 try:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 except ImportError:
     raise missing_extra("jinja2", "report") from None
 
 FILTERS = {
     "about": text.about,
+    "bag_chart": charts.bag_chart,
     "clock": text.clock,
     "how_many": how_many,
     "in_short": in_short,
@@ -36,11 +37,14 @@ FILTERS = {
 
 
 class Templates:
-    """The templates, with these values known to all of them; every value in them is escaped."""
+    """The templates of the dashboard and of further packages; every value in them is escaped.
 
-    def __init__(self, **known: Any) -> None:
+    The values in `known` are known to all of them.
+    """
+
+    def __init__(self, *packages: str, **known: Any) -> None:
         self._environment = Environment(
-            loader=PackageLoader("surepick.web"),
+            loader=ChoiceLoader([PackageLoader(package) for package in ("surepick.web", *packages)]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

@@ -1,0 +1,80 @@
+"""Figures show the numbers of the views, and no name that people type breaks them."""
+
+from __future__ import annotations
+
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, problem, tell_all
+from surepick import plots, views
+from surepick.sessions.session import Session
+
+EVIL = "<script>alert('x')</script>\"'&$\\frac{1}$\x1b[31m[bold]\u202e"
+
+
+def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
+    chosen = problem()
+    if evil:
+        chosen = sp.Problem(
+            chosen.plans,
+            arm_names=[f"{EVIL}arm {s}" for s in range(4)],
+            plan_names=[f"{EVIL}plan {k}" for k in range(5)],
+            noise_scale=0.3,
+        )
+    name = f"{EVIL}alloys" if evil else "alloys"
+    made = Session.create("memory://", chosen, sp.BetGapE(delta=delta), name=name)
+    tapes = Tapes()
+    while not made.status and made.ledger().n_told < n:
+        tell_all(made, made.ask(worker=EVIL if evil else None), tapes)
+    return made
+
+
+def test_every_figure_shows_the_numbers_of_its_view() -> None:
+    seen = views.look(session())
+    page = views.page(seen)
+    left, right = plots.rivals(page.rivals).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == [row.label for row in page.rivals.rows]
+    assert [bar.get_width() for bar in right.patches] == [row.toward for row in page.rivals.rows]
+    (bars,) = plots.arms(page.arms).axes
+    assert [bar.get_width() for bar in bars.patches] == [row.count for row in page.arms.rows]
+    (curve,) = plots.progress(page.progress).axes
+    assert curve.lines[0].get_ydata()[-1] == page.progress.now.toward
+    (entries,) = plots.picture(page.picture).axes
+    assert [bar.get_width() for bar in entries.patches][: page.picture.n_entries] == [
+        entry.amount for entry in page.picture.entries
+    ]
+
+
+def test_figures_for_screens_show_the_same() -> None:
+    seen = views.look(session(evil=True))
+    page = views.page(seen)
+    rivals = plots.screen.rivals(page.rivals)
+    assert sorted(x for trace in rivals.data for x in trace.x) == sorted(row.gap for row in page.rivals.rows)
+    assert list(plots.screen.arms(seen).data[0].x) == [row.count for row in views.arms(seen).rows]
+    assert plots.screen.progress(seen).data[0].y[-1] == page.progress.now.toward
+    figure = plots.screen.picture(seen)
+    assert all(row.yaxis.zeroline is False for row in (rivals.layout, plots.screen.arms(seen).layout))
+    assert "<script>" not in figure.to_json().replace("\\u003c", "<")
+
+
+@pytest.mark.parametrize("kind", ["knapsack", "path", "tree", "matching", "transport"])
+def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
+    chosen = {
+        "knapsack": lambda: sp.problems.knapsack([4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0),
+        "path": lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C"),
+        "tree": lambda: sp.problems.trees([("A", "B", 1), ("B", "C", 1), ("A", "C", 1)]),
+        "matching": lambda: sp.problems.matchings([[2, 3], [2, 2]]),
+        "transport": lambda: sp.problems.transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]]),
+    }[kind]()
+    made = Session.create("memory://", chosen, sp.CombGapE(), name=kind)
+    for request in made.ask(chosen.n_arms):
+        made.tell(request, float(request.arm))
+    drawn = views.picture(views.look(made))
+    assert drawn is not None
+    assert plots.picture(drawn).axes
+    assert plots.screen.picture(drawn).data
+
+
+def test_a_session_without_a_lead_has_no_picture() -> None:
+    with pytest.raises(sp.SurepickError, match="no lead yet"):
+        plots.picture(session(n=0))
