@@ -18,6 +18,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Plans: TypeAlias = "FloatArray | sparse.csr_array"
+PerArm: TypeAlias = "float | Sequence[float] | FloatArray"  # one number for all arms, or one for each
 Bounds: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | FloatArray"
 
 DEFAULT_NOISE_SCALE = 1.0
@@ -72,7 +73,7 @@ def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
         raise ProblemError(f"there is no {kind} named {name!r}; {suggestion(name, names)}") from None
 
 
-def per_arm(what: str, given: float | Sequence[float] | FloatArray, arms: Sequence[str]) -> FloatArray:
+def per_arm(what: str, given: PerArm, arms: Sequence[str]) -> FloatArray:
     """One positive number for each arm, from one number or one per arm.
 
     >>> per_arm("costs", 2.0, ["road", "rail"]).tolist()
@@ -116,7 +117,7 @@ def checked_means(means: npt.ArrayLike, arms: Sequence[str]) -> FloatArray:
 
 
 def scale_and_bounds(
-    noise_scale: float | Sequence[float] | FloatArray | None, bounds: Bounds | None, arms: Sequence[str]
+    noise_scale: PerArm | None, bounds: Bounds | None, arms: Sequence[str]
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """The noise scale of each arm, if it is known, and the bounds of its measurements, if there are any.
 

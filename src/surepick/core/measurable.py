@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, checked_means, index_of, read_only, scale_and_bounds
+from surepick.core.arrays import (
+    Bounds,
+    FloatArray,
+    PerArm,
+    checked_means,
+    index_of,
+    per_arm,
+    read_only,
+    scale_and_bounds,
+)
 from surepick.core.layout import Layout, located
 
 
@@ -71,6 +80,17 @@ class Measurable:
     def with_layout(self, layout: Layout | None) -> Self:
         """The same problem, drawn by this layout."""
         return self._with(layout=layout)
+
+    def _fill(
+        self, arms: tuple[str, ...], noise_scale: PerArm | None, bounds: Bounds | None, **others: Any
+    ) -> None:
+        """Set the fields of a new problem, checked where both kinds of problems have them."""
+        if others["layout"] is not None:
+            others["layout"].check_arms(len(arms))
+        scale, limits = scale_and_bounds(noise_scale, bounds, arms)
+        costs = per_arm("costs", 1.0 if others["costs"] is None else others["costs"], arms)
+        known = {"arm_names": arms, "noise_scale": scale, "bounds": limits, "costs": costs}
+        self.__setstate__({**others, **known, "minimize": bool(others["minimize"])})
 
     def _with(self, **values: object) -> Self:
         other = object.__new__(type(self))

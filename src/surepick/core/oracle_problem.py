@@ -11,15 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
-    BoolArray,
-    Bounds,
-    FloatArray,
-    names_for,
-    per_arm,
-    read_only,
-    scale_and_bounds,
-)
+from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
@@ -84,9 +76,9 @@ class OracleProblem(Measurable):
         self,
         best: Best,
         n_arms: int,
-        noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
+        noise_scale: PerArm | None = 1.0,
         *,
-        costs: float | Sequence[float] | FloatArray | None = None,
+        costs: PerArm | None = None,
         arm_names: Sequence[str] | None = None,
         n_plans: int | None = None,
         minimize: bool = False,
@@ -108,26 +100,20 @@ class OracleProblem(Measurable):
             raise ProblemError(
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
             )
-        names = names_for("arm", arm_names, int(n_arms))
-        if layout is not None:
-            layout.check_arms(int(n_arms))
-        scale, limits = scale_and_bounds(noise_scale, bounds, names)
-        values: dict[str, object] = {
-            "best": best,
-            "n_arms": int(n_arms),
-            "noise_scale": scale,
-            "costs": per_arm("costs", 1.0 if costs is None else costs, names),
-            "arm_names": names,
-            "n_plans": n_plans,
-            "minimize": bool(minimize),
-            "bounds": limits,
-            "name_plan": name_plan,
-            "layout": layout,
-            "best_within": best_within,
-            "losses": None,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, read_only(value))
+        self._fill(
+            names_for("arm", arm_names, int(n_arms)),
+            noise_scale,
+            bounds,
+            best=best,
+            n_arms=int(n_arms),
+            costs=costs,
+            n_plans=n_plans,
+            minimize=minimize,
+            name_plan=name_plan,
+            layout=layout,
+            best_within=best_within,
+            losses=None,
+        )
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
         """The oracle's plan for these weights, checked to be one finite number per arm."""
@@ -202,7 +188,7 @@ class OracleProblem(Measurable):
 
     @property
     def relevant(self) -> BoolArray:
-        """Which arms may matter: all of them, as nobody has seen all plans."""
+        """Which arms may matter: all of them, as not all plans are known."""
         return np.ones(self.n_arms, dtype=bool)
 
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:

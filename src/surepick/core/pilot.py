@@ -68,7 +68,7 @@ class Pilot:
     def scale_bound(self, variances: FloatArray, problem: AnyProblem, delta: float) -> FloatArray:
         """For each arm a scale that is not too small, except with probability share * delta in all.
 
-        `variances` are the arms' sample variances; arms that nobody measures get the largest bound.
+        `variances` are the arms' sample variances; arms that are not measured get the largest bound.
         """
         relevant = problem.relevant
         seen = variances[relevant]
@@ -138,7 +138,7 @@ def hand_over(begun: Begun, seen: Evidence) -> bool:
 
 
 def standing_after(pilot: Pilot | None, delta: float, standing: Standing) -> Standing:
-    """Where a run stands after a pilot: to its risk comes that of a bound that is too small.
+    """Where a run stands after a pilot, whose bound may be too small: that risk is added to its own.
 
     >>> standing_after(Pilot(share=0.2), 0.1, Standing(risk=0.05)).risk
     0.07

@@ -216,7 +216,7 @@ def start(policy: Policy, problem: AnyProblem) -> Run:
 def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
     """The run, if its proof allows measurements that it did not ask for; None if not, or without a proof.
 
-    With `unasked` these are measurements that somebody recorded, otherwise those of a pilot.
+    With `unasked` these are measurements recorded by hand, otherwise the measurements of a pilot.
     """
     if not isinstance(run, RecallingRun) or not Promise.read(policy.guarantee).proved:
         return None

@@ -14,13 +14,11 @@ from surepick.core.arrays import (
     BoolArray,
     Bounds,
     FloatArray,
+    PerArm,
     Plans,
     brief,
     index_of,
     names_for,
-    per_arm,
-    read_only,
-    scale_and_bounds,
 )
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
@@ -75,8 +73,8 @@ class Problem(Measurable):
         self,
         plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | TablePath,
         *,
-        noise_scale: float | Sequence[float] | FloatArray | None = DEFAULT_NOISE_SCALE,
-        costs: float | Sequence[float] | FloatArray | None = None,
+        noise_scale: PerArm | None = DEFAULT_NOISE_SCALE,
+        costs: PerArm | None = None,
         arm_names: Sequence[str] | None = None,
         plan_names: Sequence[str] | None = None,
         minimize: bool = False,
@@ -94,25 +92,18 @@ class Problem(Measurable):
                 f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
                 "with one plan there is nothing to choose"
             )
-        if layout is not None:
-            layout.check_arms(n_arms)
-        duplicates = tuple((names[k], names[first]) for k, first in twin_of)
-        relevant = _relevant_arms(matrix)
-        scale, limits = scale_and_bounds(noise_scale, bounds, arms)
-        values: dict[str, object] = {
-            "plans": matrix,
-            "noise_scale": scale,
-            "costs": per_arm("costs", 1.0 if costs is None else costs, arms),
-            "arm_names": arms,
-            "plan_names": tuple(names[k] for k in keep),
-            "minimize": bool(minimize),
-            "bounds": limits,
-            "duplicates": duplicates,
-            "relevant": relevant,
-            "layout": layout,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, read_only(value))
+        self._fill(
+            arms,
+            noise_scale,
+            bounds,
+            plans=matrix,
+            costs=costs,
+            plan_names=tuple(names[k] for k in keep),
+            minimize=minimize,
+            duplicates=tuple((names[k], names[first]) for k, first in twin_of),
+            relevant=_relevant_arms(matrix),
+            layout=layout,
+        )
 
     @property
     def n_plans(self) -> int:

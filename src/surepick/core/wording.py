@@ -13,7 +13,7 @@ def plural(number: float, one: str, many: str | None = None) -> str:
 
 
 def how_many(number: float, one: str, many: str | None = None) -> str:
-    """The number with its thousands apart, and the word for so many.
+    """The number with commas at its thousands, and the word that goes with it.
 
     >>> how_many(1, "rival"), how_many(1234, "rival"), how_many(1, "plan is", "plans are")
     ('1 rival', '1,234 rivals', '1 plan is')

@@ -1,4 +1,8 @@
-"""Every policy, by its stable name: this package's own, and those of other packages (see `plugins`)."""
+"""The methods: every policy by its stable name, surepick's own and what other packages add (see `plugins`).
+
+A family of policies has its own folder here. The room may import `core`, `kernels`, `design`, `plugins` and
+`errors`; policies never see problems' builders, true means, files or the clock.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ This package's own policies and stores pass the very same ones. A policy of your
         policies = [Mine(delta=0.1), Mine(delta=0.1, eager=True)]
 
 and a store by a subclass of `StoreContract` (or `LastingStoreContract`) with a fixture `store`. Needs pytest.
+This room may import every other one but the edges.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ except ModuleNotFoundError as error:
         raise
     raise missing_extra("pytest", "testing") from None
 
-# Failing assertions should show their values, as in a test file of one's own.
+# Failing assertions should show their values, as in your own test files.
 pytest.register_assert_rewrite("surepick.testing.policies", "surepick.testing.stores")
 
 from surepick.testing.policies import PolicyContract, StepByStep, Tape, decisions  # noqa: E402

@@ -303,7 +303,7 @@ def in_threads(count: int, work: Callable[[int], object]) -> None:
 
 
 def append_patiently(store: Store, key: str) -> None:
-    """Append an event with this key, however often somebody else is faster."""
+    """Append an event with this key, however often another writer is faster."""
     while True:
         try:
             store.append("trips", [note(key=key)], expected=store.head("trips"))
