@@ -40,15 +40,20 @@ def ask(
 def tell(
     token: Annotated[str, typer.Argument(help="The token, or the name of an arm that is asked for.")],
     values: Annotated[list[float], typer.Argument(help="What was measured: one number or several.")],
-    mean_of: Annotated[int | None, typer.Option(help="The number is the mean of so many.")] = None,
+    mean_of: Annotated[
+        int | None, typer.Option(help="Treat VALUES as the mean of this many measurements.")
+    ] = None,
     unasked: Annotated[
-        bool, typer.Option("--unasked", help="Nobody asked for it; counted if the policy's proof allows it.")
+        bool,
+        typer.Option(
+            "--unasked", help="A measurement that nobody asked for; counted if the policy's proof allows it."
+        ),
     ] = False,
     picked: Annotated[
         bool, typer.Option("--picked", help="Chosen after looking at values: kept and never counted.")
     ] = False,
     key: Annotated[
-        str, typer.Option(help="Of an unasked one: a name of its own, under which it is kept only once.")
+        str, typer.Option(help="Idempotency key: recording the same key again keeps a single copy.")
     ] = "",
     worker: Worker = "",
     session: Name = None,

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes all randomness: the same seed gives the same run.")]
 Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
-Epsilon = Annotated[float, typer.Option(help="A plan this much worse than the best is fine, too.")]
-Budget = Annotated[int, typer.Option(help="Give up after this many measurements.")]
+Epsilon = Annotated[float, typer.Option(help="Accept a plan up to this much worse than the best.")]
+Budget = Annotated[int, typer.Option(help="Stop without a promise after this many measurements.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 PolicyText = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="Who decides: a name, with settings as in CombGapE:radius=published.",
+        help="Policy to use, with settings as in CombGapE:radius=published.",
         show_default="BetGapE, or OBet where plans are not listed",
     ),
 ]
@@ -35,11 +35,17 @@ StoreUrl = Annotated[
 Name = Annotated[
     str | None, typer.Option("--session", "-s", help="Which session; may be left out when there is one.")
 ]
-Worker = Annotated[str, typer.Option(help="Who measures; workers that share a session need names.")]
+Worker = Annotated[
+    str, typer.Option(help="Name of the worker; workers that share a session need different names.")
+]
 DEFAULT_DELTA = 0.05
-SessionBudget = Annotated[int | None, typer.Option(help="Give up after this many measurements.")]
+SessionBudget = Annotated[
+    int | None, typer.Option(help="Stop without a promise after this many measurements.")
+]
 PolicySeed = Annotated[int, typer.Option(min=0, help="Fixes the policy's own randomness.")]
-Lease = Annotated[float, typer.Option(help="Seconds until a token that was not told is handed out again.")]
+Lease = Annotated[
+    float, typer.Option(help="Seconds after which a token that was not told is handed out again.")
+]
 First = Annotated[
     str | None,
     typer.Argument(show_default=False, help="Which session; may be left out when there is one."),

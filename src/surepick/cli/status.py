@@ -34,7 +34,7 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
 
 
 def log(
-    last: Annotated[int, typer.Option(help="Only so many of the last events; 0: all.")] = 20,
+    last: Annotated[int, typer.Option(help="Show only this many of the last events; 0 shows all.")] = 20,
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
