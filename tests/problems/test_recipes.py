@@ -10,8 +10,7 @@ import surepick as sp
 from surepick import problems
 from surepick.core.oracle_problem import absent
 from surepick.errors import FileError, MissingFunctionError, ParameterError, ProblemError
-from surepick.problems.family import FamilyProblem
-from surepick.problems.recipes import family_from
+from surepick.problems.family import FamilyProblem, family_from
 from surepick.sessions import codec
 
 DIAMOND = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("B", "D")]

@@ -13,7 +13,7 @@ from surepick.core.wording import plural
 
 if TYPE_CHECKING:
     from surepick.planning.advice import Advice
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
 
 
 def advise(

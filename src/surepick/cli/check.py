@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from surepick.core.pilot import Pilot
     from surepick.planning.forecast import Forecast
     from surepick.problems.candidates import Progress
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
 
 MOST_ARMS = 12  # shown with their share of the forecast
 

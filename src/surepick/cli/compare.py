@@ -16,7 +16,7 @@ from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.planning.comparison import Comparison
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
 
 COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
 COMPARED_UNLISTED = "OBet"  # the other policies that need no list take minutes a run

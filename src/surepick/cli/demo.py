@@ -15,7 +15,7 @@ from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.core.policy import Policy
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
     from surepick.simulation.simulate import Outcome
 
 BESIDE_THE_DEMO = ("CombGapE", "Uniform")
@@ -64,7 +64,7 @@ def demo(
 
 def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
     from surepick.problems import city_hours, transport_instance
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
 
     hours = city_hours(distances)
     with bar("finding candidate plans", quiet=quiet) as progress:
@@ -75,7 +75,7 @@ def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
 
 def _demo_trees(seed: int) -> Loaded:
     from surepick.problems import cable_instance
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
 
     problem, means = cable_instance(seed)
     return Loaded(problem, means, "trees", "Cables that connect twelve towns for the least cost")

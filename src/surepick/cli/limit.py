@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
     from surepick.planning.limit import Limit
     from surepick.planning.theory import Theory, UnlistedTheory
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
 
 
 def limit(

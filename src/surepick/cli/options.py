@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from surepick.core.pilot import Pilot
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
 
 File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes all randomness: the same seed gives the same run.")]

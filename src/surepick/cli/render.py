@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
     from surepick.simulation.simulate import Outcome
 
 console = Console(highlight=False)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from surepick.core.pilot import Pilot
     from surepick.core.policy import Answer, Policy
     from surepick.planning.limit import Limit
-    from surepick.problems.files.load import Loaded
+    from surepick.problems.truth import Loaded
     from surepick.simulation.environments import Gaussian, UniformNoise
     from surepick.simulation.simulate import Outcome
     from surepick.simulation.simulate import Progress as SimulationProgress

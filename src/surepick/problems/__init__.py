@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surepick.problems.candidates import Candidates as Candidates
-    from surepick.problems.candidates import Instance as Instance
     from surepick.problems.candidates import plans_from_oracle as plans_from_oracle
     from surepick.problems.cities import city_hours as city_hours
     from surepick.problems.family import Family as Family
     from surepick.problems.family import FoundProblem as FoundProblem
-    from surepick.problems.files.kinds import Built as Built
     from surepick.problems.files.kinds import Kind as Kind
     from surepick.problems.files.kinds import measuring as measuring
-    from surepick.problems.files.load import Loaded as Loaded
     from surepick.problems.files.load import load as load
     from surepick.problems.files.mps_lp import read_program as read_program
     from surepick.problems.files.section import Section as Section
@@ -46,17 +43,20 @@ if TYPE_CHECKING:
     from surepick.problems.program import Program as Program
     from surepick.problems.program import as_program as as_program
     from surepick.problems.program import program_family as program_family
+    from surepick.problems.truth import Built as Built
+    from surepick.problems.truth import Instance as Instance
+    from surepick.problems.truth import Loaded as Loaded
 
 # Loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name here,
 # since importing it would put the module in the function's place.
 _HOME = {
-    "Built": "files.kinds",
+    "Built": "truth",
     "Candidates": "candidates",
     "Family": "family",
     "FoundProblem": "family",
-    "Instance": "candidates",
+    "Instance": "truth",
     "Kind": "files.kinds",
-    "Loaded": "files.load",
+    "Loaded": "truth",
     "Network": "network",
     "Program": "program",
     "Section": "files.section",

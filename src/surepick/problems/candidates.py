@@ -1,20 +1,24 @@
-"""Candidate plans: draw the unknown quantities from a box, solve, and keep the distinct solutions."""
+"""Candidate plans: the best of draws from a box, every plan of a family, or its best under a guess."""
 
 from __future__ import annotations
 
+import heapq
 import math
-import operator
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, IntArray, read_only
-from surepick.core.problem import Problem
 from surepick.errors import ProblemError
+from surepick.problems.numbers import as_count, as_numbers, seeded
+
+if TYPE_CHECKING:
+    from surepick.problems.family import Family
 
 Oracle: TypeAlias = Callable[[FloatArray], npt.ArrayLike]
 Progress: TypeAlias = Callable[[int, int], object]
@@ -23,15 +27,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 # Solvers that add and subtract floats differ by about 1e-15 between routes to one vertex; distinct vertices
 # closer than 1e-9 would differ in value by less than any measurement can tell.
 SAME_PLAN = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Instance:
-    """A problem together with the truth that a simulation draws from."""
-
-    problem: Problem
-    means: FloatArray = field(repr=False)  # (n_arms,)
-    description: str
+MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,53 +118,42 @@ def plans_from_oracle(
     80
     """
     low, high = _box(lower, upper)
-    search = _Search(oracle, low, high, low.size, seed, tolerance)
-    return search.run(as_count("n_draws", n_draws), known, progress)
+    return draw_plans(
+        oracle, low, high, n_draws=n_draws, seed=seed, tolerance=tolerance, known=known, progress=progress
+    )
 
 
-def piece_plans(
+def draw_plans(
     oracle: Oracle,
     lower: FloatArray,
     upper: FloatArray,
     *,
-    n_entries: int,
     n_draws: int,
     seed: int,
+    n_entries: int | None = None,
+    tolerance: float = SAME_PLAN,
     known: Candidates | None = None,
     progress: Progress | None = None,
 ) -> Candidates:
-    """The same for plans made of pieces: the oracle answers with `n_entries` numbers, one per piece.
+    """The same for a box that has been checked; the oracle answers with `n_entries` numbers, or one per arm.
 
     >>> oracle = lambda weights: [1, weights[0] < 2, 0]
-    >>> piece_plans(oracle, np.ones(1), np.full(1, 3.0), n_entries=3, n_draws=9, seed=0).n_plans
+    >>> draw_plans(oracle, np.ones(1), np.full(1, 3.0), n_entries=3, n_draws=9, seed=0).n_plans
     2
     """
-    search = _Search(oracle, lower, upper, n_entries, seed, SAME_PLAN)
-    return search.run(as_count("n_draws", n_draws), known, progress)
-
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    oracle: Oracle
-    lower: FloatArray
-    upper: FloatArray
-    n_entries: int
-    seed: int
-    tolerance: float
-
-    def run(self, n_draws: int, known: Candidates | None, progress: Progress | None) -> Candidates:
-        n_arms, done = self.lower.size, 0 if known is None else known.n_draws
-        rng, found = seeded(self.seed), _DistinctPlans(self.tolerance, known)
-        rng.bit_generator.advance(done * n_arms)  # type: ignore[attr-defined]  # one step a number
-        newest = -1 if known is None else done - 1 - known.draws_since_new
-        for draw in range(done, done + n_draws):
-            weights = self.lower + (self.upper - self.lower) * rng.random(n_arms)
-            if found.add(_as_plan(self.oracle(weights), self.n_entries, draw)):
-                newest = draw
-            if progress is not None:
-                progress(draw + 1 - done, n_draws)
-        plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
-        return Candidates(plans, counts, done + n_draws, done + n_draws - 1 - newest)
+    n_draws = as_count("n_draws", n_draws)
+    n_arms, done = lower.size, 0 if known is None else known.n_draws
+    rng, found = seeded(seed), _DistinctPlans(tolerance, known)
+    rng.bit_generator.advance(done * n_arms)  # type: ignore[attr-defined]  # one step a number
+    newest = -1 if known is None else done - 1 - known.draws_since_new
+    for draw in range(done, done + n_draws):
+        weights = lower + (upper - lower) * rng.random(n_arms)
+        if found.add(_as_plan(oracle(weights), n_entries or n_arms, draw)):
+            newest = draw
+        if progress is not None:
+            progress(draw + 1 - done, n_draws)
+    plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
+    return Candidates(plans, counts, done + n_draws, done + n_draws - 1 - newest)
 
 
 class _DistinctPlans:
@@ -214,64 +199,6 @@ class _DistinctPlans:
         return bool(np.abs(plan - other).max() <= self._tolerance * scale)
 
 
-def seeded(seed: int) -> np.random.Generator:
-    """The generator of this seed, or a clear error for what is not a seed."""
-    try:
-        return np.random.default_rng(operator.index(seed))
-    except (TypeError, ValueError):
-        raise ProblemError(f"seed must be a whole number, 0 or more, got {seed!r}") from None
-
-
-def as_count(what: str, given: object) -> int:
-    """A whole number of at least 1.
-
-    >>> as_count("n_draws", 100)
-    100
-    """
-    try:
-        count = operator.index(given)  # type: ignore[arg-type]
-    except TypeError:
-        raise ProblemError(f"{what} must be a whole number, got {given!r}") from None
-    if count < 1:
-        raise ProblemError(f"{what} must be at least 1, got {count}")
-    return count
-
-
-def as_numbers(what: str, given: npt.ArrayLike | Sequence[object], *, ndim: int = 1) -> FloatArray:
-    """These finite numbers as an array of `ndim` dimensions, none of length 0.
-
-    >>> as_numbers("supply", [1, 2]).tolist()
-    [1.0, 2.0]
-    """
-    shape = "a list of numbers" if ndim == 1 else "a table of numbers"
-    try:
-        array = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ProblemError(f"{what} must be {shape}, got {given!r}") from None
-    if array.ndim != ndim or not array.size:
-        raise ProblemError(f"{what} must be {shape}, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        place = f"entry {where[0]}" if ndim == 1 else f"row {where[0]}, column {where[1]}"
-        raise ProblemError(f"{what} must be finite, got {array[where]} in {place}")
-    return array
-
-
-def half_widths(spread: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """How far the means may lie from the guess: one number or one per arm, none negative.
-
-    >>> half_widths(5, (2,)).tolist()
-    [5.0, 5.0]
-    """
-    try:
-        widths = np.broadcast_to(np.asarray(spread, dtype=float), shape)
-    except (TypeError, ValueError):
-        raise ProblemError(f"spread must be one number or numbers of shape {shape}, got {spread!r}") from None
-    if not ((widths >= 0) & np.isfinite(widths)).all():
-        raise ProblemError(f"spread must be 0 or more and finite, got {spread!r}")
-    return widths
-
-
 def _box(lower: npt.ArrayLike, upper: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     low, high = as_numbers("lower", lower), as_numbers("upper", upper)
     if low.shape != high.shape:
@@ -299,3 +226,76 @@ def _as_plan(answer: npt.ArrayLike, n_arms: int, draw: int) -> FloatArray:
     if not np.isfinite(plan).all():
         raise ProblemError(f"the oracle must return finite numbers; at draw {draw} it gave {plan.tolist()}")
     return plan
+
+
+def all_plans(family: Family, progress: Progress | None) -> Candidates:
+    """Every plan of the family."""
+    many = family.count_is_exact and family.n_plans is not None and family.n_plans > MOST_LISTED
+    no_weight = np.zeros(len(family.piece_names))
+    found = [] if many else _first(family, no_weight, MOST_LISTED + 1, progress)
+    if many or len(found) > MOST_LISTED:
+        raise ProblemError(
+            f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or use the "
+            "family's oracle_problem()"
+        )
+    return _listed(found, "all")
+
+
+def best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progress | None) -> Candidates:
+    """The best plans of the family under a guess of the means."""
+    wanted, weights = as_count("n_best", n_best), family.weights(guess)
+    found = _first(family, weights, wanted + 1, progress)
+    if len(found) <= wanted:
+        return _listed(found, "all")
+    return _listed(found[:wanted], "best", abs(float(weights @ found[wanted] - weights @ found[0])))
+
+
+def _first(family: Family, weights: FloatArray, most: int, progress: Progress | None) -> list[FloatArray]:
+    total, found = most if family.n_plans is None else min(most, family.n_plans), []
+    for pieces in islice(_in_order(family, weights), most):
+        found.append(chosen(pieces, len(family.piece_names)))
+        if progress is not None:
+            progress(min(len(found), total), total)
+    return found
+
+
+def _in_order(family: Family, weights: FloatArray) -> Iterator[list[int]]:
+    """All plans of a family, best first: each the list of its pieces.
+
+    Lawler's partition: without the plan just found, the rest of its branch is the union of branches that
+    agree with its first i pieces and forbid the next one.
+    """
+    if family.within is None:
+        raise ProblemError(f"the {family.noun}s of this family cannot be listed one by one; give a guess")
+    ticket = count()  # of equal plans the one found first comes first
+    signed = weights if family.minimize else -weights
+    heap: list[tuple[float, int, list[int], int, list[int]]] = []
+
+    def push(required: list[int], forbidden: list[int]) -> None:
+        plan = family.within(weights, required, forbidden)  # type: ignore[misc]
+        if plan is not None:
+            value = float(signed[plan].sum())
+            heapq.heappush(heap, (value, next(ticket), plan, len(required), forbidden))
+
+    push([], [])
+    while heap:
+        _, _, plan, n_required, forbidden = heapq.heappop(heap)
+        yield plan
+        for i in range(n_required, len(plan)):
+            push(plan[:i], [*forbidden, plan[i]])
+
+
+def chosen(pieces: Sequence[int] | IntArray, n_pieces: int) -> FloatArray:
+    """The plan of zeros and ones that takes these pieces.
+
+    >>> chosen([0, 2], 3).tolist()
+    [1.0, 0.0, 1.0]
+    """
+    plan = np.zeros(n_pieces)
+    plan[pieces] = 1.0
+    return plan
+
+
+def _listed(found: list[FloatArray], how: Literal["all", "best"], margin: float = 0.0) -> Candidates:
+    plans = np.array(found).reshape(len(found), -1)
+    return Candidates(read_only(plans), read_only(np.zeros(len(found), dtype=np.int64)), 0, 0, how, margin)

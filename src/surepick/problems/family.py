@@ -7,10 +7,9 @@ coefficients, one row per piece and one column per arm, leads from one to the ot
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,22 +19,15 @@ from surepick.core.arrays import Bounds, FloatArray, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
 from surepick.core.problem import Problem
-from surepick.errors import ProblemError
-from surepick.problems.candidates import (
-    Candidates,
-    Progress,
-    as_count,
-    as_numbers,
-    half_widths,
-    piece_plans,
-)
+from surepick.errors import FileError, ProblemError, suggestion
+from surepick.problems.candidates import Candidates, Progress, all_plans, best_plans, draw_plans
+from surepick.problems.numbers import as_numbers, half_widths, numbers_for
 
 PerArm: TypeAlias = "float | Sequence[float] | FloatArray | None"
 # The pieces of a best plan that has all the required pieces and none of the forbidden ones, the required
 # first and in the order in which the plan uses them; None when there is no such plan.
 Within: TypeAlias = Callable[[FloatArray, "list[int]", "list[int]"], "list[int] | None"]
 
-MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
 LONGEST_NAME = 100  # letters; plans with longer names are numbered
 GRID = 30  # binary digits that are kept of the entries of a real-valued plan: 1e-9 of the largest
 
@@ -101,7 +93,13 @@ class Family:
             return {**plain(), "through": through} if plain is not None else {}
 
         return replace(
-            self, coefficients=table, own_arm_names=names, recipe=None if plain is None else recipe
+            self,
+            coefficients=table,
+            own_arm_names=names,
+            recipe=None if plain is None else recipe,
+            layout=None,  # these three are about plans that are numbers per piece
+            solve_within=None,
+            losses=None,
         )
 
     def best(self, means: npt.ArrayLike) -> FloatArray:
@@ -135,13 +133,14 @@ class Family:
 
         With a guess of the means, the candidates are the best plans of `n_draws` draws within `spread` of it,
         or the `n_best` best under the guess itself; without one, or with `every=True`, they are all plans.
+        `options.SearchOptions` says what each option is.
         """
-        options = _Options(noise_scale, costs, bounds)
+        options = {"noise_scale": noise_scale, "costs": costs, "bounds": bounds}
         if every or guess is None:
-            return FoundProblem(self, _all_plans(self, progress), None, options)
-        centre = _guess(self, guess)
+            return FoundProblem(self, all_plans(self, progress), None, options)
+        centre = numbers_for("guess", guess, self.n_arms, f"arms, such as {self.arm_names[0]!r}")
         if n_best is not None:
-            return FoundProblem(self, _best_plans(self, centre, n_best, progress), None, options)
+            return FoundProblem(self, best_plans(self, centre, n_best, progress), None, options)
         width = half_widths(spread, centre.shape)
         box = Box(read_only(centre - width), read_only(centre + width), seed)
         return FoundProblem(self, box.search(self, n_draws, None, progress), box, options)
@@ -173,11 +172,11 @@ class FamilyProblem(OracleProblem):
             n_plans=family.n_plans,
             minimize=family.minimize,
             name_plan=family.name_of if family.coefficients is None else None,
-            layout=family.layout if family.coefficients is None else None,
-            best_within=family.solve_within if family.coefficients is None else None,
+            layout=family.layout,
+            best_within=family.solve_within,
         )
         object.__setattr__(self, "family", family)
-        object.__setattr__(self, "losses", family.losses if family.coefficients is None else None)
+        object.__setattr__(self, "losses", family.losses)
 
     @property
     def completeness(self) -> str:
@@ -202,7 +201,7 @@ class Box:
         self, family: Family, n_draws: int, known: Candidates | None, progress: Progress | None
     ) -> Candidates:
         """The best plans of draws from the box, in numbers per piece; `known` are those found before."""
-        return piece_plans(
+        return draw_plans(
             lambda means: family.solve(family.weights(means)),
             self.lower,
             self.upper,
@@ -212,13 +211,6 @@ class Box:
             known=known,
             progress=progress,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Options:
-    noise_scale: PerArm
-    costs: PerArm
-    bounds: Bounds | None
 
 
 class OneCandidateError(ProblemError):
@@ -240,20 +232,20 @@ class FoundProblem(Problem):
     candidates: Candidates  # in numbers per piece
     family: Family
     box: Box | None  # what the candidates were drawn from
-    _options: _Options
+    _options: Mapping[str, Any]  # noise scale, costs and bounds as they were given
 
-    def __init__(self, family: Family, candidates: Candidates, box: Box | None, options: _Options) -> None:
+    def __init__(
+        self, family: Family, candidates: Candidates, box: Box | None, options: Mapping[str, Any]
+    ) -> None:
         if candidates.n_plans < 2:
             raise OneCandidateError(_one_candidate(family, candidates))
         super().__init__(
             family.in_arms(candidates.plans),
-            noise_scale=options.noise_scale,
-            costs=options.costs,
-            bounds=options.bounds,
             arm_names=family.arm_names,
             plan_names=_plan_names(family, candidates.plans),
             minimize=family.minimize,
-            layout=family.layout if family.coefficients is None else None,
+            layout=family.layout,
+            **options,
         )
         values = {"family": family, "candidates": candidates, "box": box, "_options": options}
         for name, value in values.items():
@@ -275,9 +267,8 @@ class FoundProblem(Problem):
         larger = FoundProblem(self.family, found, self.box, self._options)
         if self.bounds is not None:
             larger = larger.with_bounds(self.bounds)
-        return (
-            larger if self.layout is None else larger.with_layout(self.layout)
-        )  # it may have been given places
+        # places may have been given to it since
+        return larger if self.layout is None else larger.with_layout(self.layout)
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself
@@ -287,32 +278,6 @@ class FoundProblem(Problem):
 
 def _blank() -> Problem:
     return object.__new__(Problem)
-
-
-def in_order(family: Family, weights: FloatArray) -> Iterator[list[int]]:
-    """All plans of a family, best first: each the list of its pieces.
-
-    Lawler's partition: without the plan just found, the rest of its branch is the union of branches that
-    agree with its first i pieces and forbid the next one.
-    """
-    if family.within is None:
-        raise ProblemError(f"the {family.noun}s of this family cannot be listed one by one; give a guess")
-    ticket = count()  # of equal plans the one found first comes first
-    signed = weights if family.minimize else -weights
-    heap: list[tuple[float, int, list[int], int, list[int]]] = []
-
-    def push(required: list[int], forbidden: list[int]) -> None:
-        plan = family.within(weights, required, forbidden)  # type: ignore[misc]
-        if plan is not None:
-            value = float(signed[plan].sum())
-            heapq.heappush(heap, (value, next(ticket), plan, len(required), forbidden))
-
-    push([], [])
-    while heap:
-        _, _, plan, n_required, forbidden = heapq.heappop(heap)
-        yield plan
-        for i in range(n_required, len(plan)):
-            push(plan[:i], [*forbidden, plan[i]])
 
 
 def as_pieces(answer: npt.ArrayLike) -> FloatArray:
@@ -348,56 +313,6 @@ def _plan_names(family: Family, plans: FloatArray) -> list[str]:
     return names
 
 
-def _guess(family: Family, guess: npt.ArrayLike) -> FloatArray:
-    centre = as_numbers("guess", guess)
-    if centre.size != family.n_arms:
-        raise ProblemError(
-            f"guess must have one number for each of the {family.n_arms} arms, such as "
-            f"{family.arm_names[0]!r}, got {centre.size}"
-        )
-    return centre
-
-
-def _all_plans(family: Family, progress: Progress | None) -> Candidates:
-    many = family.count_is_exact and family.n_plans is not None and family.n_plans > MOST_LISTED
-    no_weight = np.zeros(len(family.piece_names))
-    found = [] if many else list(_vectors(family, no_weight, MOST_LISTED + 1, progress))
-    if many or len(found) > MOST_LISTED:
-        raise ProblemError(
-            f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or use the "
-            "family's oracle_problem()"
-        )
-    return _listed(found, "all")
-
-
-def _best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progress | None) -> Candidates:
-    wanted = as_count("n_best", n_best)
-    weights = family.weights(guess)
-    found = list(_vectors(family, weights, wanted + 1, progress))
-    if len(found) <= wanted:
-        return _listed(found, "all")
-    margin = abs(float(weights @ found[wanted] - weights @ found[0]))
-    return _listed(found[:wanted], "best", margin)
-
-
-def _vectors(
-    family: Family, weights: FloatArray, most: int, progress: Progress | None
-) -> Iterator[FloatArray]:
-    total = most if family.n_plans is None else min(most, family.n_plans)
-    for k, pieces in enumerate(islice(in_order(family, weights), most)):
-        plan = np.zeros(len(family.piece_names))
-        plan[pieces] = 1.0
-        if progress is not None:
-            progress(min(k + 1, total), total)
-        yield plan
-
-
-def _listed(found: list[FloatArray], how: str, margin: float = 0.0) -> Candidates:
-    plans = np.array(found).reshape(len(found), -1)
-    counts = np.zeros(len(found), dtype=np.int64)
-    return Candidates(read_only(plans), read_only(counts), 0, 0, how, margin)  # type: ignore[arg-type]
-
-
 def _one_candidate(family: Family, candidates: Candidates) -> str:
     if candidates.how == "draws":
         return (
@@ -407,3 +322,34 @@ def _one_candidate(family: Family, candidates: Candidates) -> str:
     if candidates.how == "best":
         return "n_best = 1 leaves nothing to choose; ask for 2 or more"
     return f"there is only one {family.noun}, so there is nothing to choose"
+
+
+# By the kind in a recipe: the function that takes the rest of it as arguments.
+_MAKERS = {
+    "knapsack": "kinds.knapsack.knapsack_family",
+    "matchings": "kinds.matching.matching_family",
+    "paths": "kinds.path.path_family",
+    "program": "program.program_family",
+    "top k": "kinds.choice.top_k_family",
+    "transport": "kinds.transport.transport_family",
+    "trees": "kinds.tree.tree_family",
+}
+
+
+def family_from(recipe: Mapping[str, Any]) -> Family:
+    """The family that this recipe makes, equal to the one that it came from.
+
+    >>> from surepick.problems import top_k_family
+    >>> family_from(top_k_family(["tea", "coffee", "cocoa"], 2).recipe()).best([1.0, 3.0, 2.0]).tolist()
+    [0.0, 1.0, 1.0]
+    """
+    arguments = dict(recipe)
+    kind, through = arguments.pop("kind"), arguments.pop("through", None)
+    if kind not in _MAKERS:
+        raise FileError(
+            f"this surepick knows no family of plans of kind {kind!r} ({suggestion(kind, _MAKERS)}); upgrade "
+            "surepick to read it"
+        )
+    module, _, name = _MAKERS[kind].rpartition(".")
+    family: Family = getattr(importlib.import_module(f"surepick.problems.{module}"), name)(**arguments)
+    return family if through is None else family.through(**through)

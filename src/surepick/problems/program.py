@@ -20,8 +20,8 @@ import numpy.typing as npt
 from surepick.core.arrays import BoolArray, FloatArray, names_for, read_only
 from surepick.core.oracle_problem import counted
 from surepick.errors import ProblemError
-from surepick.problems.candidates import as_numbers
 from surepick.problems.family import Family
+from surepick.problems.numbers import as_numbers, numbers_for
 
 SENSES = ("<=", ">=", "=")
 # Constraints may be missed by this share of their own size; HiGHS promises 1e-7 of the scaled program.
@@ -138,7 +138,9 @@ def as_program(
         low,
         high,
         np.broadcast_to(np.asarray(whole, dtype=bool), (n_variables,)).copy(),
-        np.zeros(n_variables) if objective is None else _per_variable(objective, n_variables),
+        np.zeros(n_variables)
+        if objective is None
+        else numbers_for("guess", objective, n_variables, "variables"),
         names_for("variable", variable_names, n_variables),
         minimize,
     )
@@ -255,12 +257,3 @@ def _bounds(lower: npt.ArrayLike, upper: npt.ArrayLike, n_variables: int) -> tup
             "0 or more"
         )
     return read_only(low), read_only(high)
-
-
-def _per_variable(objective: npt.ArrayLike, n_variables: int) -> FloatArray:
-    numbers = as_numbers("guess", objective)
-    if numbers.size != n_variables:
-        raise ProblemError(
-            f"guess must have one number for each of the {n_variables} variables, got {numbers.size}"
-        )
-    return numbers

@@ -141,7 +141,7 @@ def _oracle_to_json(problem: OracleProblem) -> Json:
 
 
 def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
-    from surepick.problems.recipes import family_from
+    from surepick.problems.family import family_from
 
     # the count enters decisions and may be rounded otherwise on another machine: the one that was kept holds
     family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])

@@ -189,8 +189,8 @@ def test_data_that_make_no_transport_are_refused(arguments, says):
 @pytest.mark.parametrize(
     ("option", "says"),
     [
-        ({"supplier_names": ["X"]}, "supplier_names must be a list of 2 names, got ['X']"),
-        ({"demander_names": "AB"}, "demander_names must be a list of 2 names, got 'AB'"),
+        ({"supplier_names": ["X"]}, "supplier_names must have one name for each of the 2 suppliers, got 1"),
+        ({"demander_names": "AB"}, "demander_names must be a list of names, got the text 'AB'"),
         ({"supplier_names": ["X", "X"]}, "supplier names must differ"),
         ({"spread": -1}, "spread must be 0 or more"),
         ({"n_draws": 0}, "n_draws must be at least 1, got 0"),

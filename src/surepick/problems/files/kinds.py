@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surepick import plugins
 from surepick.core.arrays import FloatArray, names_for
-from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
 from surepick.errors import FileError
@@ -21,26 +21,15 @@ from surepick.problems.family import Family
 from surepick.problems.files.mps_lp import read_program
 from surepick.problems.files.section import Section, is_list_of_numbers
 from surepick.problems.kinds.choice import subsets, top_k, top_k_family
-from surepick.problems.kinds.knapsack import knapsack, knapsack_family
-from surepick.problems.kinds.matching import matching_family, matchings
+from surepick.problems.kinds.knapsack import PAPER_DRAWS, PAPER_SPREAD, knapsack_family
+from surepick.problems.kinds.matching import matching_family
 from surepick.problems.kinds.path import path_family
-from surepick.problems.kinds.portfolio import portfolio
-from surepick.problems.kinds.production import production
+from surepick.problems.kinds.portfolio import portfolio_family
 from surepick.problems.kinds.transport import transport
 from surepick.problems.kinds.tree import tree_family
 from surepick.problems.network import Network, as_network
-from surepick.problems.program import as_program, program_family
-
-
-@dataclass(frozen=True, eq=False)
-class Built:
-    """A problem and what its file said beyond it."""
-
-    problem: AnyProblem
-    guess: npt.ArrayLike | None = None  # (n_arms,) what the means are thought to be
-    spread: npt.ArrayLike = 0.0  # how far they may lie from it
-    axes: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    pair: str = " -> "  # between the names of a row and a column in the name of their arm
+from surepick.problems.program import Program, as_program, program_family
+from surepick.problems.truth import Truth
 
 
 @dataclass(frozen=True)
@@ -51,14 +40,14 @@ class Kind:
     cannot have `list_plans = false`; it is empty where `build` can do without a list of plans.
     """
 
-    build: Callable[[Section, Progress | None], Built]
+    build: Callable[[Section, Progress | None], Truth]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     starter: str = ""
     needs_list: str = "its plans are made as a list"
 
 
-def _table(document: Section, _: Progress | None) -> Built:
+def _table(document: Section, _: Progress | None) -> Truth:
     table = document.attachment("plans")
     arm_names, plan_names = document.names("arm_names"), document.names("plan_names")
     if table is not None:
@@ -71,114 +60,68 @@ def _table(document: Section, _: Progress | None) -> Built:
         minimize=document.flag("minimize"),
         **measuring(document),
     )
-    return Built(problem, _optional_guess(document), document.numbers("spread", 0.0))
+    return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 0.0))
 
 
-def _knapsack(document: Section, progress: Progress | None) -> Built:
-    guess = document.list_of_numbers("guess")
-    spread = document.numbers("spread", 5.0)
+def _knapsack(document: Section, progress: Progress | None) -> Truth:
     weights: Any = document.list_of_numbers("weights")  # checked to be whole where they are used
-    if not lists_plans(document):
-        family = knapsack_family(
-            weights,
-            document.whole("capacity", 0),
-            copies=document.numbers("copies"),
-            item_names=document.names("item_names"),
-        )
-        return Built(_all_plans(document, family), guess, spread)
-    problem = knapsack(
-        weights,
-        guess,
-        document.whole("capacity", 0),
-        spread=spread,
-        n_draws=document.whole("n_draws", 100),
-        seed=document.whole("seed", 0),
-        item_names=document.names("item_names"),
-        copies=document.numbers("copies"),
-        progress=progress,
-        **measuring(document),
-    )
-    return Built(problem, guess, spread)
+    copies, names = document.numbers("copies"), document.names("item_names")
+    family = knapsack_family(weights, document.whole("capacity", 0), copies=copies, item_names=names)
+    options = _search(document, progress, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS)
+    return _of_family(document, family, document.list_of_numbers("guess"), options)
 
 
-def _transport(document: Section, progress: Progress | None) -> Built:
-    if ("guess" in document.values) == ("distances" in document.values):
-        raise FileError(
-            f"{str(document.path)!r}: give the costs either as 'guess' or as 'distances', exactly one of them"
-        )
-    suppliers, demanders = document.names("supplier_names"), document.names("demander_names")
-    if "distances" in document.values:
+def _transport(document: Section, progress: Progress | None) -> Truth:
+    if document.one_of("guess", "distances") == "distances":
         table: Table | None = city_hours(document.text("distances"))  # type: ignore[arg-type]
-        guess, suppliers, demanders = _pairs(document, table, suppliers, demanders)
     else:
-        guess, suppliers, demanders = _pairs(document, document.attachment("guess"), suppliers, demanders)
-    supply, demand = document.list_of_numbers("supply"), document.list_of_numbers("demand")
-    spread = document.numbers("spread", 1.0)
+        table = document.attachment("guess")
+    guess, suppliers, demanders = _pairs(document, table, "supplier_names", "demander_names")
+    supply, options = document.list_of_numbers("supply"), _search(document, progress)
     problem = transport(
         supply,
-        demand,
+        document.list_of_numbers("demand"),
         guess,
-        spread=spread,
-        n_draws=document.whole("n_draws", 1000),
-        seed=document.whole("seed", 0),
         supplier_names=suppliers,
         demander_names=demanders,
-        progress=progress,
-        **measuring(document),
+        **options,
     )
-    axes = (
-        tuple(suppliers or map(str, range(len(supply)))),
-        tuple(demanders or map(str, range(len(demand)))),
-    )
-    return Built(problem, np.ravel(guess), np.ravel(np.broadcast_to(spread, guess.shape)), axes)
+    places = problem.layout.places if problem.layout is not None else ()
+    spread = np.ravel(np.broadcast_to(options["spread"], guess.shape))
+    axes = places[: len(supply)], places[len(supply) :]
+    return Truth(problem, guess=np.ravel(guess), spread=spread, axes=axes)
 
 
 def _pairs(
-    document: Section, table: Table | None, rows: list[str] | None, columns: list[str] | None
+    document: Section, table: Table | None, rows: str, columns: str
 ) -> tuple[FloatArray, list[str] | None, list[str] | None]:
-    """The guess of every pair, and the names that came with it."""
+    """The guess of every pair, and the names of rows and columns: under these keys, or those of the table."""
+    row_names, column_names = document.names(rows), document.names(columns)
     if table is None:
-        return np.array(document.rows("guess"), dtype=float), rows, columns
-    return table.numbers, rows or list(table.row_names), columns or list(table.column_names)
+        return np.array(document.rows("guess"), dtype=float), row_names, column_names
+    return table.numbers, row_names or list(table.row_names), column_names or list(table.column_names)
 
 
-def _matchings(document: Section, progress: Progress | None) -> Built:
-    guess, rows, columns = _pairs(
-        document, document.attachment("guess"), document.names("row_names"), document.names("column_names")
-    )
-    spread = document.numbers("spread", 1.0)
-    if not lists_plans(document):
-        family = matching_family(
-            names_for("row", rows, len(guess)),
-            names_for("column", columns, guess.shape[1]),
-            possible=~np.isnan(guess),
-            minimize=document.flag("minimize", default=True),
-        )
-        return Built(_all_plans(document, family), guess[~np.isnan(guess)], spread, pair=": ")
-    problem = matchings(
-        guess,
-        row_names=rows,
-        column_names=columns,
+def _matchings(document: Section, progress: Progress | None) -> Truth:
+    guess, rows, columns = _pairs(document, document.attachment("guess"), "row_names", "column_names")
+    possible = ~np.isnan(guess)
+    family = matching_family(
+        names_for("row", rows, len(guess)),
+        names_for("column", columns, guess.shape[1]),
+        possible=possible,
         minimize=document.flag("minimize", default=True),
-        progress=progress,
-        **_search(document),
-        **measuring(document),
     )
-    return Built(problem, guess[~np.isnan(guess)], spread, pair=": ")
+    return replace(_of_family(document, family, guess[possible], _search(document, progress)), pair=": ")
 
 
-def _paths(document: Section, progress: Progress | None) -> Built:
+def _paths(document: Section, progress: Progress | None) -> Truth:
     network = _network(document, directed=document.flag("directed"))
-    family = path_family(
-        network,
-        document.text("source"),
-        document.text("target"),
-        minimize=document.flag("minimize", default=True),
-    )
+    source, target = document.text("source"), document.text("target")
+    family = path_family(network, source, target, minimize=document.flag("minimize", default=True))
     return _over_edges(document, network, family, progress)
 
 
-def _trees(document: Section, progress: Progress | None) -> Built:
+def _trees(document: Section, progress: Progress | None) -> Truth:
     network = _network(document, directed=False)
     family = tree_family(network, minimize=document.flag("minimize", default=True))
     return _over_edges(document, network, family, progress)
@@ -193,47 +136,38 @@ def _network(document: Section, *, directed: bool) -> Network:
     return as_network(value, directed=directed)
 
 
-def _over_edges(document: Section, network: Network, family: Family, progress: Progress | None) -> Built:
+def _over_edges(document: Section, network: Network, family: Family, progress: Progress | None) -> Truth:
     """The plans of a network; with `arms`, edges are made of these columns and are no arms themselves."""
-    arms = document.names("arms")
+    arms, named = document.names("arms"), document.values.get("guess")
     guess: npt.ArrayLike | None
     if arms is not None:
         coefficients = np.column_stack([np.asarray(network.numbers("arms", arm)) for arm in arms])
-        family = family.through(coefficients, arms)
-        guess = _optional_guess(document)
+        family, guess = family.through(coefficients, arms), _optional_guess(document)
     else:
-        given = document.values.get("guess")
-        guess = network.guess(given if isinstance(given, str) else _optional_guess(document))
-    spread = document.numbers("spread", 1.0)
-    if not lists_plans(document):
-        return Built(_all_plans(document, family), guess, spread)
-    problem = family.problem(guess, progress=progress, **_search(document), **measuring(document))
-    return Built(problem, guess, spread)
+        guess = network.guess(named if isinstance(named, str) else _optional_guess(document))
+    return _of_family(document, family, guess, _search(document, progress))
 
 
-def _subsets(document: Section, progress: Progress | None) -> Built:
-    arms = document.names("arms") or []
-    guess = _optional_guess(document)
-    minimize = document.flag("minimize")
-    problem: AnyProblem
+def _subsets(document: Section, _: Progress | None) -> Truth:
+    arms, minimize = document.names("arms") or [], document.flag("minimize")
+    problem: Problem | OracleProblem
     if document.one_of("k", "sets") == "sets":
-        sets = document.values["sets"]
+        sets, names = document.values["sets"], document.names("plan_names")
         if not (isinstance(sets, list) and sets and all(isinstance(one, list) for one in sets)):
             raise document.wrong("sets", "a list of lists of arms")
-        names = document.names("plan_names")
         if not lists_plans(document):
             raise FileError(
                 f"{str(document.path)!r}: 'sets' is a list of plans; list_plans = false is for 'k'"
             )
         problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
-    elif not lists_plans(document):
-        problem = _all_plans(document, top_k_family(arms, document.whole("k", 1), minimize=minimize))
-    else:
+    elif lists_plans(document):
         problem = top_k(arms, document.whole("k", 1), minimize=minimize, **measuring(document))
-    return Built(problem, guess, document.numbers("spread", 1.0))
+    else:
+        problem = _all_plans(document, top_k_family(arms, document.whole("k", 1), minimize=minimize))
+    return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 1.0))
 
 
-def _production(document: Section, progress: Progress | None) -> Built:
+def _production(document: Section, progress: Progress | None) -> Truth:
     file = document.beside("program")
     if document.one_of("program", "use") == "program":
         if file is None:
@@ -243,32 +177,19 @@ def _production(document: Section, progress: Progress | None) -> Built:
     else:
         document.refuse_missing(("limits", "guess"))
         program = _matrices(document)
+    if not (lists_plans(document) or program.whole.all()):
+        raise FileError(
+            f"{str(document.path)!r}: list_plans = false is for programs whose variables are all whole "
+            f"numbers: this one has amounts, {_NOT_WHOLE}"
+        )
     guess = _optional_guess(document)
     centre = program.objective if guess is None else guess
-    spread = document.numbers("spread", 1.0)
-    if not lists_plans(document):
-        if not program.whole.all():
-            raise FileError(
-                f"{str(document.path)!r}: list_plans = false is for programs whose variables are all whole "
-                f"numbers: this one has amounts, {_NOT_WHOLE}"
-            )
-        return Built(_all_plans(document, program_family(program)), centre, spread)
-    problem = production(
-        program,
-        guess=centre,
-        spread=spread,
-        n_draws=document.whole("n_draws", 1000),
-        seed=document.whole("seed", 0),
-        progress=progress,
-        **measuring(document),
-    )
-    return Built(problem, centre, spread)
+    return _of_family(document, program_family(program), centre, _search(document, progress))
 
 
-def _matrices(document: Section) -> Any:
+def _matrices(document: Section) -> Program:
     table = document.attachment("use")
     names = document.names("variable_names") or (None if table is None else list(table.column_names))
-    senses = document.values.get("senses", "<=")
     whole = document.values.get("whole", False)
     if not (isinstance(whole, bool) or (isinstance(whole, list) and all(isinstance(x, bool) for x in whole))):
         raise document.wrong("whole", "true, false, or a list of them")
@@ -276,7 +197,7 @@ def _matrices(document: Section) -> Any:
         document.rows("use") if table is None else table.numbers,
         document.list_of_numbers("limits"),
         document.list_of_numbers("guess"),
-        senses=senses,
+        senses=document.values.get("senses", "<="),
         lower=document.numbers("lower", 0.0),
         upper=document.numbers("upper", np.inf),
         whole=whole,
@@ -286,29 +207,21 @@ def _matrices(document: Section) -> Any:
 
 
 def _refuse_beside_program(document: Section) -> None:
-    clash = ("limits", "senses", "lower", "upper", "whole", "minimize", "variable_names")
-    for key in clash:
-        if key in document.values:
+    for key in _PROGRAM:
+        if key in document.values and key != "use":
             raise FileError(f"{str(document.path)!r}: {key!r} comes from the program file; leave it out here")
 
 
-def _portfolio(document: Section, progress: Progress | None) -> Built:
+def _portfolio(document: Section, progress: Progress | None) -> Truth:
     guess = document.list_of_numbers("guess")
-    spread = document.numbers("spread", 1.0)
-    problem = portfolio(
-        guess,
+    family = portfolio_family(
+        names_for("asset", document.names("asset_names"), len(guess)),
         budget=document.number("budget", 1.0),
         lower=document.numbers("lower", 0.0),
         upper=document.numbers("upper", np.inf),
         groups=_groups(document),
-        spread=spread,
-        n_draws=document.whole("n_draws", 1000),
-        seed=document.whole("seed", 0),
-        asset_names=document.names("asset_names"),
-        progress=progress,
-        **measuring(document),
     )
-    return Built(problem, guess, spread)
+    return _of_family(document, family, guess, _search(document, progress))
 
 
 def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
@@ -349,15 +262,29 @@ def measuring(document: Section) -> dict[str, Any]:
     return {"noise_scale": noise, "costs": document.numbers("costs")}
 
 
-def _search(document: Section) -> dict[str, Any]:
-    """The options of kinds that can be listed in order."""
-    return {
-        "spread": document.numbers("spread", 1.0),
-        "n_draws": document.whole("n_draws", 1000),
-        "n_best": document.whole("n_best", 1) if "n_best" in document.values else None,
-        "every": document.flag("every"),
+def _of_family(
+    document: Section, family: Family, guess: npt.ArrayLike | None, options: dict[str, Any]
+) -> Truth:
+    """The problem of the family's candidates, or of all its plans where the file says not to list them."""
+    listed = lists_plans(document)
+    problem = family.problem(guess, **options) if listed else _all_plans(document, family)
+    return Truth(problem, guess=guess, spread=options["spread"])
+
+
+def _search(
+    document: Section, progress: Progress | None, *, spread: float = 1.0, n_draws: int = 1000
+) -> dict[str, Any]:
+    """How candidates are searched and measured: the options of `Family.problem` that the file may give."""
+    options = {
+        "spread": document.numbers("spread", spread),
+        "n_draws": document.whole("n_draws", n_draws),
         "seed": document.whole("seed", 0),
+        "progress": progress,
+        **measuring(document),
     }
+    if "n_best" in document.values:
+        options["n_best"] = document.whole("n_best", 1)
+    return {**options, "every": document.flag("every")} if "every" in document.values else options
 
 
 def _optional_guess(document: Section) -> list[float] | None:

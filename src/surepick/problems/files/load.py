@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,34 +17,12 @@ from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bound
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
-from surepick.problems.candidates import Progress, half_widths
-from surepick.problems.files.kinds import COMMON_KEYS, Built, kind_named, kind_names, lists_plans
+from surepick.problems.candidates import Progress
+from surepick.problems.files.kinds import COMMON_KEYS, kind_named, kind_names, lists_plans
 from surepick.problems.files.places import on_map
 from surepick.problems.files.section import Section, is_list_of_numbers, is_number, read_text
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """What a problem file says."""
-
-    problem: AnyProblem
-    means: FloatArray | None = field(repr=False)  # (n_arms,) the truth for simulations, if it is given
-    kind: str
-    title: str
-    # suppliers and demanders, when a plan is best shown as a table of amounts: plan.reshape of their lengths
-    axes: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    # what the means are thought to be before anything is measured, and how far off that may be
-    guess: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
-    spread: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
-    # the noise of simulations, where [truth] gives it; None: the problem's own
-    true_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
-
-    @property
-    def known(self) -> AnyProblem:
-        """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
-        if self.problem.noise_scale is not None:
-            return self.problem
-        return self.problem.with_noise(self.true_scale)
+from surepick.problems.numbers import half_widths
+from surepick.problems.truth import Loaded, Truth
 
 
 def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
@@ -69,40 +46,34 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
         raise FileError(f"{str(path)!r}: list_plans = false is not for kind = {name!r}: {kind.needs_list}")
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
-        built = _within_bounds(document, kind.build(document, progress))
-        built = replace(built, problem=on_map(document, built.problem))
-        means = None if truth is None else read_only(built.problem.as_means(_means(truth, built)))
-        guess = None if built.guess is None else read_only(built.problem.as_means(built.guess))
-        spread = None if guess is None else read_only(half_widths(built.spread, guess.shape).copy())
+        built = kind.build(document, progress)
+        problem = on_map(document, _within_bounds(document, built.problem))
+        means = None if truth is None else read_only(problem.as_means(_means(truth, built)))
+        guess = None if built.guess is None else read_only(problem.as_means(built.guess))
+        spread = (
+            None
+            if guess is None
+            else read_only(half_widths(0.0 if built.spread is None else built.spread, guess.shape).copy())
+        )
     except ProblemError as error:
         raise FileError(f"{str(path)!r}: {error}") from error
-    return Loaded(
-        built.problem,
-        means,
-        name,
-        document.text("title", path.stem),
-        built.axes,
-        guess,
-        spread,
-        None if truth is None else _true_scale(truth, built.problem),
-    )
+    title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
+    return Loaded(problem, means, name, title, built.axes, guess, spread, scale)
 
 
-def _within_bounds(document: Section, built: Built) -> Built:
+def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
     """The problem with the bounds that the file gives, if it does."""
     given = document.values.get("bounds")
     if given is None:
-        return built
+        return problem
     if isinstance(given, dict):
         part = Section(document.path, "bounds.", given)
-        given = part.in_order(built.problem.arm_names, is_list_of_numbers, "two numbers, [low, high]")
+        given = part.in_order(problem.arm_names, is_list_of_numbers, "two numbers, [low, high]")
     if not (is_list_of_numbers(given) or (isinstance(given, list) and all(map(is_list_of_numbers, given)))):
         raise document.wrong("bounds", "[low, high], a list with one such pair per arm, or a table of them")
-    said = document.values.get("noise_scale", "unknown")
-    scale, bounds = scale_and_bounds(
-        None if said == "unknown" else built.problem.noise_scale, given, built.problem.arm_names
-    )
-    return replace(built, problem=built.problem.with_noise(scale, bounds))
+    unknown = document.values.get("noise_scale", "unknown") == "unknown"
+    scale = None if unknown else problem.noise_scale
+    return problem.with_noise(*scale_and_bounds(scale, given, problem.arm_names))
 
 
 def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
@@ -112,7 +83,7 @@ def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
     return per_arm("truth.noise_scale", truth.numbers("noise_scale"), problem.arm_names)
 
 
-def _means(truth: Section, built: Built) -> FloatArray | list[float]:
+def _means(truth: Section, built: Truth) -> FloatArray | list[float]:
     """The true means in the order of the arms, from any of the forms a file may give them in."""
     given = truth.values["means"]
     if given == "guess":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import comb
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,10 @@ from surepick.core.arrays import Bounds, FloatArray, names_for
 from surepick.core.oracle_problem import counted
 from surepick.core.problem import Problem
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.candidates import Progress, as_count
-from surepick.problems.family import MOST_LISTED, Family, FoundProblem, PerArm
+from surepick.problems.candidates import MOST_LISTED, chosen
+from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.numbers import as_count
+from surepick.problems.options import DrawOptions, completed, lists
 
 
 def subsets(
@@ -29,17 +32,19 @@ def subsets(
 ) -> Problem:
     """The problem of choosing the set of arms, out of those given, with the largest sum of means.
 
-    `noise_scale`, `costs` and `bounds` are those of `Problem`, here and in the
-    other builders.
+    - `arm_names`: the arms, by name
+    - `sets`: the sets, each a list of names
+    - `minimize`: whether the smallest sum is best; False
+    - `noise_scale`, `costs`, `bounds`: as for `Problem`
+    - `plan_names`: names for the sets; the names of their arms
 
     >>> problem = subsets(["tea", "coffee", "cocoa"], [["tea", "cocoa"], ["coffee"]])
     >>> problem.plan_names, problem.plans.tolist()
     (('tea + cocoa', 'coffee'), [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
     names = names_for("arm", arm_names, len(arm_names))
-    plans = np.array([_indicator(names, members, k) for k, members in enumerate(sets)]).reshape(
-        -1, len(names)
-    )
+    rows = [_members(names, members, k) for k, members in enumerate(sets)]
+    plans = np.array([chosen(row, len(names)) for row in rows]).reshape(-1, len(names))
     if plan_names is None:
         plan_names = _numbered([counted(names, plan) for plan in plans])
     return Problem(
@@ -71,46 +76,35 @@ def best_arm(
     return subsets(names, sets, minimize=minimize, noise_scale=noise_scale, costs=costs, bounds=bounds)
 
 
+@lists(DrawOptions)
 def top_k(
     arm_names: Sequence[str],
     k: int,
     guess: npt.ArrayLike | None = None,
     *,
     minimize: bool = False,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    seed: int = 0,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
-    bounds: Bounds | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[DrawOptions],
 ) -> Problem | FoundProblem:
     """The problem of finding the k arms with the largest means: all choices, or the likely ones.
+
+    With a guess of the means, one per arm, the candidates are the best choices of draws near it; without one,
+    all choices. `options` are `DrawOptions`.
 
     >>> top_k(["a", "b", "c"], 2).plan_names
     ('a + b', 'a + c', 'b + c')
     """
-    family = top_k_family(arm_names, k, minimize=minimize)
+    family, given = top_k_family(arm_names, k, minimize=minimize), completed(top_k, options)
     if guess is not None:
-        return family.problem(
-            guess,
-            spread=spread,
-            n_draws=n_draws,
-            seed=seed,
-            noise_scale=noise_scale,
-            costs=costs,
-            bounds=bounds,
-            progress=progress,
-        )
-    names = family.arm_names
-    if comb(len(names), k) > MOST_LISTED:
+        return family.problem(guess, **given)
+    if comb(family.n_arms, k) > MOST_LISTED:
         raise ProblemError(
-            f"there are {family.n_plans:,} ways to choose {k} of {len(names)}, too many to list; give a "
-            "guess, or "
-            "use top_k_family(...).oracle_problem()"
+            f"there are {family.n_plans:,} ways to choose {k} of {family.n_arms}, too many to list; give a "
+            "guess, or use top_k_family(...).oracle_problem()"
         )
+    noise_scale, costs, bounds = given["noise_scale"], given["costs"], given["bounds"]
+    sets = combinations(family.arm_names, k)
     return subsets(
-        names, combinations(names, k), minimize=minimize, noise_scale=noise_scale, costs=costs, bounds=bounds
+        family.arm_names, sets, minimize=minimize, noise_scale=noise_scale, costs=costs, bounds=bounds
     )
 
 
@@ -127,18 +121,13 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
         raise ProblemError(f"k must be less than the number of arms, {len(names)}, got {size}")
     sign = 1.0 if minimize else -1.0
 
-    def solve(means: FloatArray) -> FloatArray:
-        plan = np.zeros(len(names))
-        plan[np.argsort(sign * means, kind="stable")[:size]] = 1.0
-        return plan
-
     def losses(means: FloatArray, plan: FloatArray) -> FloatArray:
         """An arm that joins drives out the worst of those chosen; one that leaves lets in the best other."""
-        costs, chosen = sign * means, plan > 0
-        return np.asarray(np.where(chosen, costs[~chosen].min() - costs, costs - costs[chosen].max()))
+        costs, used = sign * means, plan > 0
+        return np.asarray(np.where(used, costs[~used].min() - costs, costs - costs[used].max()))
 
     return Family(
-        solve=solve,
+        solve=lambda means: chosen(np.argsort(sign * means, kind="stable")[:size], len(names)),
         losses=losses,
         piece_names=names,
         minimize=minimize,
@@ -149,16 +138,15 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
     )
 
 
-def _indicator(names: tuple[str, ...], members: Iterable[str], k: int) -> FloatArray:
-    chosen = [members] if isinstance(members, str) else list(members)
-    plan = np.zeros(len(names))
-    for name in chosen:
+def _members(names: tuple[str, ...], members: Iterable[str], k: int) -> list[int]:
+    found: list[int] = []
+    for name in [members] if isinstance(members, str) else members:
         if name not in names:
             raise ProblemError(f"set {k} names an unknown arm {name!r}; {suggestion(str(name), names)}")
-        if plan[names.index(name)]:
+        if names.index(name) in found:
             raise ProblemError(f"set {k} names the arm {name!r} twice; name it once")
-        plan[names.index(name)] = 1.0
-    return plan
+        found.append(names.index(name))
+    return found
 
 
 def _numbered(names: list[str]) -> list[str]:

@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from math import gcd, prod
+from typing import TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, IntArray, names_for, read_only
+from surepick.core.arrays import FloatArray, IntArray, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import counted
 from surepick.errors import ProblemError
-from surepick.problems.candidates import Instance, Progress, as_count, as_numbers, seeded
 from surepick.problems.family import Family, FoundProblem, OneCandidateError
+from surepick.problems.numbers import as_count, as_numbers, numbers_for, seeded
+from surepick.problems.options import DrawOptions, completed, lists
+from surepick.problems.truth import Instance
+
+Weights: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
 
 # The settings of the paper's Table 1.
 PAPER_CAPACITY = 100
@@ -32,28 +37,27 @@ LARGEST_CAPACITY = 10**8
 LARGEST_TABLE = 4 * 10**8
 
 
+@lists(DrawOptions, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS)
 def knapsack(
-    weights: Sequence[int] | npt.NDArray[np.integer],
+    weights: Weights,
     guess: npt.ArrayLike,
     capacity: int,
     *,
-    spread: npt.ArrayLike = PAPER_SPREAD,
-    n_draws: int = PAPER_DRAWS,
-    seed: int = 0,
-    noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
-    costs: float | Sequence[float] | FloatArray | None = None,
-    bounds: Bounds | None = None,
     item_names: Sequence[str] | None = None,
     copies: int | Sequence[int] | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[DrawOptions],
 ) -> FoundProblem:
     """The problem of packing a knapsack whose items have values near a guess.
 
-    Each value is thought to lie within `spread` of `guess`. The candidate plans are the best packings of
-    `n_draws` draws from that box, each solved exactly; equal packings are kept once, and ties between
-    packings go to room left unused, then to the item with the lowest index. `copies` limits how often an item
-    may be packed: one number (1: the 0/1 knapsack) or one per item. `noise_scale`, `costs` and
-    `bounds` (of one measurement) are those of `Problem`; `progress(done, total)` is called after each draw.
+    The candidate plans are the best packings of draws near the guess, each solved exactly; equal packings are
+    kept once, and ties between packings go to room left unused, then to the item with the lowest index.
+
+    - `weights`: the weight of one copy of each item, whole numbers
+    - `guess`: what one copy of each item is thought to be worth
+    - `capacity`: the total weight that fits, a whole number
+    - `item_names`: names for the items; "item 0", ...
+    - `copies`: the most copies of an item, one number (1: the 0/1 knapsack) or one per item; None: any number
+    - `options`: `DrawOptions`; here `spread` is 5 and `n_draws` 100 unless given
 
     >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, item_names=["tea", "coffee"])
     >>> problem.arm_names, sorted(problem.plans.tolist())
@@ -61,22 +65,12 @@ def knapsack(
     """
     names = item_names if item_names is not None else [f"item {s}" for s in range(np.size(weights))]
     family = knapsack_family(weights, capacity, copies=copies, item_names=names)
-    centre = as_numbers("guess", guess)
-    _refuse_other_length("guess", centre, family.n_arms)
-    return family.problem(
-        centre,
-        spread=spread,
-        n_draws=n_draws,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
+    centre = numbers_for("guess", guess, family.n_arms, "items")
+    return family.problem(centre, **completed(knapsack, options))
 
 
 def knapsack_family(
-    weights: Sequence[int] | npt.NDArray[np.integer],
+    weights: Weights,
     capacity: int,
     *,
     copies: int | Sequence[int] | None = None,
@@ -117,9 +111,7 @@ def knapsack_family(
     )
 
 
-def best_packing(
-    weights: Sequence[int] | npt.NDArray[np.integer], values: npt.ArrayLike, capacity: int
-) -> IntArray:
+def best_packing(weights: Weights, values: npt.ArrayLike, capacity: int) -> IntArray:
     """How many copies of each item to pack for the largest total value: exact, any number of copies.
 
     Ties go to room left unused, then to the item with the lowest index.
@@ -128,9 +120,7 @@ def best_packing(
     [2, 1]
     """
     loads, room = _loads(weights, capacity)
-    worth = as_numbers("values", values)
-    _refuse_other_length("values", worth, loads.size)
-    return _solve(loads, worth, room)
+    return _solve(loads, numbers_for("values", values, loads.size, "items"), room)
 
 
 def knapsack_instance(n_items: int, seed: int) -> Instance:
@@ -162,10 +152,7 @@ def knapsack_instance(n_items: int, seed: int) -> Instance:
 
 
 def _solve(loads: IntArray, values: FloatArray, room: int, most: IntArray | None = None) -> IntArray:
-    from surepick.problems.knapsack_dp import (
-        fill,
-        fill_bounded,
-    )  # here: Numba is loaded only when it is needed
+    from surepick.problems.kernels import fill, fill_bounded  # here: Numba is loaded only when it is needed
 
     packed: IntArray = fill(loads, values, room) if most is None else fill_bounded(loads, values, most, room)
     return packed
@@ -187,13 +174,13 @@ def _copies(given: int | Sequence[int], n_items: int) -> IntArray:
     numbers = np.asarray(given, dtype=float)
     if numbers.shape not in ((), (n_items,)) or not ((numbers >= 0) & (numbers == np.floor(numbers))).all():
         raise ProblemError(
-            f"copies must be one whole number or one for each of the {n_items} items, 0 or more, got "
-            f"{given!r}"
+            f"copies must be one whole number or one for each of the {n_items} items, 0 or more, "
+            f"got {given!r}"
         )
     return np.broadcast_to(numbers, (n_items,)).astype(np.int64)
 
 
-def _loads(weights: Sequence[int] | npt.NDArray[np.integer], capacity: int) -> tuple[IntArray, int]:
+def _loads(weights: Weights, capacity: int) -> tuple[IntArray, int]:
     """The weights and the capacity in the largest unit that divides all weights."""
     given = as_numbers("weights", weights)
     bad = np.flatnonzero((given < 1) | (given != np.floor(given)))
@@ -213,8 +200,3 @@ def _loads(weights: Sequence[int] | npt.NDArray[np.integer], capacity: int) -> t
             f"the capacity {room} is too fine to solve exactly; choose a larger unit of weight"
         )
     return loads // unit, room // unit
-
-
-def _refuse_other_length(what: str, numbers: FloatArray, n_items: int) -> None:
-    if numbers.size != n_items:
-        raise ProblemError(f"{what} must have one number for each of the {n_items} items, got {numbers.size}")

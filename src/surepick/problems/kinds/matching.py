@@ -6,59 +6,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import perm
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, Bounds, FloatArray, IntArray, names_for
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, names_for
 from surepick.core.layout import Layout
 from surepick.errors import ProblemError
-from surepick.problems.candidates import Progress
-from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.candidates import chosen
+from surepick.problems.family import Family, FoundProblem
+from surepick.problems.options import SearchOptions, completed, lists
 
 
+@lists(SearchOptions)
 def matchings(
     guess: npt.ArrayLike,
     *,
     minimize: bool = True,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    n_best: int | None = None,
-    every: bool = False,
-    seed: int = 0,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
-    bounds: Bounds | None = None,
     row_names: Sequence[str] | None = None,
     column_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[SearchOptions],
 ) -> FoundProblem:
     """The problem of giving each row (worker) a column (job) of its own in the least total weight.
 
-    `guess` has one row per worker and one column per job; `nan` marks a pair that cannot be. With fewer
-    columns than rows some rows stay without. Arms are the possible pairs, row by row, named like "Ann:
-    paint". The candidates are the best assignments of `n_draws` draws within `spread` of the guess, or the
-    `n_best` best under it, or with `every=True` all of them. `noise_scale`, `costs` and `bounds`
-    are those of `Problem`.
+    With fewer columns than rows some rows stay without. Arms are the possible pairs, row by row, named like
+    "Ann: paint". The candidates are the best assignments of draws near the guess, or the `n_best` best under
+    it, or with `every=True` all of them.
+
+    - `guess`: the weight of each pair, a row per worker and a column per job; nan for a pair that cannot be
+    - `minimize`: whether the least total is best; True
+    - `row_names`, `column_names`: their names; "row 0", "column 0", ...
+    - `options`: `SearchOptions`; `spread` may be a table like the guess
 
     >>> problem = matchings([[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"])
     >>> sorted(problem.plan_names)
     ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
     """
-    pairs = _pairs(guess, row_names, column_names)
-    width = np.asarray(spread, dtype=float) if np.ndim(spread) == 2 else None
-    return _family(pairs, minimize).problem(
-        np.asarray(guess, dtype=float)[pairs.possible],
-        spread=spread if width is None else width[pairs.possible],
-        n_draws=n_draws,
-        n_best=n_best,
-        every=every,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
+    pairs, given = _pairs(guess, row_names, column_names), completed(matchings, options)
+    if np.ndim(given["spread"]) == 2:
+        given["spread"] = np.asarray(given["spread"], dtype=float)[pairs.possible]
+    return _family(pairs, minimize).problem(np.asarray(guess, dtype=float)[pairs.possible], **given)
 
 
 def matching_family(
@@ -100,8 +88,7 @@ def _pairs(
     if table.ndim != 2 or not table.size or np.isinf(table).any():
         raise ProblemError(
             "guess must be a table of finite numbers, one row per worker and one column per job (nan for a "
-            "pair "
-            f"that cannot be), got shape {table.shape}"
+            f"pair that cannot be), got shape {table.shape}"
         )
     n_rows, n_columns = table.shape
     pairs = _Pairs(
@@ -119,14 +106,8 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
     sign = 1.0 if minimize else -1.0
     rows, columns = np.nonzero(pairs.possible)
     names = tuple(f"{pairs.rows[i]}: {pairs.columns[j]}" for i, j in zip(rows, columns, strict=True))
-
-    def solve(weights: FloatArray) -> FloatArray:
-        plan = np.zeros(len(names))
-        plan[_assign(pairs, sign * weights, [], []) or []] = 1.0
-        return plan
-
     return Family(
-        solve=solve,
+        solve=lambda weights: chosen(_assign(pairs, sign * weights, [], []) or [], len(names)),
         losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
         piece_names=names,
         minimize=minimize,

@@ -10,20 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, Bounds, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.errors import ProblemError
-from surepick.problems.candidates import Progress
-from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.candidates import chosen
+from surepick.problems.family import Family, FoundProblem
 from surepick.problems.network import Graph, Network, as_network
+from surepick.problems.options import SearchOptions, completed, lists
 
 MOST_CUTS = 1000  # rounds of cycle cuts in the integer program; a handful are usual
 
 
+@lists(SearchOptions)
 def paths(
     graph: Graph,
     source: object,
@@ -32,23 +34,19 @@ def paths(
     *,
     directed: bool | None = None,
     minimize: bool = True,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    n_best: int | None = None,
-    every: bool = False,
-    seed: int = 0,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
-    bounds: Bounds | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[SearchOptions],
 ) -> FoundProblem:
     """The problem of going from `source` to `target` in the least total weight of the edges.
 
-    `graph` is a networkx or rustworkx graph, the path of a CSV file with the columns `from` and `to`, or a
-    list of pairs. `guess` is one number per edge, or the name of the column (edge attribute) that holds it;
-    without one, the column "guess". The candidates are the shortest paths of `n_draws` draws within `spread`
-    of the guess, or the `n_best` shortest under it; with `every=True`, or no guess, all simple paths.
-    `noise_scale`, `costs` and `bounds` are those of `Problem`.
+    The candidates are the shortest paths of draws near the guess, or the `n_best` shortest under it; with
+    `every=True`, or no guess, all simple paths.
+
+    - `graph`: a networkx or rustworkx graph, a CSV file with the columns `from` and `to`, or a list of pairs
+    - `source`, `target`: names of nodes
+    - `guess`: one number per edge, or the name of the column (edge attribute) that holds it; "guess" if there
+    - `directed`: whether edges are used from -> to only; None: as the graph is, False for pairs and files
+    - `minimize`: whether the least total is best; True
+    - `options`: `SearchOptions`
 
     >>> problem = paths([("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)], "A", "D")
     >>> problem.arm_names, problem.plan_names
@@ -56,18 +54,7 @@ def paths(
     """
     network = as_network(graph, directed=directed)
     family = path_family(network, source, target, minimize=minimize)
-    return family.problem(
-        network.guess(guess),
-        spread=spread,
-        n_draws=n_draws,
-        n_best=n_best,
-        every=every,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
+    return family.problem(network.guess(guess), **completed(paths, options))
 
 
 def path_family(
@@ -83,7 +70,7 @@ def path_family(
     ways = _ways(network, network.node(source), network.node(target))
     sign = 1.0 if minimize else -1.0
     return Family(
-        solve=lambda weights: _as_vector(ways, _shortest(ways, sign * weights)),
+        solve=lambda weights: chosen(_shortest(ways, sign * weights), network.n_edges),
         losses=(lambda weights, plan: _losses(ways, sign * weights, plan)) if ways.acyclic else None,
         piece_names=network.edge_names,
         minimize=minimize,
@@ -281,12 +268,6 @@ def _chain(ways: _Ways, leaving: dict[int, int], node: int) -> list[int]:
         arcs.append(leaving.pop(node))
         node = int(ways.heads[arcs[-1]])
     return arcs
-
-
-def _as_vector(ways: _Ways, edges: IntArray) -> FloatArray:
-    plan = np.zeros(ways.network.n_edges)
-    plan[edges] = 1.0
-    return plan
 
 
 def _name(ways: _Ways, plan: FloatArray) -> str:

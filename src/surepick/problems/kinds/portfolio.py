@@ -8,39 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, names_for
+from surepick.core.arrays import FloatArray, names_for
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.candidates import Progress, as_numbers
-from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.family import Family, FoundProblem
+from surepick.problems.numbers import as_numbers
+from surepick.problems.options import DrawOptions, completed, lists
 from surepick.problems.program import Program, as_program, program_family
 
+Groups: TypeAlias = Mapping[str, tuple[Sequence[str], float]]
 
+
+@lists(DrawOptions)
 def portfolio(
     guess: npt.ArrayLike,
     *,
     budget: float = 1.0,
     lower: npt.ArrayLike = 0.0,
     upper: npt.ArrayLike = np.inf,
-    groups: Mapping[str, tuple[Sequence[str], float]] | None = None,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    seed: int = 0,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
-    bounds: Bounds | None = None,
+    groups: Groups | None = None,
     asset_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[DrawOptions],
 ) -> FoundProblem:
     """The problem of investing a budget for the largest return, the returns being near a guess.
 
-    Each amount lies between `lower` and `upper` (one number or one per asset), and they add up to `budget`.
-    `groups` limits sums: a name with the assets in it and the most that they may hold together. The
-    candidates are the best portfolios of `n_draws` draws within `spread` of the guess. `noise_scale`,
-    `costs` and `bounds` (of one measurement, not of the amounts) are those of `Problem`.
+    The candidates are the best portfolios of draws near the guess.
+
+    - `guess`: the return per unit of each asset
+    - `budget`: what the amounts add up to; 1
+    - `lower`, `upper`: the limits of each amount, one number or one per asset; 0 and the budget
+    - `groups`: limits of sums, a name with the assets in it and the most that they may hold together; None
+    - `asset_names`: names for the assets; "asset 0", ...
+    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the amounts
 
     >>> problem = portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100)
     >>> sorted(problem.plans.tolist())
@@ -49,16 +52,7 @@ def portfolio(
     centre = as_numbers("guess", guess)
     names = names_for("asset", asset_names, centre.size)
     family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
-    return family.problem(
-        centre,
-        spread=spread,
-        n_draws=n_draws,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
+    return family.problem(centre, **completed(portfolio, options))
 
 
 def portfolio_family(
@@ -67,7 +61,7 @@ def portfolio_family(
     budget: float = 1.0,
     lower: npt.ArrayLike = 0.0,
     upper: npt.ArrayLike = np.inf,
-    groups: Mapping[str, tuple[Sequence[str], float]] | None = None,
+    groups: Groups | None = None,
 ) -> Family:
     """All portfolios within the limits, known by the best for given returns.
 
@@ -112,6 +106,5 @@ def _refuse_impossible(program: Program, budget: float) -> None:
     if not least <= budget <= most:
         raise ProblemError(
             f"the limits cannot hold the budget of {budget:g}: the least amounts add up to {least:g}, the "
-            "most to "
-            f"{most:g}; change the limits"
+            f"most to {most:g}; change the limits"
         )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds
-from surepick.problems.candidates import Progress
-from surepick.problems.family import FoundProblem, PerArm
+from surepick.problems.family import FoundProblem
 from surepick.problems.files.mps_lp import read_program
+from surepick.problems.options import DrawOptions, completed, lists
 from surepick.problems.program import Program, as_program, program_family
 
 
+@lists(DrawOptions)
 def production(
     use: npt.ArrayLike | Program | str | Path,
     limits: npt.ArrayLike | None = None,
@@ -25,22 +26,23 @@ def production(
     upper: npt.ArrayLike = np.inf,
     whole: bool | Sequence[bool] = False,
     minimize: bool = False,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    seed: int = 0,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
-    bounds: Bounds | None = None,
     variable_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[DrawOptions],
 ) -> FoundProblem:
     """The problem of making the most of limited resources when the yield of each product is near a guess.
 
-    `use` has one row per resource and one column per product, `limits` one number per resource; `senses` says
-    how they compare. Products lie between `lower` and `upper`, in whole numbers where `whole` says so. `use`
-    may also be a `Program` or the path of an MPS or LP file; `guess` is then its objective unless given. The
-    candidates are the best programs of `n_draws` draws within `spread` of the guess. `noise_scale`, `costs`
-    and `bounds` (of one measurement, not of the variables) are those of `Problem`.
+    The candidates are the best plans of draws near the guess.
+
+    - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file,
+      which say all of the following up to `options`
+    - `limits`: one number per resource
+    - `guess`: what one unit of each product brings; with a program, its objective unless given
+    - `senses`: how use compares to limits, "<=", ">=" or "=", one or one per resource; "<="
+    - `lower`, `upper`: the limits of each product, one number or one per product; 0 and none
+    - `whole`: whether a product comes in whole numbers, one or one per product; False
+    - `minimize`: whether the least total is best; False
+    - `variable_names`: names for the products; "variable 0", ...
+    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the variables
 
     >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100)
     >>> sorted(problem.plans.tolist())
@@ -60,13 +62,5 @@ def production(
             minimize=minimize,
             variable_names=variable_names,
         )
-    return program_family(program).problem(
-        program.objective if guess is None else guess,
-        spread=spread,
-        n_draws=n_draws,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
+    centre = program.objective if guess is None else guess
+    return program_family(program).problem(centre, **completed(production, options))

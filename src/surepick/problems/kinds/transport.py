@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, read_only
+from surepick.core.arrays import FloatArray, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
-from surepick.problems.candidates import Instance, Progress, as_numbers, half_widths, seeded
-from surepick.problems.cities import city_hours, city_points
+from surepick.problems.candidates import Progress
+from surepick.problems.cities import Distances, city_hours, city_points
 from surepick.problems.family import Family, FoundProblem
-
-if TYPE_CHECKING:
-    from surepick.problems.cities import Distances
+from surepick.problems.numbers import as_numbers, half_widths, seeded
+from surepick.problems.options import DrawOptions, completed, lists
+from surepick.problems.truth import Instance
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
 BALANCED = 1e-9
@@ -39,28 +39,25 @@ LARGEST_COST = 1e4
 ROUNDING = 1e-13
 
 
+@lists(DrawOptions)
 def transport(
     supply: npt.ArrayLike,
     demand: npt.ArrayLike,
     guess: npt.ArrayLike,
     *,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    seed: int = 0,
-    noise_scale: float | Sequence[float] | FloatArray | None = 1.0,
-    costs: float | Sequence[float] | FloatArray | None = None,
-    bounds: Bounds | None = None,
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[DrawOptions],
 ) -> FoundProblem:
     """The problem of sending supply to demand at the least total cost, the unit costs being near a guess.
 
-    `guess` has one row per supplier and one column per demander; each cost is thought to lie within `spread`
-    of it. The candidate plans are the cheapest transports of `n_draws` draws from that box; equal ones are
-    kept once. Arms are pairs in row-major order, named like "New York -> Charlotte". `noise_scale`,
-    `costs` (the price of a measurement, no part of the transport) and `bounds` (of one measurement) are those
-    of `Problem`; `progress(done, total)` is called after each draw.
+    The candidate plans are the cheapest transports of draws near the guess; equal ones are kept once. Arms
+    are pairs in row-major order, named like "New York -> Charlotte".
+
+    - `supply`, `demand`: how much each sends and receives; the same total
+    - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
+    - `supplier_names`, `demander_names`: their names; "0", "1", ...
+    - `options`: `DrawOptions`; `costs` are of measurements and no part of the transport
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem.arm_names, sorted(problem.plans.tolist())
@@ -69,16 +66,9 @@ def transport(
     supplies, demands = _balanced(supply, demand)
     centre = _per_pair("guess", guess, shape=(supplies.size, demands.size))
     family = transport_family(supplies, demands, supplier_names=supplier_names, demander_names=demander_names)
-    return family.problem(
-        centre.ravel(),
-        spread=half_widths(spread, centre.shape).ravel(),
-        n_draws=n_draws,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
+    given = completed(transport, options)
+    given["spread"] = half_widths(given["spread"], centre.shape).ravel()
+    return family.problem(centre.ravel(), **given)
 
 
 def transport_family(
@@ -95,11 +85,11 @@ def transport_family(
     """
     supplies, demands = _balanced(supply, demand)
     shape = m, n = supplies.size, demands.size
-    suppliers = _place_names("supplier", supplier_names, m)
-    demanders = _place_names("demander", demander_names, n)
+    suppliers = names_for("supplier", supplier_names or [str(i) for i in range(m)], m)
+    demanders = names_for("demander", demander_names or [str(j) for j in range(n)], n)
     return Family(
         solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
-        piece_names=tuple(pair_names(suppliers, demanders)),
+        piece_names=tuple(f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders),
         minimize=True,
         n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
         noun="plan",
@@ -107,8 +97,8 @@ def transport_family(
             "kind": "transport",
             "supply": supplies.tolist(),
             "demand": as_numbers("demand", demand).tolist(),
-            "supplier_names": suppliers,
-            "demander_names": demanders,
+            "supplier_names": list(suppliers),
+            "demander_names": list(demanders),
         },
         layout=_layout(suppliers, demanders),
     )
@@ -174,15 +164,6 @@ def cheapest_transport(supply: npt.ArrayLike, demand: npt.ArrayLike, costs: npt.
     """
     supplies, demands = _balanced(supply, demand)
     return _cheapest(supplies, demands, _per_pair("costs", costs, shape=(supplies.size, demands.size)))
-
-
-def pair_names(suppliers: Sequence[str], demanders: Sequence[str]) -> list[str]:
-    """The names of all pairs, in row-major order.
-
-    >>> pair_names(["X"], ["A", "B"])
-    ['X -> A', 'X -> B']
-    """
-    return [f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders]
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,14 +281,3 @@ def _per_pair(what: str, given: npt.ArrayLike, *, shape: tuple[int, int]) -> Flo
             f"{table.shape}"
         )
     return table
-
-
-def _place_names(kind: str, given: Sequence[str] | None, count: int) -> list[str]:
-    if given is None:
-        return [str(i) for i in range(count)]
-    if isinstance(given, str) or len(given) != count:
-        raise ProblemError(f"{kind}_names must be a list of {count} names, got {given!r}")
-    names = [str(name) for name in given]
-    if len(set(names)) < count:
-        raise ProblemError(f"{kind} names must differ, got {given!r}; rename the repeated one")
-    return names

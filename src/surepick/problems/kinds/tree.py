@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, IntArray, read_only
+from surepick.core.arrays import FloatArray, IntArray, read_only
 from surepick.core.oracle_problem import counted
 from surepick.errors import ProblemError
-from surepick.problems.candidates import Progress, seeded
-from surepick.problems.family import Family, FamilyProblem, FoundProblem, PerArm
+from surepick.problems.candidates import chosen
+from surepick.problems.family import Family, FamilyProblem, FoundProblem
 from surepick.problems.network import Graph, Network, as_network
+from surepick.problems.numbers import seeded
+from surepick.problems.options import SearchOptions, completed, lists
 
 TOWNS = (
     *("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch"),
@@ -22,44 +25,27 @@ ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
 EXACT = 10**6  # counts below this are whole numbers to within rounding
 
 
+@lists(SearchOptions)
 def trees(
     graph: Graph,
     guess: str | npt.ArrayLike | None = None,
     *,
     minimize: bool = True,
-    spread: npt.ArrayLike = 1.0,
-    n_draws: int = 1000,
-    n_best: int | None = None,
-    every: bool = False,
-    seed: int = 0,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
-    bounds: Bounds | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[SearchOptions],
 ) -> FoundProblem:
     """The problem of connecting all nodes by edges of the least total weight.
 
     `graph` and `guess` are as in `paths`; edges are used both ways. The candidates are the least spanning
-    trees of `n_draws` draws within `spread` of the guess, or the `n_best` least under it; with `every=True`,
-    or no guess, all spanning trees. `noise_scale`, `costs` and `bounds` are those of `Problem`.
+    trees of draws near the guess, or the `n_best` least under it; with `every=True`, or no guess, all of
+    them. `options` are `SearchOptions`.
 
     >>> problem = trees([("A", "B"), ("B", "C"), ("A", "C")])
     >>> sorted(problem.plan_names)
     ['A - B + A - C', 'A - B + B - C', 'B - C + A - C']
     """
     network = as_network(graph)
-    return tree_family(network, minimize=minimize).problem(
-        network.guess(guess),
-        spread=spread,
-        n_draws=n_draws,
-        n_best=n_best,
-        every=every,
-        seed=seed,
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        progress=progress,
-    )
+    family = tree_family(network, minimize=minimize)
+    return family.problem(network.guess(guess), **completed(trees, options))
 
 
 def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
@@ -75,7 +61,9 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
     _refuse_unconnected(network)
     sign = 1.0 if minimize else -1.0
     return Family(
-        solve=lambda weights: _as_vector(network, _least(network, sign * weights)),
+        solve=lambda weights: chosen(
+            _kruskal(network, np.argsort(sign * weights, kind="stable")), network.n_edges
+        ),
         losses=lambda weights, plan: _losses(network, sign * weights, plan),
         piece_names=network.edge_names,
         minimize=minimize,
@@ -110,10 +98,6 @@ def cable_instance(seed: int, n_towns: int = 12) -> tuple[FamilyProblem, FloatAr
     return tree_family(edges).oracle_problem(noise_scale=2.0), read_only(means)
 
 
-def _least(network: Network, weights: FloatArray) -> IntArray:
-    return _kruskal(network, np.argsort(weights, kind="stable"))
-
-
 def _kruskal(network: Network, order: IntArray) -> IntArray:
     from surepick.problems.kernels import spanning
 
@@ -139,12 +123,6 @@ def _within(
         return None
     rest = [e for e in found.tolist() if e not in set(required)]
     return required + rest
-
-
-def _as_vector(network: Network, edges: IntArray) -> FloatArray:
-    plan = np.zeros(network.n_edges)
-    plan[edges] = 1.0
-    return plan
 
 
 def _count_at_most(network: Network) -> int:

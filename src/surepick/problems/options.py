@@ -1,0 +1,80 @@
+"""The options that builders share: how candidates are searched, and what is known of the measurements.
+
+A builder takes them as `**options: Unpack[SearchOptions]`, so that type checkers and editors know them, and
+is decorated by `lists`, so that `help` and `inspect.signature` do. Their defaults are those of
+`Family.problem`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict, TypeVar
+
+import numpy.typing as npt
+
+from surepick.core.arrays import Bounds
+from surepick.errors import suggestion
+from surepick.problems.candidates import Progress
+from surepick.problems.family import Family, PerArm
+
+BuilderT = TypeVar("BuilderT", bound=Callable[..., Any])
+OptionsT = TypeVar("OptionsT", bound=Mapping[str, Any])
+
+
+class DrawOptions(TypedDict, total=False):
+    """What every builder that draws candidates takes beside its own arguments.
+
+    - `spread`: how far the means may lie from the guess, a number or one per arm; 1
+    - `n_draws`: how many times means are drawn within the spread and the best plan is found; 1000
+    - `seed`: the seed of the draws, a whole number; 0
+    - `noise_scale`: the standard deviation of one measurement, a number or one per arm, None: unknown; 1
+    - `costs`: the price of one measurement, a number or one per arm; None: 1
+    - `bounds`: between which two numbers a measurement lies, or one pair per arm; None
+    - `progress`: a function of (done, total) that is called after each draw; None
+    """
+
+    spread: npt.ArrayLike
+    n_draws: int
+    seed: int
+    noise_scale: PerArm
+    costs: PerArm
+    bounds: Bounds | None
+    progress: Progress | None
+
+
+class SearchOptions(DrawOptions, total=False):
+    """The same where plans can be listed in order: two ways to do without draws.
+
+    - `n_best`: take this many best plans under the guess; None
+    - `every`: take all plans, up to 20,000; False
+    """
+
+    n_best: int | None
+    every: bool
+
+
+def lists(options: type, **defaults: Any) -> Callable[[BuilderT], BuilderT]:
+    """Show `help` and `inspect.signature` the options behind a builder's `**options`, with their defaults."""
+    shared = inspect.signature(Family.problem).parameters
+    named = options.__annotations__
+    taken = [p.replace(default=defaults.get(p.name, p.default)) for p in shared.values() if p.name in named]
+
+    def decorate(build: BuilderT) -> BuilderT:
+        own = inspect.signature(build)
+        parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        build.__signature__ = own.replace(parameters=[*parameters, *taken])  # type: ignore[attr-defined]
+        return build
+
+    return decorate
+
+
+def completed(build: Callable[..., Any], options: OptionsT) -> OptionsT:
+    """All options that a builder lists: these, and the others by their defaults. Others are refused."""
+    parameters = inspect.signature(build).parameters
+    for name in options:
+        if name not in parameters:
+            hint = suggestion(name, parameters)
+            raise TypeError(f"{build.__name__}() got an unexpected keyword argument {name!r}; {hint}")
+    defaults = {name: p.default for name, p in parameters.items() if name in SearchOptions.__annotations__}
+    return {**defaults, **options}  # type: ignore[return-value]

@@ -1,0 +1,66 @@
+import inspect
+
+import numpy as np
+import pytest
+
+from surepick import problems
+
+EDGES = [("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)]
+DRAWS = ["spread", "n_draws", "seed", "noise_scale", "costs", "bounds", "progress"]
+BUILDERS = {
+    "knapsack": lambda **options: problems.knapsack([4, 5], [4.0, 5.0], 10, **options),
+    "matchings": lambda **options: problems.matchings([[2, 3], [2, 2]], **options),
+    "paths": lambda **options: problems.paths(EDGES, "A", "D", **options),
+    "portfolio": lambda **options: problems.portfolio([5, 4, 3], upper=0.5, **options),
+    "production": lambda **options: problems.production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], **options),
+    "top_k": lambda **options: problems.top_k(["a", "b", "c"], 2, [1.0, 1.5, 2.0], **options),
+    "transport": lambda **options: problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], **options),
+    "trees": lambda **options: problems.trees([("A", "B", 1), ("B", "C", 2), ("A", "C", 2)], **options),
+}
+LISTING = ("matchings", "paths", "trees")
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_every_builder_takes_the_options_of_a_search(name):
+    seen = []
+    options = {"spread": 3.0, "n_draws": 40, "seed": 7, "noise_scale": None, "costs": 2.0, "bounds": (-9, 9)}
+    problem = BUILDERS[name](**options, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (40, 40)
+    assert problem.candidates.n_draws == 40
+    assert problem.box.seed == 7
+    assert (problem.box.upper - problem.box.lower == 6).all()
+    assert (problem.noise_scale == 9).all()
+    assert (problem.costs == 2).all()
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_wrong_option_is_refused_with_the_right_one(name):
+    with pytest.raises(TypeError, match=rf"{name}\(\) got .* 'n_drawz'; did you mean 'n_draws'\?"):
+        BUILDERS[name](n_drawz=3)
+    if name not in LISTING:
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'n_best'"):
+            BUILDERS[name](n_best=2)
+
+
+def test_a_mistyped_argument_of_the_builder_itself_is_found_too():
+    with pytest.raises(TypeError, match=r"'directd'; did you mean 'directed'\?"):
+        problems.paths(EDGES, "A", "D", directd=True)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_the_signature_lists_every_option_with_its_default(name):
+    listed = inspect.signature(getattr(problems, name)).parameters
+    defaults = inspect.signature(problems.Family.problem).parameters
+    assert [option for option in DRAWS if option not in listed] == []
+    assert ("n_best" in listed, "every" in listed) == (name in LISTING, name in LISTING)
+    if name != "knapsack":
+        assert all(listed[option].default == defaults[option].default for option in DRAWS)
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in listed.values())
+
+
+def test_the_knapsack_of_the_paper_keeps_its_own_defaults():
+    listed = inspect.signature(problems.knapsack).parameters
+    problem = BUILDERS["knapsack"]()
+    assert (listed["spread"].default, listed["n_draws"].default) == (5.0, 100)
+    assert problem.candidates.n_draws == 100
+    assert np.ptp([problem.box.lower, problem.box.upper], axis=0).tolist() == [10, 10]
