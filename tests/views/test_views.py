@@ -463,3 +463,24 @@ def test_a_layout_is_kept_with_the_session_and_is_no_part_of_the_problem(store: 
 def test_a_layout_of_another_problem_is_refused() -> None:
     with pytest.raises(sp.SurepickError, match="layout is one of 3 arms and the problem has 4"):
         problem(layout=Layout("items", sizes=(1.0, 2.0, 3.0)))
+
+
+# Computed once
+
+
+def test_a_page_that_is_drawn_again_solves_no_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, tapes = new(), Tapes()
+    while session.ledger().n_rounds < 3:
+        tell_all(session, session.ask(), tapes)
+    first = views.page(look(session))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("solved again")
+
+    monkeypatch.setattr("surepick.views.gaps.optimal_allocation", refuse)
+    again = views.page(look(session))
+    assert [arm.best_share for arm in again.arms.rows] == [arm.best_share for arm in first.arms.rows]
+    assert first.arms.rows[0].best_share is not None
+    tell_all(session, session.ask(), tapes)
+    with pytest.raises(AssertionError, match="solved again"):
+        views.page(look(session))

@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence
+from surepick.core.gaps import behind, mean_variance, squares_of
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer, Policy, Standing, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
-from surepick.design.allocation import optimal_allocation
 from surepick.sessions.certificate import NoiseFinding, check_noise
 from surepick.sessions.history import Sample
 from surepick.sessions.ledger import Slot
 from surepick.sessions.session import Session
 from surepick.simulation.simulate import Status
 from surepick.store import Head, Lease
+from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
 from surepick.views.text import shortened
 
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
-LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
-LEAST_NEEDED = 1e-9
-MOST_ALLOCATED = 256  # rivals that an allocation looks at: the closest; the others are satisfied by it
-ALLOCATION_TOLERANCE = 0.02  # the estimates are rougher
-
-
-class Gaps(NamedTuple):
-    """Every plan against the lead: how far behind it is by the estimates, and how well that is known."""
-
-    gap: FloatArray  # (n_plans,)
-    error: FloatArray  # (n_plans,) its standard deviation under the noise scale
-    order: IntArray  # the rivals, closest first: by gap in units of its error
-
-    def z(self, epsilon: float = 0.0) -> FloatArray:
-        """The gaps, and epsilon, in units of their errors; 0 where nothing is known."""
-        known = np.isfinite(self.error) & (self.error > 0)
-        return np.divide(self.gap + epsilon, self.error, out=np.zeros_like(self.gap), where=known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,29 +107,46 @@ class Look:
     @cached_property
     def gaps(self) -> Gaps | None:
         """All plans against the lead; None while there is no lead, and where plans cannot be listed."""
-        if not isinstance(self.lead, int) or isinstance(self.problem, OracleProblem):
+        if not isinstance(self.lead, int) or not self.problem.is_listed:
             return None
-        gap, error = self.comparing(self.lead, self.means, self.variance)
-        gap[self.lead] = error[self.lead] = 0.0  # whatever rounding makes of it
-        found = Gaps(gap, error, np.empty(0, dtype=np.int64))
-        order = np.argsort(found.z(), kind="stable")
-        return found._replace(order=order[order != self.lead])
+        return Gaps.of(self.lead, *self.comparing(self.lead, self.means, self.variance))
 
     def comparing(self, plan: int, means: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How far every plan is behind this one, and the standard deviation of that."""
+        """How far every listed plan is behind this one, and the standard deviation of that."""
+        return behind(self._listed, plan, means, variance, self._squares)
+
+    @property
+    def _listed(self) -> Problem:
         assert isinstance(self.problem, Problem)
-        row = self.problem.vector(plan) * self._sign
-        gap = float(row @ means) - np.asarray(self._plans @ means)
-        finite = np.isfinite(variance)
-        known = np.where(finite, variance, 0.0)
-        spread = float(row**2 @ known) - 2.0 * np.asarray(self._plans @ (row * known)) + self._squares @ known
-        error = np.sqrt(np.maximum(spread, 0.0))
-        if not finite.all():  # plans that differ from this one in an arm of which nothing is known
-            apart = (
-                self._squares @ (~finite) + float(row**2 @ ~finite) - 2.0 * (self._plans @ (row * ~finite))
-            )
-            error = np.where(apart > 1e-12 * (1.0 + float(row @ row)), np.inf, error)
-        return gap, error
+        return self.problem
+
+    @cached_property
+    def _squares(self) -> Plans:
+        return squares_of(self._listed.oriented)
+
+    def values(self, means: FloatArray) -> FloatArray:
+        """The value of every plan, larger is better, for each row of means: (n_rows, n_plans)."""
+        return np.asarray(self._listed.oriented @ means.T).T
+
+    def differences(self, lead: int, rivals: IntArray) -> FloatArray:
+        """The lead minus each of these rivals, with the sign that makes larger better, as a dense array."""
+        rows = self._listed.oriented[rivals]
+        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return np.asarray(self.vector(lead) * self.problem.sign - dense)
+
+    def vector(self, plan: Answer) -> FloatArray:
+        """The plan as one number per arm."""
+        return self.problem.vector(plan)
+
+    @property
+    def matters(self) -> BoolArray:
+        """Arms in which plans differ, as far as that is known."""
+        return self.problem.relevant
+
+    def weigh(self, standing: Standing | None = None, evidence: Evidence | None = None) -> Weight | None:
+        """The evidence against the closest rival, now or at an earlier standing; None while there is none."""
+        standing, evidence = standing or self.standing, evidence or self.evidence
+        return weigh(self.problem, standing, evidence, delta=self.delta, epsilon=self.epsilon)
 
     @cached_property
     def rival_order(self) -> IntArray:
@@ -167,38 +166,6 @@ class Look:
         return None if rival == self.lead else rival
 
     @property
-    def _sign(self) -> float:
-        return -1.0 if self.problem.minimize else 1.0
-
-    @cached_property
-    def _plans(self) -> Any:
-        assert isinstance(self.problem, Problem)
-        return self.problem.oriented
-
-    @cached_property
-    def _squares(self) -> Any:
-        plans = self._plans
-        return plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans).tocsr()
-
-    def values(self, means: FloatArray) -> FloatArray:
-        """The value of every plan, larger is better, for each row of means: (n_rows, n_plans)."""
-        return np.asarray(self._plans @ means.T).T
-
-    def differences(self, lead: int, rivals: IntArray) -> FloatArray:
-        """The lead minus each of these rivals, with the sign that makes larger better, as a dense array."""
-        rows = self._plans[rivals]
-        assert isinstance(self.problem, Problem)
-        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        return np.asarray(self.problem.vector(lead) * self._sign - dense)
-
-    @property
-    def matters(self) -> BoolArray:
-        """Arms in which plans differ, as far as that is known."""
-        if isinstance(self.problem, OracleProblem):
-            return np.ones(self.problem.n_arms, dtype=bool)
-        return self.problem.relevant
-
-    @property
     def by_cost(self) -> bool:
         """Whether prices differ, so that the best allocation is the one of least cost."""
         return bool(np.ptp(self.problem.costs) > 0)
@@ -207,30 +174,26 @@ class Look:
     def best_shares(self) -> FloatArray | None:
         """The shares of measurements that rule out the closest rivals soonest, were the estimates right.
 
-        Gaps are softened by one standard error, so that a rival that looks tied does not claim everything.
-        None while there is no lead, and where plans are not listed.
+        None while there is no lead, and where plans are not listed. Solved once for each state of the log.
         """
-        if self.gaps is None or not np.isfinite(self.variance[self.matters]).all():
+        found, lead = self.gaps, self.lead
+        if found is None or not np.isfinite(self.variance[self.matters]).all():
             return None
-        assert isinstance(self.lead, int)
-        close = self.gaps.order[:MOST_ALLOCATED]
-        reach = np.maximum(self.gaps.gap[close] + self.epsilon, 0.0) ** 2 + self.gaps.error[close] ** 2
-        squares = self.differences(self.lead, close) ** 2 * noise_variance(self.problem) / reach[:, None]
-        costs = self.problem.costs if self.by_cost else None
-        return optimal_allocation(squares, tolerance=ALLOCATION_TOLERANCE, costs=costs).weights
+        assert isinstance(lead, int)
+        close = found.order[:MOST_ALLOCATED]
+        state = self.head.checksum, self.n_rounds, self.n_used
+
+        def solved() -> FloatArray:
+            gap, error = found.gap[close] + self.epsilon, found.error[close]
+            return best_shares(self.problem, self.differences(lead, close), gap, error)
+
+        return SHARES.get(state, solved)
 
     def name_of(self, plan: Answer | None) -> str | None:
         """What to call this plan; one that has no name is called by its arms."""
         if plan is None:
             return None
         return self.problem.name_of(plan) or label(self.problem, self.vector(plan))
-
-    def vector(self, plan: Answer) -> FloatArray:
-        """The plan as one number per arm."""
-        if isinstance(plan, int):
-            assert isinstance(self.problem, Problem)
-            return self.problem.vector(plan)
-        return np.asarray(plan, dtype=float)
 
     def at(self, n_used: int) -> Look:
         """What a look showed when the policy had seen so many measurements: recorded, not computed again.
@@ -340,19 +303,6 @@ def _decision(session: Session, n_rounds: int) -> tuple[float | None, tuple[tupl
     return event.time, tuple((arm, count) for arm, count in counts)
 
 
-def mean_variance(problem: Problem | OracleProblem, evidence: Evidence) -> FloatArray:
-    """The variance of each arm's mean under the noise scale; infinite where nothing was measured."""
-    nothing = np.full(problem.n_arms, np.inf)
-    return np.asarray(
-        np.divide(noise_variance(problem), evidence.counts, out=nothing, where=evidence.counts > 0)
-    )
-
-
-def noise_variance(problem: Problem | OracleProblem) -> FloatArray:
-    """The variance of one measurement of each arm; 1 while it is unknown."""
-    return np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale**2
-
-
 def label(problem: Problem | OracleProblem, vector: FloatArray) -> str:
     """A plan by what it uses, cut off where it gets long.
 
@@ -364,46 +314,3 @@ def label(problem: Problem | OracleProblem, vector: FloatArray) -> str:
         problem.arm_names[s] if vector[s] == 1 else f"{vector[s]:.3g} {problem.arm_names[s]}" for s in used
     ]
     return shortened(" + ".join(parts) or "nothing", LONGEST_LABEL)
-
-
-class Weight(NamedTuple):
-    """What speaks against the closest rival of the lead, as logarithms."""
-
-    log_evidence: float
-    needed: float  # at which the policy would rule the rival out
-    proved: bool  # valid at any moment, by the policy's own proof
-
-    @property
-    def toward(self) -> float:
-        """The share of what is needed that is there, between 0 and 1."""
-        return min(1.0, self.log_evidence / self.needed)
-
-
-def weigh(look: Look, standing: Standing, evidence: Evidence) -> Weight | None:
-    """The evidence against the closest rival; None while there is none.
-
-    Where the policy has a proved risk, the evidence is 1/risk and has to reach 1/delta. Otherwise it is how
-    many times more likely the measurements are under the estimated gap than under a tie, exp(z^2/2) for a
-    gap of z standard errors, and what is needed follows from the policy's own radius in the same way.
-    """
-    plain = math.log(1 / look.delta)
-    if standing.risk is not None:
-        return Weight(-math.log(max(standing.risk, LEAST_RISK)), plain, True)
-    if standing.lead is None or standing.rival is None:
-        return None
-    gap, error = pair(look, evidence, standing.lead, standing.rival)
-    if not 0 < error < math.inf:
-        return None
-    z = max(gap + look.epsilon, 0.0) / error
-    asked = plain if standing.radius is None else (standing.radius / error) ** 2 / 2
-    return Weight(z**2 / 2, max(asked, LEAST_NEEDED), False)
-
-
-def pair(look: Look, evidence: Evidence, lead: Answer, rival: Answer) -> tuple[float, float]:
-    """How far the rival is behind the lead by this evidence, and the standard deviation of that."""
-    sign = -1.0 if look.problem.minimize else 1.0
-    difference = sign * (look.vector(lead) - look.vector(rival))
-    differs = difference != 0
-    variance = mean_variance(look.problem, evidence)[differs]
-    gap = float(difference @ np.nan_to_num(evidence.means))
-    return gap, math.sqrt(float(difference[differs] ** 2 @ variance))

@@ -9,10 +9,12 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
+from surepick.core.gaps import noise_variance
 from surepick.core.policy import Standing
 from surepick.core.wording import plural
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
-from surepick.views.look import Gaps, Look, Weight, noise_variance, weigh
+from surepick.views.gaps import Weight, exp, in_errors
+from surepick.views.look import Look
 from surepick.views.text import rounded
 
 N_WORLDS = 48  # drawn from what the measurements leave open
@@ -104,11 +106,11 @@ def progress(look: Look) -> Progress:
     earlier = (sample for sample in look.samples if sample.n_rounds < look.n_rounds)
     points = [_point(look, sample.n_rounds, sample.standing, sample.evidence) for sample in earlier]
     points.append(_point(look, look.n_rounds, look.standing, look.evidence))
-    weight = weigh(look, look.standing, look.evidence)
+    weight = look.weigh()
     needed = math.log(1 / look.delta) if weight is None else weight.needed
     return Progress(
         delta=look.delta,
-        needed=math.exp(min(needed, 700.0)),
+        needed=exp(needed),
         proved=weight is not None and weight.proved,
         budget=look.budget,
         points=tuple(points),
@@ -117,7 +119,7 @@ def progress(look: Look) -> Progress:
 
 
 def _point(look: Look, n_rounds: int, standing: Standing, evidence: Evidence) -> Point:
-    weight = weigh(look, standing, evidence)
+    weight = look.weigh(standing, evidence)
     return Point(
         n_measurements=evidence.n_measurements,
         n_rounds=n_rounds,
@@ -127,7 +129,7 @@ def _point(look: Look, n_rounds: int, standing: Standing, evidence: Evidence) ->
         radius=standing.radius,
         risk=standing.risk,
         confidence=None if standing.risk is None else 1.0 - standing.risk,
-        times=None if weight is None else math.exp(min(weight.log_evidence, 700.0)),
+        times=None if weight is None else exp(weight.log_evidence),
         toward=None if weight is None else weight.toward,
     )
 
@@ -172,10 +174,9 @@ def _remaining(look: Look, needed: float) -> FloatArray:
 
 def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, needed: float) -> FloatArray:
     """The same in worlds whose best plan is this one."""
-    assert look.gaps is not None
     gap_now, error = look.comparing(plan, look.means, look.variance)
     _, unit_error = look.comparing(plan, look.means, unit)
-    known = np.maximum(Gaps(gap_now, error, look.gaps.order).z(look.epsilon), 0.0) ** 2 / 2
+    known = in_errors(gap_now + look.epsilon, error).clip(0.0) ** 2 / 2
     if plan == look.lead and look.log_evidence is not None:
         known = look.log_evidence
     missing = np.maximum(needed - known, 0.0)

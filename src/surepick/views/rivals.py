@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.gaps import between
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer
-from surepick.views.look import Look, Weight, pair, weigh
+from surepick.views.gaps import Weight, exp
+from surepick.views.look import Look
 from surepick.views.text import shortened
 
-MOST_LOG = 700.0  # a larger exponential has no number
 LONGEST_NAME = 36  # letters; of plans with longer names the label says what is different
 
 
@@ -68,22 +69,20 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
     >>> seen.lead_name, seen.rows[0].name, seen.rows[0].gap, round(seen.rows[0].times, 2)
     ('road', 'rail', 2.0, 2.72)
     """
-    weight = weigh(look, look.standing, look.evidence)
+    weight = look.weigh()
     if look.gaps is None:
         return _one_rival(look, weight)
     proved = look.log_evidence is not None
     needed = _needed(look, weight)
     gap, error, order = look.gaps.gap, look.gaps.error, look.rival_order
-    known = look.gaps.z(look.epsilon).clip(0.0) ** 2 / 2
-    if look.log_evidence is not None:
-        known = look.log_evidence
+    known = look.gaps.log_evidence(look.epsilon) if look.log_evidence is None else look.log_evidence
     rows = tuple(
         _row(look, int(k), float(gap[k]), float(error[k]), float(known[k]), needed)
         for k in order[first : first + n]
     )
     n_ruled_out = int((known[order] >= needed).sum())
     lead = look.lead if isinstance(look.lead, int) else None
-    return Rivals(lead, look.name_of(lead), len(order), n_ruled_out, _exp(needed), proved, first, rows)
+    return Rivals(lead, look.name_of(lead), len(order), n_ruled_out, exp(needed), proved, first, rows)
 
 
 def _one_rival(look: Look, weight: Weight | None) -> Rivals:
@@ -93,11 +92,11 @@ def _one_rival(look: Look, weight: Weight | None) -> Rivals:
     n_plans = look.problem.n_plans if isinstance(look.problem, OracleProblem) else None
     rows: tuple[Rival, ...] = ()
     if lead is not None and rival is not None and rival != lead and weight is not None:
-        gap, error = pair(look, look.evidence, lead, rival)
+        gap, error = between(look.problem, lead, rival, look.evidence)
         rows = (_row(look, rival, gap, error, weight.log_evidence, needed),)
     proved = weight is not None and weight.proved
     n_rivals = max(len(rows), (n_plans or 1) - 1)
-    return Rivals(None, look.name_of(lead), n_rivals, 0, _exp(needed), proved, 0, rows)
+    return Rivals(None, look.name_of(lead), n_rivals, 0, exp(needed), proved, 0, rows)
 
 
 def _row(look: Look, plan: Answer, gap: float, error: float, log_evidence: float, needed: float) -> Rival:
@@ -112,7 +111,7 @@ def _row(look: Look, plan: Answer, gap: float, error: float, log_evidence: float
         low=gap - radius,
         high=gap + radius,
         log_evidence=log_evidence,
-        times=_exp(log_evidence),
+        times=exp(log_evidence),
         toward=min(1.0, log_evidence / needed),
         ruled_out=log_evidence >= needed,
     )
@@ -128,7 +127,3 @@ def _label(look: Look, plan: Answer) -> str:
 
 def _needed(look: Look, weight: Weight | None) -> float:
     return math.log(1 / look.delta) if weight is None else weight.needed
-
-
-def _exp(log: float) -> float:
-    return math.exp(min(log, MOST_LOG))

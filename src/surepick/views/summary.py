@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from surepick.core.gaps import between
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
 from surepick.simulation.simulate import Status
-from surepick.views.look import Look, pair, weigh
+from surepick.views.look import Look
 from surepick.views.text import duration
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
@@ -86,7 +87,7 @@ def summary(look: Look) -> Summary:
     'Nothing is measured yet: 2 plans, 2 arms.'
     """
     standing = look.standing
-    weight = weigh(look, standing, look.evidence)
+    weight = look.weigh()
     return Summary(
         session=look.session,
         state=str(state_of(look)),
@@ -182,7 +183,7 @@ def _doubt(look: Look) -> str:
         return f"to declare it now would be wrong with probability at most {standing.risk:.2g}"
     if rival is None or look.lead is None or look.rival is None:
         return "not sure yet"
-    gap, _ = pair(look, look.evidence, look.lead, look.rival)
+    gap, _ = between(look.problem, look.lead, look.rival, look.evidence)
     within = "" if standing.radius is None else f", known to within {standing.radius:.3g}"
     return f"it is ahead of “{rival}” by {gap:.3g}{within}"
 

@@ -1,0 +1,80 @@
+"""How far plans are apart by the evidence, and how well that is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, Plans
+from surepick.core.evidence import Evidence
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import Answer
+from surepick.core.problem import Problem
+
+SAME = 1e-12  # of a plan's square: a smaller difference in unmeasured arms is rounding
+
+
+def noise_variance(problem: AnyProblem) -> FloatArray:
+    """The variance of one measurement of each arm; 1 while it is unknown."""
+    return np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale**2
+
+
+def mean_variance(problem: AnyProblem, evidence: Evidence) -> FloatArray:
+    """The variance of each arm's mean under the noise scale; infinite where nothing was measured."""
+    nothing = np.full(problem.n_arms, np.inf)
+    measured = evidence.counts > 0
+    return np.asarray(np.divide(noise_variance(problem), evidence.counts, out=nothing, where=measured))
+
+
+def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence) -> tuple[float, float]:
+    """How far the rival is behind the lead, and the standard deviation of that.
+
+    It is infinite where they differ in an arm that was not measured; the estimate of such an arm is 0.
+
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> evidence = Evidence(np.array([4, 4, 0]), np.array([12.0, 8.0, 0.0]))
+    >>> between(problem, 0, 1, evidence), between(problem, 0, 2, evidence)
+    ((1.0, 0.7071067811865476), (3.0, inf))
+    """
+    difference = problem.sign * (problem.vector(lead) - problem.vector(rival))
+    differs = difference != 0
+    variance = mean_variance(problem, evidence)[differs]
+    gap = float(difference @ np.nan_to_num(evidence.means))
+    return gap, math.sqrt(float(difference[differs] ** 2 @ variance))
+
+
+def squares_of(plans: Plans) -> Plans:
+    """Every entry squared."""
+    if isinstance(plans, np.ndarray):
+        return np.asarray(plans**2)
+    found: Plans = plans.multiply(plans).tocsr()
+    return found
+
+
+def behind(
+    problem: Problem, plan: int, means: FloatArray, variance: FloatArray, squares: Plans | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """How far every plan is behind this one, and the standard deviation of that, as `between` has it.
+
+    `means` and `variance` are those of the arms' estimates (see `mean_variance`); `squares` are those of the
+    oriented plans, for who asks often.
+
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> gap, error = behind(problem, 0, np.array([3.0, 2.0, 0.0]), np.array([0.25, 0.25, np.inf]))
+    >>> gap.tolist(), error.round(2).tolist()
+    ([0.0, 1.0, 3.0], [0.0, 0.71, inf])
+    """
+    plans, row = problem.oriented, problem.vector(plan) * problem.sign
+    squares = squares_of(plans) if squares is None else squares
+    gap = float(row @ means) - np.asarray(plans @ means)
+
+    def squared_distance(weights: FloatArray) -> FloatArray:  # (row - plan)^2 @ weights, multiplied out
+        return np.asarray(float(row**2 @ weights) - 2.0 * (plans @ (row * weights)) + squares @ weights)
+
+    unknown = ~np.isfinite(variance)
+    error = np.sqrt(np.maximum(squared_distance(np.where(unknown, 0.0, variance)), 0.0))
+    if unknown.any():
+        apart = squared_distance(unknown.astype(float)) > SAME * (1.0 + float(row @ row))
+        error = np.where(apart, np.inf, error)
+    return gap, error

@@ -1,0 +1,129 @@
+"""The lead against the other plans: how far behind they are, how much speaks for it, what to measure best."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.evidence import Evidence
+from surepick.core.gaps import between, noise_variance
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import Standing
+from surepick.design.allocation import optimal_allocation
+
+LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
+LEAST_NEEDED = 1e-9
+MOST_LOG = 700.0  # a larger exponential has no number
+MOST_ALLOCATED = 256  # rivals that an allocation looks at: the closest; the others are satisfied by it
+ALLOCATION_TOLERANCE = 0.02  # the estimates are rougher
+MOST_KEPT = 128  # allocations
+
+
+class Gaps(NamedTuple):
+    """Every plan against the lead: how far behind it is by the estimates, and how well that is known."""
+
+    gap: FloatArray  # (n_plans,)
+    error: FloatArray  # (n_plans,) its standard deviation under the noise scale
+    order: IntArray  # the rivals, closest first: by gap in units of its error
+
+    @classmethod
+    def of(cls, lead: int, gap: FloatArray, error: FloatArray) -> Gaps:
+        """These gaps to the lead and their errors, with the rivals in order."""
+        gap[lead] = error[lead] = 0.0  # whatever rounding makes of it
+        order = np.argsort(in_errors(gap, error), kind="stable")
+        return cls(gap, error, order[order != lead])
+
+    def log_evidence(self, epsilon: float) -> FloatArray:
+        """Log of how many times more likely the measurements are under each gap than under a tie."""
+        return np.asarray(in_errors(self.gap + epsilon, self.error).clip(0.0) ** 2 / 2)
+
+
+def in_errors(gap: FloatArray, error: FloatArray) -> FloatArray:
+    """The gaps in units of their errors; 0 where nothing is known."""
+    known = np.isfinite(error) & (error > 0)
+    return np.asarray(np.divide(gap, error, out=np.zeros_like(gap), where=known))
+
+
+class Weight(NamedTuple):
+    """What speaks against the closest rival of the lead, as logarithms."""
+
+    log_evidence: float
+    needed: float  # at which the policy would rule the rival out
+    proved: bool  # valid at any moment, by the policy's own proof
+
+    @property
+    def toward(self) -> float:
+        """The share of what is needed that is there, between 0 and 1."""
+        return min(1.0, self.log_evidence / self.needed)
+
+
+def weigh(
+    problem: AnyProblem, standing: Standing, evidence: Evidence, *, delta: float, epsilon: float
+) -> Weight | None:
+    """The evidence against the closest rival of a standing; None while there is none.
+
+    Where the policy has a proved risk, the evidence is 1/risk and has to reach 1/delta. Otherwise it is how
+    many times more likely the measurements are under the estimated gap than under a tie, exp(z^2/2) for a
+    gap of z standard errors, and what is needed follows from the policy's own radius in the same way.
+    """
+    plain = math.log(1 / delta)
+    if standing.risk is not None:
+        return Weight(-math.log(max(standing.risk, LEAST_RISK)), plain, True)
+    if standing.lead is None or standing.rival is None:
+        return None
+    gap, error = between(problem, standing.lead, standing.rival, evidence)
+    if not 0 < error < math.inf:
+        return None
+    z = max(gap + epsilon, 0.0) / error
+    asked = plain if standing.radius is None else (standing.radius / error) ** 2 / 2
+    return Weight(z**2 / 2, max(asked, LEAST_NEEDED), False)
+
+
+def exp(log: float) -> float:
+    """The exponential, as far as there are numbers."""
+    return math.exp(min(log, MOST_LOG))
+
+
+def best_shares(
+    problem: AnyProblem, differences: FloatArray, gap: FloatArray, error: FloatArray
+) -> FloatArray:
+    """The shares of measurements that rule out the rivals with these gaps soonest, were the estimates right.
+
+    Gaps are softened by one standard error, so that a rival that looks tied does not claim everything. Where
+    prices differ they are the shares of the least cost.
+    """
+    reach = np.maximum(gap, 0.0) ** 2 + error**2
+    squares = differences**2 * noise_variance(problem) / reach[:, None]
+    costs = problem.costs if np.ptp(problem.costs) > 0 else None
+    return optimal_allocation(squares, tolerance=ALLOCATION_TOLERANCE, costs=costs).weights
+
+
+class Kept:
+    """What was computed last, by what it follows from; any thread may ask, and the oldest are forgotten."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._found: OrderedDict[object, FloatArray] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: object, compute: Callable[[], FloatArray]) -> FloatArray:
+        """What is kept under this key, computed if there is nothing."""
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key]
+        value = compute()
+        with self._lock:
+            self._found[key] = value
+            while len(self._found) > self._most:
+                self._found.popitem(last=False)
+        return value
+
+
+SHARES = Kept(MOST_KEPT)  # by the state of a log: a page that is drawn again solves nothing
