@@ -45,43 +45,22 @@ if TYPE_CHECKING:
     from surepick.simulation.simulate import simulate as simulate
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
-_HOME = {
-    "Advice": "planning.advice",
-    "Bernoulli": "simulation.environments",
-    "BetGapE": "policies",
-    "CLUCB": "policies",
-    "CombGapE": "policies",
-    "Forecast": "planning.forecast",
-    "Gaussian": "simulation.environments",
-    "GenTSExplore": "policies",
-    "Limit": "planning.limit",
-    "LinGapE": "policies",
-    "Measure": "core.policy",
-    "OBet": "policies",
-    "OracleProblem": "core.oracle_problem",
-    "Outcome": "simulation.simulate",
-    "Peace": "policies",
-    "Policy": "core.policy",
-    "Pilot": "core.pilot",
-    "Problem": "core.problem",
-    "RAGE": "policies",
-    "Replay": "simulation.environments",
-    "Run": "core.policy",
-    "Session": "sessions.session",
-    "Standing": "core.policy",
-    "Status": "simulation.simulate",
-    "Stop": "core.policy",
-    "SurepickError": "errors",
-    "TSExplore": "policies",
-    "Uniform": "policies",
-    "UniformNoise": "simulation.environments",
-    "advise": "planning.advice",
-    "forecast": "planning.forecast",
-    "limit": "planning.limit",
-    "policies": "",
-    "problems": "",
-    "simulate": "simulation.simulate",
+_OFFERED = {
+    "core.oracle_problem": "OracleProblem",
+    "core.pilot": "Pilot",
+    "core.policy": "Measure Policy Run Standing Stop",
+    "core.problem": "Problem",
+    "errors": "SurepickError",
+    "planning.advice": "Advice advise",
+    "planning.forecast": "Forecast forecast",
+    "planning.limit": "Limit limit",
+    "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace RAGE TSExplore Uniform",
+    "sessions.session": "Session",
+    "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
+    "simulation.simulate": "Outcome Status simulate",
+    "": "policies problems",
 }
+_HOME = {name: home for home, names in _OFFERED.items() for name in names.split()}
 
 __all__ = ["__version__", *sorted(_HOME)]
 
