@@ -1,0 +1,176 @@
+"""PostgreSQL behind a transaction pooler, and with settings that are not the usual ones."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import surepick as sp
+from pooler import Pooler
+from session_tools import Tapes, problem, run_to_end, same_run
+from store_workers import query
+from surepick.sessions.certificate import verify
+from surepick.sessions.session import Session
+from surepick.store import Claim, open_store
+from surepick.store.address import parse
+from surepick.testing.stores import in_threads, note
+
+POLICY = sp.CombGapE(delta=1e-3)
+SETTINGS = ("synchronous_commit", "default_transaction_isolation", "plan_cache_mode")
+# Writes down, at the very end of each transaction that appends, whether its commit will wait for the disk.
+WATCH_COMMITS = """
+    CREATE TABLE commits (waits TEXT);
+    CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER watching AFTER INSERT ON surepick_events
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION watch();
+"""
+
+
+@pytest.fixture(params=["simulated", "pgbouncer"])
+def pooled_url(request: pytest.FixtureRequest, postgres_url: str, memory_disk: Path) -> Iterator[str]:
+    """The address of a fresh schema through a pooler with three connections."""
+    login = parse(postgres_url).login
+    folder = memory_disk / f"pooler-{os.getpid()}"
+    folder.mkdir()
+    try:
+        if request.param == "simulated":
+            parts = {"user": login["user"], "database": login["dbname"], "options": login["options"]}
+            pooler = Pooler(folder, f"{login['host']}/.s.PGSQL.5432", parts)
+            yield f"postgresql://postgres@/postgres?host={folder}"
+            pooler.close()
+        else:
+            with bouncing(folder, login) as port:
+                yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    finally:
+        shutil.rmtree(folder)
+
+
+class bouncing:  # noqa: N801
+    """A real pgbouncer while it lasts."""
+
+    def __init__(self, folder: Path, login: dict[str, str]) -> None:
+        program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+        if program is None:
+            pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        schema = login["options"].removeprefix("-csearch_path=")
+        settings = folder / "pgbouncer.ini"
+        settings.write_text(
+            f"[databases]\npostgres = host={login['host']} user=postgres "
+            f"connect_query='SET search_path={schema}'\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self._port}\nauth_type = any\n"
+            f"pool_mode = transaction\ndefault_pool_size = 3\nlogfile = {folder}/log\nunix_socket_dir =\n"
+        )
+        folder.chmod(0o777)
+        owner = [] if os.getuid() else ["-u", pwd.getpwuid(Path(login["host"]).stat().st_uid).pw_name]
+        self._process = subprocess.Popen([program, "-q", *owner, str(settings)], stderr=subprocess.DEVNULL)
+
+    def __enter__(self) -> int:
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self._port)) == 0:
+                    return self._port
+            time.sleep(0.05)
+        raise TimeoutError("pgbouncer did not start")
+
+    def __exit__(self, *raised: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def test_a_session_behind_a_pooler_decides_as_ever(pooled_url: str) -> None:
+    session, tapes = Session.create(pooled_url, problem(), POLICY, name="mine", seed=3), Tapes()
+    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
+    assert verify(Session.load(pooled_url, "mine").store, "mine").holds
+
+
+def test_threads_behind_a_pooler_lose_nothing(pooled_url: str) -> None:
+    store = open_store(pooled_url)
+    store.create("trips", [note()])
+
+    def work(i: int) -> None:
+        for j in range(20):
+            with store.exclusive("trips"):
+                store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
+            store.look("trips", after=store.head("trips"), claim=Claim([f"w{i}", f"t{j}"], str(i), 10.0, 0.0))
+
+    in_threads(5, work)
+    keys = [str(event.key) for event in store.read("trips")][1:]
+    assert sorted(keys) == sorted(f"{i}-{j}" for i in range(5) for j in range(20))
+
+
+def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url: str) -> None:
+    store = open_store(pooled_url)
+    head = store.create("trips", [note()])
+    with psycopg.connect(pooled_url, autocommit=True, prepare_threshold=None) as other:
+        other.execute(WATCH_COMMITS)
+        for _ in range(9):  # each time on another connection of the pooler
+            other.execute("SET synchronous_commit = off")
+        for _ in range(6):
+            store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
+            store.look("trips", after=head, claim=Claim(["a", "b"], "w", 1.0, 0.0))
+            head = store.append("trips", [note()], expected=head)
+            with store.exclusive("trips"):
+                assert query(store, "SHOW synchronous_commit") == [("on",)]
+                head = store.append("trips", [note()], expected=head)
+        waits = other.execute("SELECT waits FROM commits").fetchall()
+    assert waits == [("on",)] * 12
+
+
+def test_a_stronger_setting_of_the_server_is_kept(postgres_url: str) -> None:
+    store = open_store(postgres_url + "%20-csynchronous_commit%3Dremote_apply")
+    store.create("trips", [note()])
+    with store.exclusive("trips"):
+        assert query(store, "SHOW synchronous_commit") == [("remote_apply",)]
+
+
+def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url: str) -> None:
+    with psycopg.connect(pooled_url, autocommit=True, prepare_threshold=None) as other:
+
+        def settings() -> list[tuple[str, ...]]:
+            return [
+                tuple(str(other.execute(f"SHOW {name}").fetchone()) for name in SETTINGS) for _ in range(7)
+            ]
+
+        before = settings()
+        store = open_store(pooled_url)
+        head = store.create("trips", [note()])
+        for _ in range(5):
+            store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
+            store.look("trips", after=head, claim=Claim(["a"], "w", 1.0, 0.0))
+            with store.exclusive("trips", durable=False):
+                store.claim("trips", ["b"], worker="w", now=0.0, until=1.0)
+            head = store.append("trips", [note()], expected=head)
+        assert settings() == before
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_a_server_that_is_set_to_stricter_isolation_refuses_nobody(postgres_url: str, level: str) -> None:
+    strict = f"{postgres_url}%20-cdefault_transaction_isolation%3D{level.replace(' ', '%5C%20')}"
+    Session.create(strict, problem(), POLICY, name="mine", seed=3)
+    lock, told = threading.Lock(), Tapes()
+
+    def work(i: int) -> None:
+        session = Session.load(strict, "mine")
+        for _ in range(8):
+            for request in session.ask(worker=f"w{i}"):
+                with lock:
+                    value = told.value(request.token)
+                session.tell(request, value)
+
+    in_threads(4, work)
+    assert query(open_store(strict), "SHOW default_transaction_isolation") == [(level,)]
+    assert verify(Session.load(strict, "mine").store, "mine").holds
