@@ -1,4 +1,9 @@
-"""Builders: from a person's data to a `Problem`."""
+"""From a person's data to a `Problem`: builders and families of every kind, and the files that describe them.
+
+A builder (`kinds`) makes a `Family` of plans (`family`), which finds its candidates (`candidates`); a file
+(`files`) says which. This room imports `core`, `kernels` for its compiled loops, and `plugins` for kinds of
+files that others offer; it knows no policies.
+"""
 
 from __future__ import annotations
 
@@ -47,50 +52,29 @@ if TYPE_CHECKING:
     from surepick.problems.truth import Instance as Instance
     from surepick.problems.truth import Loaded as Loaded
 
-# Loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name here,
-# since importing it would put the module in the function's place.
-_HOME = {
-    "Built": "truth",
-    "Candidates": "candidates",
-    "Family": "family",
-    "FoundProblem": "family",
-    "Instance": "truth",
-    "Kind": "files.kinds",
-    "Loaded": "truth",
-    "Network": "network",
-    "Program": "program",
-    "Section": "files.section",
-    "as_network": "network",
-    "as_program": "program",
-    "best_arm": "kinds.choice",
-    "best_packing": "kinds.knapsack",
-    "cable_instance": "kinds.tree",
-    "cheapest_transport": "kinds.transport",
-    "city_hours": "cities",
-    "knapsack": "kinds.knapsack",
-    "knapsack_family": "kinds.knapsack",
-    "knapsack_instance": "kinds.knapsack",
-    "load": "files.load",
-    "matching_family": "kinds.matching",
-    "matchings": "kinds.matching",
-    "measuring": "files.kinds",
-    "path_family": "kinds.path",
-    "paths": "kinds.path",
-    "plans_from_oracle": "candidates",
-    "portfolio": "kinds.portfolio",
-    "portfolio_family": "kinds.portfolio",
-    "production": "kinds.production",
-    "program_family": "program",
-    "read_program": "files.mps_lp",
-    "subsets": "kinds.choice",
-    "top_k": "kinds.choice",
-    "top_k_family": "kinds.choice",
-    "transport": "kinds.transport",
-    "transport_family": "kinds.transport",
-    "transport_instance": "kinds.transport",
-    "tree_family": "kinds.tree",
-    "trees": "kinds.tree",
+# By module, loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name
+# here, since importing it would put the module in the function's place.
+_NAMES = {
+    "candidates": "Candidates plans_from_oracle",
+    "cities": "city_hours",
+    "family": "Family FoundProblem",
+    "files.kinds": "Kind measuring",
+    "files.load": "load",
+    "files.mps_lp": "read_program",
+    "files.section": "Section",
+    "kinds.choice": "best_arm subsets top_k top_k_family",
+    "kinds.knapsack": "best_packing knapsack knapsack_family knapsack_instance",
+    "kinds.matching": "matching_family matchings",
+    "kinds.path": "path_family paths",
+    "kinds.portfolio": "portfolio portfolio_family",
+    "kinds.production": "production",
+    "kinds.transport": "cheapest_transport transport transport_family transport_instance",
+    "kinds.tree": "cable_instance tree_family trees",
+    "network": "Network as_network",
+    "program": "Program as_program program_family",
+    "truth": "Built Instance Loaded",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted(_HOME)
 

@@ -84,11 +84,51 @@ class Candidates:
                 f"{self.margin:.4g} worse there than the best"
             )
         return (
-            f"{self.n_plans} plans from {self.n_draws} draws, the last {self.draws_since_new} without a "
-            "new one; "
-            f"if the truth is like one more draw, its best plan is missing with a chance of about "
+            f"{self.n_plans} plans from {self.n_draws} draws, the last {self.draws_since_new} without a new "
+            "one; if the truth is like one more draw, its best plan is missing with a chance of about "
             f"{self.chance_of_new:.2g} (at most {self.chance_of_new_at_most():.2g}, at 95%)"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Where the means of the arms are thought to lie, and the seed of the draws from there."""
+
+    lower: FloatArray  # (n_arms,)
+    upper: FloatArray
+    seed: int
+
+    def best_plans(
+        self,
+        oracle: Oracle,
+        n_entries: int,
+        n_draws: int,
+        known: Candidates | None,
+        progress: Progress | None,
+        tolerance: float = SAME_PLAN,
+    ) -> Candidates:
+        """The distinct answers of the oracle, of `n_entries` numbers, to draws; `known` were found before.
+
+        >>> box = Box(np.ones(1), np.full(1, 3.0), seed=0)
+        >>> box.best_plans(lambda weights: [1, weights[0] < 2, 0], 3, 9, None, None).n_plans
+        2
+        """
+        n_draws, n_arms = as_count("n_draws", n_draws), self.lower.size
+        rng, found, done = (
+            seeded(self.seed),
+            _DistinctPlans(tolerance, known),
+            0 if known is None else known.n_draws,
+        )
+        rng.bit_generator.advance(done * n_arms)  # type: ignore[attr-defined]  # one step a number
+        newest = -1 if known is None else done - 1 - known.draws_since_new
+        for draw in range(done, done + n_draws):
+            weights = self.lower + (self.upper - self.lower) * rng.random(n_arms)
+            if found.add(_as_plan(oracle(weights), n_entries, draw)):
+                newest = draw
+            if progress is not None:
+                progress(draw + 1 - done, n_draws)
+        plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
+        return Candidates(plans, counts, done + n_draws, done + n_draws - 1 - newest)
 
 
 def plans_from_oracle(
@@ -104,11 +144,15 @@ def plans_from_oracle(
 ) -> Candidates:
     """The distinct plans that are best somewhere in the box between `lower` and `upper`.
 
-    Draws each arm's mean uniformly from its interval `n_draws` times, asks `oracle(weights)` for a best plan
-    (one number per arm) and keeps those that differ, in any entry, by more than `tolerance` times the largest
-    entry from every plan kept before. The first draws of a longer run are those of a shorter one with the
-    same seed: pass `known`, what a run with the same box and seed has found, to top it up by `n_draws` more.
-    `progress(done, total)` is called after each draw.
+    Equal plans are kept once. The first draws of a longer run are those of a shorter one with the same seed.
+
+    - `oracle`: a function that returns a best plan, one number per arm, for given means
+    - `lower`, `upper`: between which numbers each mean lies; means are drawn evenly from there
+    - `n_draws`: how many times
+    - `seed`: the seed of the draws; 0
+    - `tolerance`: plans differ when an entry does by more than this share of the largest entry; 1e-9
+    - `known`: what a run with the same box and seed has found, to be topped up by `n_draws` more; None
+    - `progress`: a function of (done, total) that is called after each draw; None
 
     >>> cheapest = lambda hours: [1, 0] if hours[0] < hours[1] else [0, 1]
     >>> found = plans_from_oracle(cheapest, [1, 2], [4, 3], n_draws=50)
@@ -117,43 +161,15 @@ def plans_from_oracle(
     >>> plans_from_oracle(cheapest, [1, 2], [4, 3], n_draws=30, known=found).n_draws
     80
     """
-    low, high = _box(lower, upper)
-    return draw_plans(
-        oracle, low, high, n_draws=n_draws, seed=seed, tolerance=tolerance, known=known, progress=progress
-    )
-
-
-def draw_plans(
-    oracle: Oracle,
-    lower: FloatArray,
-    upper: FloatArray,
-    *,
-    n_draws: int,
-    seed: int,
-    n_entries: int | None = None,
-    tolerance: float = SAME_PLAN,
-    known: Candidates | None = None,
-    progress: Progress | None = None,
-) -> Candidates:
-    """The same for a box that has been checked; the oracle answers with `n_entries` numbers, or one per arm.
-
-    >>> oracle = lambda weights: [1, weights[0] < 2, 0]
-    >>> draw_plans(oracle, np.ones(1), np.full(1, 3.0), n_entries=3, n_draws=9, seed=0).n_plans
-    2
-    """
-    n_draws = as_count("n_draws", n_draws)
-    n_arms, done = lower.size, 0 if known is None else known.n_draws
-    rng, found = seeded(seed), _DistinctPlans(tolerance, known)
-    rng.bit_generator.advance(done * n_arms)  # type: ignore[attr-defined]  # one step a number
-    newest = -1 if known is None else done - 1 - known.draws_since_new
-    for draw in range(done, done + n_draws):
-        weights = lower + (upper - lower) * rng.random(n_arms)
-        if found.add(_as_plan(oracle(weights), n_entries or n_arms, draw)):
-            newest = draw
-        if progress is not None:
-            progress(draw + 1 - done, n_draws)
-    plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
-    return Candidates(plans, counts, done + n_draws, done + n_draws - 1 - newest)
+    low, high = as_numbers("lower", lower), as_numbers("upper", upper)
+    if low.shape != high.shape:
+        raise ProblemError(
+            f"lower and upper must have one number per arm each, got {low.size} and {high.size}"
+        )
+    if (low > high).any():
+        s = int(np.argmax(low > high))
+        raise ProblemError(f"lower must not exceed upper, got {low[s]} and {high[s]} for arm {s}")
+    return Box(low, high, seed).best_plans(oracle, low.size, n_draws, known, progress, tolerance)
 
 
 class _DistinctPlans:
@@ -197,18 +213,6 @@ class _DistinctPlans:
     def _same(self, plan: FloatArray, other: FloatArray) -> bool:
         scale = max(np.abs(plan).max(), np.abs(other).max())
         return bool(np.abs(plan - other).max() <= self._tolerance * scale)
-
-
-def _box(lower: npt.ArrayLike, upper: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    low, high = as_numbers("lower", lower), as_numbers("upper", upper)
-    if low.shape != high.shape:
-        raise ProblemError(
-            f"lower and upper must have one number per arm each, got {low.size} and {high.size}"
-        )
-    if (low > high).any():
-        s = int(np.argmax(low > high))
-        raise ProblemError(f"lower must not exceed upper, got {low[s]} and {high[s]} for arm {s}")
-    return low, high
 
 
 def _as_plan(answer: npt.ArrayLike, n_arms: int, draw: int) -> FloatArray:

@@ -15,15 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, names_for, read_only
+from surepick.core.arrays import Bounds, FloatArray, PerArm, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
 from surepick.core.problem import Problem
 from surepick.errors import FileError, ProblemError, suggestion
-from surepick.problems.candidates import Candidates, Progress, all_plans, best_plans, draw_plans
+from surepick.problems.candidates import Box, Candidates, Progress, all_plans, best_plans
 from surepick.problems.numbers import as_numbers, half_widths, numbers_for
 
-PerArm: TypeAlias = "float | Sequence[float] | FloatArray | None"
 # The pieces of a best plan that has all the required pieces and none of the forbidden ones, the required
 # first and in the order in which the plan uses them; None when there is no such plan.
 Within: TypeAlias = Callable[[FloatArray, "list[int]", "list[int]"], "list[int] | None"]
@@ -124,8 +123,8 @@ class Family:
         n_best: int | None = None,
         every: bool = False,
         seed: int = 0,
-        noise_scale: PerArm = 1.0,
-        costs: PerArm = None,
+        noise_scale: PerArm | None = 1.0,
+        costs: PerArm | None = None,
         bounds: Bounds | None = None,
         progress: Progress | None = None,
     ) -> FoundProblem:
@@ -143,10 +142,10 @@ class Family:
             return FoundProblem(self, best_plans(self, centre, n_best, progress), None, options)
         width = half_widths(spread, centre.shape)
         box = Box(read_only(centre - width), read_only(centre + width), seed)
-        return FoundProblem(self, box.search(self, n_draws, None, progress), box, options)
+        return FoundProblem(self, _drawn(self, box, n_draws, None, progress), box, options)
 
     def oracle_problem(
-        self, *, noise_scale: PerArm = 1.0, costs: PerArm = None, bounds: Bounds | None = None
+        self, *, noise_scale: PerArm | None = 1.0, costs: PerArm | None = None, bounds: Bounds | None = None
     ) -> FamilyProblem:
         """The problem of choosing between all plans of this family, none of which is ever listed."""
         return FamilyProblem(self, noise_scale=noise_scale, costs=costs, bounds=bounds)
@@ -158,7 +157,12 @@ class FamilyProblem(OracleProblem):
     family: Family
 
     def __init__(
-        self, family: Family, *, noise_scale: PerArm = 1.0, costs: PerArm = None, bounds: Bounds | None = None
+        self,
+        family: Family,
+        *,
+        noise_scale: PerArm | None = 1.0,
+        costs: PerArm | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         if family.n_plans == 1:
             raise ProblemError(f"there is one {family.noun} only; there is nothing to choose")
@@ -187,30 +191,6 @@ class FamilyProblem(OracleProblem):
     def recipe(self) -> Mapping[str, Any] | None:
         """The kind of the family and its parameters; None where it has no such text."""
         return None if self.family.recipe is None else self.family.recipe()
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """Where the means of the arms are thought to lie, and the seed of the draws from there."""
-
-    lower: FloatArray  # (n_arms,)
-    upper: FloatArray
-    seed: int
-
-    def search(
-        self, family: Family, n_draws: int, known: Candidates | None, progress: Progress | None
-    ) -> Candidates:
-        """The best plans of draws from the box, in numbers per piece; `known` are those found before."""
-        return draw_plans(
-            lambda means: family.solve(family.weights(means)),
-            self.lower,
-            self.upper,
-            n_entries=len(family.piece_names),
-            n_draws=n_draws,
-            seed=self.seed,
-            known=known,
-            progress=progress,
-        )
 
 
 class OneCandidateError(ProblemError):
@@ -263,7 +243,7 @@ class FoundProblem(Problem):
                 f"these candidates did not come from draws ({self.candidates.explanation}); there is nothing "
                 "to top up"
             )
-        found = self.box.search(self.family, n_draws, self.candidates, progress)
+        found = _drawn(self.family, self.box, n_draws, self.candidates, progress)
         larger = FoundProblem(self.family, found, self.box, self._options)
         if self.bounds is not None:
             larger = larger.with_bounds(self.bounds)
@@ -298,6 +278,16 @@ def on_grid(plan: FloatArray) -> FloatArray:
     largest = float(np.abs(plan).max())
     unit = 2.0 ** (np.floor(np.log2(largest)) - GRID)
     return np.asarray(np.round(plan / unit) * unit) + 0.0
+
+
+def _drawn(
+    family: Family, box: Box, n_draws: int, known: Candidates | None, progress: Progress | None
+) -> Candidates:
+    """The best plans of draws from the box, in numbers per piece; `known` are those found before."""
+    n_entries = len(family.piece_names)
+    return box.best_plans(
+        lambda means: family.solve(family.weights(means)), n_entries, n_draws, known, progress
+    )
 
 
 def _plan_names(family: Family, plans: FloatArray) -> list[str]:

@@ -148,7 +148,7 @@ def tree_losses(
 
 @compiled_allocating
 def assignment_losses(costs: FloatArray, column: IntArray) -> FloatArray:
-    """For every pair, how much dearer the least assignment is that has it, or is without it where it is used.
+    """For every pair, how much more the least assignment with it costs, or without it where it is used.
 
     `costs` is square, infinite where a pair cannot be, and row i has column[i] in a least assignment. Another
     one is reached by cycles of rows, each taking the column of the next; shortest ways by Floyd and Warshall.

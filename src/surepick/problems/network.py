@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, index_of, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.tables import csv_lines
 from surepick.errors import ProblemError, suggestion
@@ -40,11 +40,7 @@ class Network:
 
     def node(self, name: object) -> int:
         """The index of the node with this name."""
-        try:
-            return self.nodes.index(str(name))
-        except ValueError:
-            hint = suggestion(str(name), self.nodes)
-            raise ProblemError(f"there is no node named {str(name)!r} in the network; {hint}") from None
+        return index_of("node", str(name), self.nodes)
 
     def numbers(self, what: str, given: str | npt.ArrayLike) -> npt.ArrayLike:
         """These numbers, one per edge: a column by its name, or the numbers themselves."""
@@ -76,6 +72,26 @@ class Network:
         }
 
 
+def other_end(network: Network, edge: int, node: int) -> int:
+    """Where an edge leads from this node."""
+    return int(network.heads[edge] if network.tails[edge] == node else network.tails[edge])
+
+
+def reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> BoolArray:
+    """Which nodes can be reached over usable arcs.
+
+    >>> reached(np.array([0, 2]), np.array([1, 1]), np.ones(2, dtype=bool), 0).tolist()
+    [True, True, False]
+    """
+    seen = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=bool)
+    seen[start] = True
+    while True:
+        new = heads[usable & seen[tails]]
+        if seen[new].all():
+            return seen
+        seen[new] = True
+
+
 def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
     """The network in a list of pairs, a CSV file, or a graph of networkx or rustworkx.
 
@@ -93,10 +109,8 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
         return _from_recipe(graph)
     if isinstance(graph, str | Path):
         return _from_csv(Path(graph), bool(directed))
-    if hasattr(graph, "edge_index_map"):
-        return _from_rustworkx(graph, directed)
-    if hasattr(graph, "is_directed") and hasattr(graph, "edges"):
-        return _from_networkx(graph, directed)
+    if hasattr(graph, "edge_index_map") or (hasattr(graph, "is_directed") and hasattr(graph, "edges")):
+        return _from_graph(graph, directed)
     return _from_pairs(graph, bool(directed))
 
 
@@ -104,7 +118,7 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
 class _Edge:
     tail: str
     head: str
-    numbers: Mapping[str, object]
+    numbers: Mapping[str, Any]
     name: str | None = None
 
 
@@ -118,7 +132,8 @@ def _network(nodes: Iterable[str], edges: Sequence[_Edge], directed: bool) -> Ne
             raise ProblemError(f"edge {e} joins {edge.tail!r} to itself; leave it out")
     at = {name: i for i, name in enumerate(names)}
     tails, heads = (np.array([at[getattr(e, end)] for e in edges]) for end in ("tail", "head"))
-    columns = {key: read_only(_column(edges, key)) for key in _common_numbers(edges)}
+    common = [key for key in edges[0].numbers if all(_is_number(edge.numbers.get(key)) for edge in edges)]
+    columns = {key: read_only(np.array([float(edge.numbers[key]) for edge in edges])) for key in common}
     return Network(names, read_only(tails), read_only(heads), directed, _edge_names(edges, directed), columns)
 
 
@@ -134,14 +149,6 @@ def _edge_names(edges: Sequence[_Edge], directed: bool) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _common_numbers(edges: Sequence[_Edge]) -> list[str]:
-    return [key for key in edges[0].numbers if all(_is_number(edge.numbers.get(key)) for edge in edges)]
-
-
-def _column(edges: Sequence[_Edge], key: str) -> FloatArray:
-    return np.array([float(edge.numbers[key]) for edge in edges])  # type: ignore[arg-type]
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
@@ -152,53 +159,37 @@ def _from_pairs(pairs: Any, directed: bool) -> Network:
     except TypeError:
         raise ProblemError(
             "a network is a list of pairs of nodes, the path of a CSV file, or a graph of networkx or "
-            "rustworkx, "
-            f"got {pairs!r}"
+            f"rustworkx, got {pairs!r}"
         ) from None
-    edges = []
     for e, row in enumerate(rows):
-        if len(row) not in (2, 3) or (len(row) == 3 and not _is_number(row[2])):
+        if len(row) not in (2, 3) or not all(map(_is_number, row[2:])):
             raise ProblemError(f"an edge is (from, to) or (from, to, guess), got {row!r} as edge {e}")
-        edges.append(_Edge(str(row[0]), str(row[1]), {"guess": row[2]} if len(row) == 3 else {}))
+    edges = [_Edge(str(row[0]), str(row[1]), dict(zip(["guess"], row[2:], strict=False))) for row in rows]
     return _network((), edges, directed)
 
 
 def _from_recipe(data: Mapping[str, Any]) -> Network:
-    ends = np.array(data["edges"], dtype=np.int64)
-    tails, heads = read_only(ends[:, 0].copy()), read_only(ends[:, 1].copy())
+    tails, heads = (read_only(ends.copy()) for ends in np.array(data["edges"], dtype=np.int64).T)
     return Network(tuple(data["nodes"]), tails, heads, data["directed"], tuple(data["edge_names"]), {})
 
 
-def _from_networkx(graph: Any, directed: bool | None) -> Network:
-    ways = _ways(graph.is_directed(), directed)
-    edges = [_Edge(str(a), str(b), data) for a, b, data in graph.edges(data=True)]
-    return _network(_unique([str(node) for node in graph.nodes]), edges, ways)
-
-
-def _from_rustworkx(graph: Any, directed: bool | None) -> Network:
-    ways = _ways("Di" in type(graph).__name__, directed)
-    nodes = {i: str(graph[i]) for i in graph.node_indices()}
-    edges = []
-    for a, b, load in graph.edge_index_map().values():
-        numbers = load if isinstance(load, Mapping) else {"guess": load}
-        edges.append(_Edge(nodes[a], nodes[b], numbers))
-    return _network(_unique(list(nodes.values())), edges, ways)
-
-
-def _ways(actual: bool, asked: bool | None) -> bool:
-    if asked is not None and asked != actual:
+def _from_graph(graph: Any, directed: bool | None) -> Network:
+    """A graph of networkx, whose edges carry dictionaries, or of rustworkx, whose edges carry anything."""
+    if hasattr(graph, "edge_index_map"):
+        actual, nodes = "Di" in type(graph).__name__, {i: str(graph[i]) for i in graph.node_indices()}
+        loads = graph.edge_index_map().values()
+        edges = [
+            (nodes[a], nodes[b], load if isinstance(load, Mapping) else {"guess": load})
+            for a, b, load in loads
+        ]
+    else:
+        actual, nodes = graph.is_directed(), {node: str(node) for node in graph.nodes}
+        edges = [(nodes[a], nodes[b], numbers) for a, b, numbers in graph.edges(data=True)]
+    if directed is not None and directed != actual:
         kind = "directed" if actual else "undirected"
-        raise ProblemError(f"directed={asked} was asked for, but the graph is {kind}; convert it first")
-    return actual
-
-
-def _unique(nodes: list[str]) -> list[str]:
-    if len(set(nodes)) < len(nodes):
-        twice = Counter(nodes).most_common(1)[0][0]
-        raise ProblemError(
-            f"node names must differ as text, got {twice!r} more than once; rename one of them"
-        )
-    return nodes
+        raise ProblemError(f"directed={directed} was asked for, but the graph is {kind}; convert it first")
+    names = names_for("node", list(nodes.values()), len(nodes))
+    return _network(names, [_Edge(*edge) for edge in edges], actual)
 
 
 def _from_csv(path: Path, directed: bool) -> Network:
@@ -209,26 +200,23 @@ def _from_csv(path: Path, directed: bool) -> Network:
             f"{str(path)!r} needs a header with the columns 'from' and 'to', and names that differ, got "
             f"{header}"
         )
-    edges = [_csv_edge(path, number, header, row) for number, row in lines[1:]]
+    edges = [_csv_edge(f"line {number} of {str(path)!r}", header, row) for number, row in lines[1:]]
     return _network((), edges, directed)
 
 
-def _csv_edge(path: Path, number: int, header: list[str], row: list[str]) -> _Edge:
+def _csv_edge(where: str, header: list[str], row: list[str]) -> _Edge:
     if len(row) != len(header):
         raise ProblemError(
-            f"line {number} of {str(path)!r} has {len(row)} cells, the header has {len(header)}; "
-            "every edge needs a cell for each"
+            f"{where} has {len(row)} cells, the header has {len(header)}; every edge needs a cell for each"
         )
     cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
     tail, head, name = cells.pop("from"), cells.pop("to"), cells.pop("name", None)
     if not tail or not head:
-        raise ProblemError(f"line {number} of {str(path)!r}: an edge needs both ends, got {row}")
+        raise ProblemError(f"{where}: an edge needs both ends, got {row}")
     numbers = {}
     for column, cell in cells.items():
         try:
             numbers[column] = float(cell)
         except ValueError:
-            raise ProblemError(
-                f"line {number}, column {column!r} of {str(path)!r}: expected a number, got {cell!r}"
-            ) from None
+            raise ProblemError(f"{where}, column {column!r}: expected a number, got {cell!r}") from None
     return _Edge(tail, head, numbers, name or None)

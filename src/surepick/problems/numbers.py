@@ -35,8 +35,10 @@ def as_count(what: str, given: object) -> int:
     return count
 
 
-def as_numbers(what: str, given: npt.ArrayLike | Sequence[object], *, ndim: int = 1) -> FloatArray:
-    """These finite numbers as an array of `ndim` dimensions, none of length 0.
+def as_numbers(
+    what: str, given: npt.ArrayLike | Sequence[object], *, ndim: int = 1, gaps: bool = False
+) -> FloatArray:
+    """These finite numbers as an array of `ndim` dimensions, none of length 0; with `gaps`, nan marks one.
 
     >>> as_numbers("supply", [1, 2]).tolist()
     [1.0, 2.0]
@@ -48,8 +50,9 @@ def as_numbers(what: str, given: npt.ArrayLike | Sequence[object], *, ndim: int 
         raise ProblemError(f"{what} must be {shape}, got {given!r}") from None
     if array.ndim != ndim or not array.size:
         raise ProblemError(f"{what} must be {shape}, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    wrong = ~np.isfinite(array) & ~(gaps & np.isnan(array))
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = f"entry {where[0]}" if ndim == 1 else f"row {where[0]}, column {where[1]}"
         raise ProblemError(f"{what} must be finite, got {array[where]} in {place}")
     return array

@@ -13,10 +13,10 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds
+from surepick.core.arrays import Bounds, PerArm
 from surepick.errors import suggestion
 from surepick.problems.candidates import Progress
-from surepick.problems.family import Family, PerArm
+from surepick.problems.family import Family
 
 BuilderT = TypeVar("BuilderT", bound=Callable[..., Any])
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, Any])
@@ -37,8 +37,8 @@ class DrawOptions(TypedDict, total=False):
     spread: npt.ArrayLike
     n_draws: int
     seed: int
-    noise_scale: PerArm
-    costs: PerArm
+    noise_scale: PerArm | None
+    costs: PerArm | None
     bounds: Bounds | None
     progress: Progress | None
 

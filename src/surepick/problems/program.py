@@ -117,14 +117,15 @@ def as_program(
 ) -> Program:
     """A program from matrices: `use` times the variables compares to `limits` as `senses` says.
 
+    The other arguments are those of `production`; `objective` is the guess there.
+
     >>> as_program([[1, 2]], [8], senses=">=").row_lower.tolist()
     [8.0]
     """
     matrix = as_numbers("use", use, ndim=2)
     n_rows, n_variables = matrix.shape
-    right = as_numbers("limits", [] if limits is None else limits)
-    if right.size != n_rows:
-        raise ProblemError(f"limits must have one number for each of the {n_rows} rows, got {right.size}")
+    right = numbers_for("limits", [] if limits is None else limits, n_rows, "rows")
+    centre = np.zeros(n_variables) if objective is None else objective
     kinds = [senses] * n_rows if isinstance(senses, str) else list(senses)
     if len(kinds) != n_rows or any(kind not in SENSES for kind in kinds):
         raise ProblemError(
@@ -138,9 +139,7 @@ def as_program(
         low,
         high,
         np.broadcast_to(np.asarray(whole, dtype=bool), (n_variables,)).copy(),
-        np.zeros(n_variables)
-        if objective is None
-        else numbers_for("guess", objective, n_variables, "variables"),
+        numbers_for("guess", centre, n_variables, "variables"),
         names_for("variable", variable_names, n_variables),
         minimize,
     )

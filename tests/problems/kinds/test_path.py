@@ -134,7 +134,7 @@ def test_distance_and_toll_may_be_the_arms():
     ("args", "says"),
     [
         (([("A", "B"), ("C", "D")], "A", "D"), "no path leads from 'A' to 'D'"),
-        (([("A", "B"), ("B", "C")], "A", "Cc"), "no node named 'Cc' in the network; did you mean 'C'?"),
+        (([("A", "B"), ("B", "C")], "A", "Cc"), "no node named 'Cc'; did you mean 'C'?"),
         (([("A", "B")], "A", "A"), "source and target must differ"),
         (([("A", "A")], "A", "B"), "edge 0 joins 'A' to itself"),
         (([], "A", "B"), "the network has no edges"),
@@ -152,7 +152,9 @@ def test_a_network_that_makes_no_problem_is_refused(args, says):
 def test_a_csv_of_edges_says_where_it_is_wrong(tmp_path):
     file = tmp_path / "edges.csv"
     file.write_text("from,to,guess\nA,B,1\nB,C,x\n")
-    assert "line 3, column 'guess'" in refusal(file, "A", "C")
+    said = refusal(file, "A", "C")
+    assert "line 3 of " in said
+    assert "edges.csv', column 'guess': expected a number, got 'x'" in said
     file.write_text("start,end\nA,B\n")
     assert "columns 'from' and 'to'" in refusal(file, "A", "B")
     file.write_text("from,to\nA,B,3\n")

@@ -61,7 +61,7 @@ def test_the_count_of_trees_is_cayleys_and_never_too_small():
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        ([("A", "B"), ("C", "D")], "not connected: 'C' and 1 other nodes cannot be reached from 'A'"),
+        ([("A", "B"), ("C", "D")], "not connected: 'C' and 1 other node cannot be reached from 'A'"),
         ([("A", "B"), ("B", "C")], "only one tree"),
         (nx.DiGraph([("A", "B"), ("B", "C"), ("A", "C")]), "got a directed graph"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ from surepick.core.arrays import FloatArray, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
-from surepick.errors import FileError
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.family import Family
@@ -31,6 +30,8 @@ from surepick.problems.network import Network, as_network
 from surepick.problems.program import Program, as_program, program_family
 from surepick.problems.truth import Truth
 
+Build: TypeAlias = Callable[[Section, Progress | None], Truth]
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -40,7 +41,7 @@ class Kind:
     cannot have `list_plans = false`; it is empty where `build` can do without a list of plans.
     """
 
-    build: Callable[[Section, Progress | None], Truth]
+    build: Build
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     starter: str = ""
@@ -156,9 +157,7 @@ def _subsets(document: Section, _: Progress | None) -> Truth:
         if not (isinstance(sets, list) and sets and all(isinstance(one, list) for one in sets)):
             raise document.wrong("sets", "a list of lists of arms")
         if not lists_plans(document):
-            raise FileError(
-                f"{str(document.path)!r}: 'sets' is a list of plans; list_plans = false is for 'k'"
-            )
+            raise document.error("'sets' is a list of plans; list_plans = false is for 'k'")
         problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
     elif lists_plans(document):
         problem = top_k(arms, document.whole("k", 1), minimize=minimize, **measuring(document))
@@ -172,15 +171,17 @@ def _production(document: Section, progress: Progress | None) -> Truth:
     if document.one_of("program", "use") == "program":
         if file is None:
             raise document.wrong("program", "the name of an MPS or LP file")
-        _refuse_beside_program(document)
+        for key in _LIMITS.split():
+            if key in document.values:
+                raise document.error(f"{key!r} comes from the program file; leave it out here")
         program = read_program(file)
     else:
         document.refuse_missing(("limits", "guess"))
         program = _matrices(document)
     if not (lists_plans(document) or program.whole.all()):
-        raise FileError(
-            f"{str(document.path)!r}: list_plans = false is for programs whose variables are all whole "
-            f"numbers: this one has amounts, {_NOT_WHOLE}"
+        raise document.error(
+            "list_plans = false is for programs whose variables are all whole numbers: this one has amounts, "
+            + _NOT_WHOLE
         )
     guess = _optional_guess(document)
     centre = program.objective if guess is None else guess
@@ -204,12 +205,6 @@ def _matrices(document: Section) -> Program:
         minimize=document.flag("minimize"),
         variable_names=names,
     )
-
-
-def _refuse_beside_program(document: Section) -> None:
-    for key in _PROGRAM:
-        if key in document.values and key != "use":
-            raise FileError(f"{str(document.path)!r}: {key!r} comes from the program file; leave it out here")
 
 
 def _portfolio(document: Section, progress: Progress | None) -> Truth:
@@ -248,9 +243,9 @@ def _all_plans(document: Section, family: Family) -> OracleProblem:
     """The problem of choosing between all plans of the family, none of which is listed."""
     for key in ("n_draws", "n_best", "every", "seed", "plan_names"):
         if key in document.values:
-            raise FileError(
-                f"{str(document.path)!r}: {key!r} is about a list of plans, and list_plans = false takes all "
-                "plans without a list; leave one of the two out"
+            raise document.error(
+                f"{key!r} is about a list of plans, and list_plans = false takes all plans without a list; "
+                "leave one of the two out"
             )
     return family.oracle_problem(**measuring(document))
 
@@ -297,54 +292,37 @@ def _optional_guess(document: Section) -> list[float] | None:
 
 
 COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list_plans")
-_DRAWS = ("spread", "n_draws", "seed")
-_LISTED = (*_DRAWS, "n_best", "every")
+_DRAWS = "spread n_draws seed"
+_LISTED = f"{_DRAWS} n_best every guess minimize places"
+_LIMITS = "limits senses lower upper whole variable_names minimize"  # of a production
 _NOT_WHOLE = "and without a list only plans of whole numbers are decided with a guarantee"
-_PROGRAM = ("use", "limits", "senses", "lower", "upper", "whole", "variable_names", "minimize")
+
+
+def _kind(build: Build, required: str, optional: str, needs_list: str = "") -> Kind:
+    return Kind(build, tuple(required.split()), tuple(optional.split()), needs_list=needs_list)
+
 
 KINDS: dict[str, Kind] = {
-    "table": Kind(
-        _table,
-        ("plans",),
-        ("arm_names", "plan_names", "minimize", "guess", "spread"),
-        needs_list="a table is a list of plans",
+    "table": _kind(
+        _table, "plans", "arm_names plan_names minimize guess spread", "a table is a list of plans"
     ),
-    "knapsack": Kind(
-        _knapsack,
-        ("weights", "guess", "capacity"),
-        (*_DRAWS, "item_names", "copies"),
-        needs_list="",
-    ),
-    "transport": Kind(
+    "knapsack": _kind(_knapsack, "weights guess capacity", f"{_DRAWS} item_names copies"),
+    "transport": _kind(
         _transport,
-        ("supply", "demand"),
-        (*_DRAWS, "guess", "distances", "supplier_names", "demander_names", "places"),
-        needs_list=f"a transport sends amounts, {_NOT_WHOLE}",
+        "supply demand",
+        f"{_DRAWS} guess distances supplier_names demander_names places",
+        f"a transport sends amounts, {_NOT_WHOLE}",
     ),
-    "paths": Kind(
-        _paths,
-        ("edges", "source", "target"),
-        (*_LISTED, "guess", "arms", "directed", "minimize", "places"),
-        needs_list="",
-    ),
-    "trees": Kind(_trees, ("edges",), (*_LISTED, "guess", "arms", "minimize", "places"), needs_list=""),
-    "matchings": Kind(
-        _matchings, ("guess",), (*_LISTED, "row_names", "column_names", "minimize", "places"), needs_list=""
-    ),
-    "subsets": Kind(
-        _subsets, ("arms",), ("k", "sets", "plan_names", "minimize", "guess", "spread"), needs_list=""
-    ),
-    "production": Kind(
-        _production,
-        (),
-        (*_DRAWS, *_PROGRAM, "program", "guess"),
-        needs_list="",
-    ),
-    "portfolio": Kind(
+    "paths": _kind(_paths, "edges source target", f"{_LISTED} arms directed"),
+    "trees": _kind(_trees, "edges", f"{_LISTED} arms"),
+    "matchings": _kind(_matchings, "guess", f"{_LISTED} row_names column_names"),
+    "subsets": _kind(_subsets, "arms", "k sets plan_names minimize guess spread"),
+    "production": _kind(_production, "", f"{_DRAWS} use {_LIMITS} program guess"),
+    "portfolio": _kind(
         _portfolio,
-        ("guess",),
-        (*_DRAWS, "budget", "lower", "upper", "groups", "asset_names"),
-        needs_list=f"a portfolio holds amounts, {_NOT_WHOLE}",
+        "guess",
+        f"{_DRAWS} budget lower upper groups asset_names",
+        f"a portfolio holds amounts, {_NOT_WHOLE}",
     ),
 }
 

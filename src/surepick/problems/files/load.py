@@ -43,7 +43,7 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
     document.refuse_missing(kind.required)
     if kind.needs_list and not lists_plans(document):
-        raise FileError(f"{str(path)!r}: list_plans = false is not for kind = {name!r}: {kind.needs_list}")
+        raise document.error(f"list_plans = false is not for kind = {name!r}: {kind.needs_list}")
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
         built = kind.build(document, progress)
@@ -56,7 +56,7 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
             else read_only(half_widths(0.0 if built.spread is None else built.spread, guess.shape).copy())
         )
     except ProblemError as error:
-        raise FileError(f"{str(path)!r}: {error}") from error
+        raise document.error(str(error)) from error
     title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
     return Loaded(problem, means, name, title, built.axes, guess, spread, scale)
 

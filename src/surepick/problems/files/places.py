@@ -7,7 +7,6 @@ from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.tables import Table
-from surepick.errors import FileError
 from surepick.problems.files.section import Section, is_list_of_numbers, is_number
 
 # The names that the two coordinates may have, that to the right first, and whether they are geographic.
@@ -24,9 +23,9 @@ def on_map(document: Section, problem: AnyProblem) -> AnyProblem:
     if "places" not in document.values:
         return problem
     if problem.layout is None:
-        raise FileError(
-            f"{str(document.path)!r}: 'places' is for a map of the edges, and with 'arms' the edges are not "
-            "what is measured; leave one of the two out"
+        raise document.error(
+            "'places' is for a map of the edges, and with 'arms' the edges are not what is measured; "
+            "leave one of the two out"
         )
     table = document.attachment("places")
     points, geographic = _by_name(document) if table is None else _by_row(document, table)
@@ -60,7 +59,7 @@ def _by_name(document: Section) -> tuple[dict[str, list[float]], bool]:
     found = {name: _coordinates(part, name) for name in given}
     kinds = {geographic for _, geographic in found.values()}
     if len(kinds) > 1:
-        raise FileError(f"{str(document.path)!r}: give all places either by [x, y] or by lat and lon")
+        raise document.error("give all places either by [x, y] or by lat and lon")
     return {name: point for name, (point, _) in found.items()}, kinds.pop()
 
 

@@ -23,26 +23,25 @@ class Section:
     values: Mapping[str, Any]
     confined: bool = False
 
+    def error(self, what: str) -> FileError:
+        """The error that says this of the file."""
+        return FileError(f"{str(self.path)!r}: {what}")
+
     def wrong(self, key: str, expected: str) -> FileError:
         """The error for a key whose value is not what it should be."""
-        return FileError(
-            f"{str(self.path)!r}: {self.prefix}{key} must be {expected}, got {self.values[key]!r}"
-        )
+        return self.error(f"{self.prefix}{key} must be {expected}, got {self.values[key]!r}")
 
     def refuse_unknown(self, known: set[str]) -> None:
         """Refuse keys that are not among these, naming the closest."""
         for key in self.values:
             if key not in known:
-                hint = suggestion(key, sorted(known))
-                raise FileError(f"{str(self.path)!r}: unknown key {self.prefix + key!r}; {hint}")
+                raise self.error(f"unknown key {self.prefix + key!r}; {suggestion(key, sorted(known))}")
 
     def refuse_missing(self, required: tuple[str, ...]) -> None:
         """Refuse the absence of any of these keys."""
         for key in required:
             if key not in self.values:
-                raise FileError(
-                    f"{str(self.path)!r}: the key {self.prefix + key!r} is missing; it is required"
-                )
+                raise self.error(f"the key {self.prefix + key!r} is missing; it is required")
 
     def section(self, key: str, *, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> Section | None:
         """The part of the file under this key; None if there is none."""
@@ -72,8 +71,7 @@ class Section:
         if not isinstance(value, str):
             raise self.wrong(key, "text")
         if options is not None and value not in options:
-            hint = suggestion(value, options)
-            raise FileError(f"{str(self.path)!r}: unknown {self.prefix}{key} {value!r}; {hint}")
+            raise self.error(f"unknown {self.prefix}{key} {value!r}; {suggestion(value, options)}")
         return value
 
     def whole(self, key: str, default: int) -> int:
@@ -124,9 +122,9 @@ class Section:
             raise self.wrong(key, "a list of lists of numbers, or the name of a CSV file")
         for number, row in enumerate(value):
             if len(row) != len(value[0]):
-                raise FileError(
-                    f"{str(self.path)!r}: every row of {self.prefix}{key} must have as many numbers as the "
-                    f"first, {len(value[0])}; row {number} has {len(row)}"
+                raise self.error(
+                    f"every row of {self.prefix}{key} must have as many numbers as the first, "
+                    f"{len(value[0])}; row {number} has {len(row)}"
                 )
         return value
 
@@ -148,8 +146,7 @@ class Section:
         """The one of these keys that the file has; both or none is an error."""
         given = [key for key in keys if key in self.values]
         if len(given) != 1:
-            choice = " or ".join(repr(key) for key in keys)
-            raise FileError(f"{str(self.path)!r}: give either {choice}, exactly one of them")
+            raise self.error(f"give either {' or '.join(map(repr, keys))}, exactly one of them")
         return given[0]
 
 

@@ -1,0 +1,1 @@
+"""A file for every kind of problem: its builder, its family and how its best plan is found."""

@@ -10,12 +10,12 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, names_for
+from surepick.core.arrays import Bounds, FloatArray, PerArm, names_for
 from surepick.core.oracle_problem import counted
 from surepick.core.problem import Problem
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import MOST_LISTED, chosen
-from surepick.problems.family import Family, FoundProblem, PerArm
+from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_count
 from surepick.problems.options import DrawOptions, completed, lists
 
@@ -25,8 +25,8 @@ def subsets(
     sets: Iterable[Iterable[str]],
     *,
     minimize: bool = False,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
+    noise_scale: PerArm | None = 1.0,
+    costs: PerArm | None = None,
     bounds: Bounds | None = None,
     plan_names: Sequence[str] | None = None,
 ) -> Problem:
@@ -62,8 +62,8 @@ def best_arm(
     arm_names: Sequence[str],
     *,
     minimize: bool = False,
-    noise_scale: PerArm = 1.0,
-    costs: PerArm = None,
+    noise_scale: PerArm | None = 1.0,
+    costs: PerArm | None = None,
     bounds: Bounds | None = None,
 ) -> Problem:
     """The problem of finding the arm with the largest mean.

@@ -63,8 +63,7 @@ def knapsack(
     >>> problem.arm_names, sorted(problem.plans.tolist())
     (('tea', 'coffee'), [[0.0, 2.0], [2.0, 0.0]])
     """
-    names = item_names if item_names is not None else [f"item {s}" for s in range(np.size(weights))]
-    family = knapsack_family(weights, capacity, copies=copies, item_names=names)
+    family = knapsack_family(weights, capacity, copies=copies, item_names=item_names)
     centre = numbers_for("guess", guess, family.n_arms, "items")
     return family.problem(centre, **completed(knapsack, options))
 
@@ -161,7 +160,7 @@ def _solve(loads: IntArray, values: FloatArray, room: int, most: IntArray | None
 def _solve_within(
     loads: IntArray, values: FloatArray, room: int, most: IntArray, bounds: tuple[FloatArray, FloatArray]
 ) -> IntArray | None:
-    """The best packing with at least and at most so many copies: pack the first, then fill the room left."""
+    """The best packing with copies between these bounds: pack the least, then fill the room left."""
     packed = np.maximum(np.ceil(bounds[0]), 0).astype(np.int64)
     extra = np.minimum(np.floor(bounds[1]), most).astype(np.int64) - packed
     left = room - int(loads @ packed)

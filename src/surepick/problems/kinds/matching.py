@@ -16,6 +16,7 @@ from surepick.core.layout import Layout
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FoundProblem
+from surepick.problems.numbers import as_numbers
 from surepick.problems.options import SearchOptions, completed, lists
 
 
@@ -43,10 +44,13 @@ def matchings(
     >>> sorted(problem.plan_names)
     ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
     """
-    pairs, given = _pairs(guess, row_names, column_names), completed(matchings, options)
+    table, given = as_numbers("guess", guess, ndim=2, gaps=True), completed(matchings, options)
+    possible = ~np.isnan(table)
+    rows, columns = names_for("row", row_names, len(table)), names_for("column", column_names, table.shape[1])
     if np.ndim(given["spread"]) == 2:
-        given["spread"] = np.asarray(given["spread"], dtype=float)[pairs.possible]
-    return _family(pairs, minimize).problem(np.asarray(guess, dtype=float)[pairs.possible], **given)
+        given["spread"] = np.asarray(given["spread"], dtype=float)[possible]
+    family = matching_family(rows, columns, possible=possible, minimize=minimize)
+    return family.problem(table[possible], **given)
 
 
 def matching_family(
@@ -63,55 +67,25 @@ def matching_family(
     ([1.0, 0.0, 0.0, 1.0], 2)
     """
     mask = np.ones((len(row_names), len(column_names))) if possible is None else np.asarray(possible)
-    return _family(_pairs(np.where(mask, 0.0, np.nan), row_names, column_names), minimize)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    possible: BoolArray  # (n_rows, n_columns)
-
-    @cached_property
-    def number(self) -> IntArray:
-        """(n_rows, n_columns) the number of each possible pair, -1 for the others."""
-        return np.where(self.possible, np.cumsum(self.possible).reshape(self.possible.shape) - 1, -1)
-
-
-def _pairs(
-    guess: npt.ArrayLike, row_names: Sequence[str] | None, column_names: Sequence[str] | None
-) -> _Pairs:
-    try:
-        table = np.asarray(guess, dtype=float)
-    except (TypeError, ValueError):
-        raise ProblemError(f"guess must be a table of numbers, got {guess!r}") from None
-    if table.ndim != 2 or not table.size or np.isinf(table).any():
-        raise ProblemError(
-            "guess must be a table of finite numbers, one row per worker and one column per job (nan for a "
-            f"pair that cannot be), got shape {table.shape}"
-        )
-    n_rows, n_columns = table.shape
     pairs = _Pairs(
-        names_for("row", row_names, n_rows), names_for("column", column_names, n_columns), ~np.isnan(table)
+        names_for("row", row_names, len(mask)),
+        names_for("column", column_names, mask.shape[1]),
+        mask.astype(bool),
     )
-    if _assign(pairs, np.zeros(int(pairs.possible.sum())), [], []) is None:
+    rows, columns = np.nonzero(pairs.possible)
+    if _assign(pairs, np.zeros(len(rows)), [], []) is None:
         raise ProblemError(
             "no assignment exists: the possible pairs do not leave every row a column of its own; allow more "
             "pairs (those marked nan are not possible)"
         )
-    return pairs
-
-
-def _family(pairs: _Pairs, minimize: bool) -> Family:
     sign = 1.0 if minimize else -1.0
-    rows, columns = np.nonzero(pairs.possible)
     names = tuple(f"{pairs.rows[i]}: {pairs.columns[j]}" for i, j in zip(rows, columns, strict=True))
     return Family(
         solve=lambda weights: chosen(_assign(pairs, sign * weights, [], []) or [], len(names)),
         losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
         piece_names=names,
         minimize=minimize,
-        n_plans=perm(max(pairs.possible.shape), min(pairs.possible.shape)),
+        n_plans=perm(max(mask.shape), min(mask.shape)),
         count_is_exact=bool(pairs.possible.all()),
         noun="matching",
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
@@ -129,6 +103,18 @@ def _family(pairs: _Pairs, minimize: bool) -> Family:
             links=tuple(zip(rows.tolist(), (len(pairs.rows) + columns).tolist(), strict=True)),
         ),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    possible: BoolArray  # (n_rows, n_columns)
+
+    @cached_property
+    def number(self) -> IntArray:
+        """(n_rows, n_columns) the number of each possible pair, -1 for the others."""
+        return np.where(self.possible, np.cumsum(self.possible).reshape(self.possible.shape) - 1, -1)
 
 
 def _losses(pairs: _Pairs, weights: FloatArray, plan: FloatArray) -> FloatArray:

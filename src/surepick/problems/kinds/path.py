@@ -8,9 +8,8 @@ makes some cycle negative: then the shortest *simple* path is a hard problem, an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FoundProblem
-from surepick.problems.network import Graph, Network, as_network
+from surepick.problems.network import Graph, Network, as_network, other_end, reached
 from surepick.problems.options import SearchOptions, completed, lists
 
 MOST_CUTS = 1000  # rounds of cycle cuts in the integer program; a handful are usual
@@ -102,11 +101,6 @@ class _Ways:
     edges: IntArray
     acyclic: bool
 
-    @cached_property
-    def all_open(self) -> BoolArray:
-        """All arcs may be used."""
-        return np.ones(len(self.tails), dtype=bool)
-
 
 def _ways(network: Network, source: int, target: int) -> _Ways:
     if source == target:
@@ -117,7 +111,7 @@ def _ways(network: Network, source: int, target: int) -> _Ways:
         tails, heads = np.concatenate([tails, heads]), np.concatenate([heads, tails])
         edges = np.concatenate([edges, edges])
     useful = (heads != source) & (tails != target)
-    useful &= _reached(tails, heads, useful, source)[tails] & _reached(heads, tails, useful, target)[heads]
+    useful &= reached(tails, heads, useful, source)[tails] & reached(heads, tails, useful, target)[heads]
     if not useful.any():
         names = network.nodes[source], network.nodes[target]
         raise ProblemError(
@@ -127,17 +121,6 @@ def _ways(network: Network, source: int, target: int) -> _Ways:
     tails, heads, edges = tails[useful], heads[useful], edges[useful]
     order, acyclic = _topological(tails, heads, len(network.nodes))
     return _Ways(network, source, target, tails[order], heads[order], edges[order], acyclic)
-
-
-def _reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> BoolArray:
-    """The nodes that can be reached over usable arcs."""
-    seen = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=bool)
-    seen[start] = True
-    while True:
-        new = heads[usable & seen[tails]]
-        if seen[new].all():
-            return seen
-        seen[new] = True
 
 
 def _topological(tails: IntArray, heads: IntArray, n_nodes: int) -> tuple[IntArray, bool]:
@@ -176,7 +159,7 @@ def _run(ways: _Ways, weights: FloatArray, open_: BoolArray, source: int) -> Int
 
 def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
     """The edges of a shortest simple path."""
-    found = _run(ways, weights, ways.all_open, ways.source)
+    found = _run(ways, weights, np.ones(len(ways.tails), dtype=bool), ways.source)
     return _simple_path(ways, weights) if found is None else found
 
 
@@ -191,26 +174,19 @@ def _losses(ways: _Ways, weights: FloatArray, plan: FloatArray) -> FloatArray:
 
 def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
     """The shortest path that begins with the required edges and avoids the forbidden ones."""
-    here, visited = _follow(ways.network, ways.source, required)
-    if here == ways.target:
+    visited = [ways.source]
+    for edge in required:
+        visited.append(other_end(ways.network, edge, visited[-1]))
+    if visited[-1] == ways.target:
         return None
     open_ = ~np.isin(ways.edges, forbidden) & ~np.isin(ways.heads, visited)
-    found = _run(ways, weights, open_, here)
+    found = _run(ways, weights, open_, visited[-1])
     if found is None:
         raise ProblemError(
             "the best paths cannot be listed in order: under this guess some cycle has a negative weight; "
             "leave n_best out, and candidates come from draws"
         )
     return required + found.tolist() if found.size else None
-
-
-def _follow(network: Network, source: int, edges: list[int]) -> tuple[int, list[int]]:
-    """Where these edges lead from the source, and the nodes on the way there."""
-    here, visited = source, [source]
-    for e in edges:
-        here = int(network.heads[e] if network.tails[e] == here else network.tails[e])
-        visited.append(here)
-    return here, visited
 
 
 def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
@@ -236,51 +212,32 @@ def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
         )
         if answer.x is None:
             raise ProblemError(f"no shortest simple path was found: {answer.message}")
-        path, cycles = _walk(ways, np.flatnonzero(np.round(answer.x)))
+        path, *cycles = _chains(ways, np.flatnonzero(np.round(answer.x)))
         if not cycles:
             return np.asarray(ways.edges[path])
-        rules += [_cut(cycle, n_arcs) for cycle in cycles]
+        cuts = np.array([chosen(cycle, n_arcs) for cycle in cycles])  # not all arcs of a cycle at once
+        rules.append(LinearConstraint(cuts, -np.inf, cuts.sum(axis=1) - 1))
     raise ProblemError("no shortest simple path was found: too many cycles of negative weight")
 
 
-def _cut(cycle: list[int], n_arcs: int) -> Any:
-    """Not all arcs of the cycle at once."""
-    from scipy.optimize import LinearConstraint
-
-    row = np.zeros(n_arcs)
-    row[cycle] = 1
-    return LinearConstraint(row[None, :], -np.inf, len(cycle) - 1)
-
-
-def _walk(ways: _Ways, used: IntArray) -> tuple[list[int], list[list[int]]]:
-    """The arcs from source to target among those used, and the cycles that the others form."""
+def _chains(ways: _Ways, used: IntArray) -> list[list[int]]:
+    """The arcs from source to target among those used, and then those of each cycle that the others form."""
     leaving = {int(ways.tails[a]): int(a) for a in used}
-    path = _chain(ways, leaving, ways.source)
-    cycles = []
+    chains: list[list[int]] = []
     while leaving:
-        cycles.append(_chain(ways, leaving, next(iter(leaving))))
-    return path, cycles
-
-
-def _chain(ways: _Ways, leaving: dict[int, int], node: int) -> list[int]:
-    arcs = []
-    while node in leaving:
-        arcs.append(leaving.pop(node))
-        node = int(ways.heads[arcs[-1]])
-    return arcs
+        node = next(iter(leaving)) if chains else ways.source
+        chains.append([])
+        while node in leaving:
+            chains[-1].append(leaving.pop(node))
+            node = int(ways.heads[chains[-1][-1]])
+    return chains
 
 
 def _name(ways: _Ways, plan: FloatArray) -> str:
     """The nodes on the way: "A -> C -> D"."""
-    nodes = _trace(ways.network, ways.source, set(np.flatnonzero(plan).tolist()))
-    return " -> ".join(ways.network.nodes[node] for node in nodes)
-
-
-def _trace(network: Network, source: int, edges: set[int]) -> list[int]:
-    """The nodes along a path given as a set of edges."""
-    nodes = [source]
-    while edges:
-        step = next(e for e in edges if nodes[-1] in (network.tails[e], network.heads[e]))
-        edges.discard(step)
-        nodes.append(int(network.heads[step] if network.tails[step] == nodes[-1] else network.tails[step]))
-    return nodes
+    network, left, nodes = ways.network, set(np.flatnonzero(plan).tolist()), [ways.source]
+    while left:
+        step = next(e for e in left if nodes[-1] in (network.tails[e], network.heads[e]))
+        left.discard(step)
+        nodes.append(other_end(network, step, nodes[-1]))
+    return " -> ".join(network.nodes[node] for node in nodes)

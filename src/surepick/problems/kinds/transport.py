@@ -174,7 +174,7 @@ class _Solution:
 
 def _cheapest(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> FloatArray:
     """A cheapest transport, proved to be one."""
-    sends, takes = supply > 0, demand > 0  # who has nothing sends nothing, and has no dual price
+    sends, takes = supply > 0, demand > 0  # without supply or demand there is no dual price
     active = np.ix_(sends, takes)
     unit = 2.0 ** np.floor(np.log2(supply.sum()))  # solvers like totals near 1; a power of 2 divides exactly
     solved = _proved(supply[sends] / unit, demand[takes] / unit, _reduced(costs[active]))
@@ -250,8 +250,8 @@ def _is_optimal(solution: _Solution, supply: FloatArray, demand: FloatArray, cos
         return False
     v = (costs - u[:, None]).min(axis=0)
     gap = float((costs * amounts).sum() - u @ supply - v @ demand)
-    dearest, largest_price = costs[amounts > 0].max(), max(np.abs(u).max(), np.abs(v).max())
-    return bool(gap <= (OPTIMAL * dearest + ROUNDING * largest_price) * total)
+    highest, largest_price = costs[amounts > 0].max(), max(np.abs(u).max(), np.abs(v).max())
+    return bool(gap <= (OPTIMAL * highest + ROUNDING * largest_price) * total)
 
 
 def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

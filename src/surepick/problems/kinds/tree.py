@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, IntArray, read_only
 from surepick.core.oracle_problem import counted
+from surepick.core.wording import how_many
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FamilyProblem, FoundProblem
-from surepick.problems.network import Graph, Network, as_network
+from surepick.problems.network import Graph, Network, as_network, reached
 from surepick.problems.numbers import seeded
 from surepick.problems.options import SearchOptions, completed, lists
 
@@ -140,17 +141,12 @@ def _count_at_most(network: Network) -> int:
 
 
 def _refuse_unconnected(network: Network) -> None:
-    joined = {0}
-    pairs = list(zip(network.tails.tolist(), network.heads.tolist(), strict=True))
-    while True:
-        new = {b for a, b in pairs if a in joined} | {a for a, b in pairs if b in joined}
-        if new <= joined:
-            break
-        joined |= new
-    lost = [name for i, name in enumerate(network.nodes) if i not in joined]
+    tails, heads = np.r_[network.tails, network.heads], np.r_[network.heads, network.tails]
+    joined = reached(tails, heads, np.ones(len(tails), dtype=bool), 0)
+    lost = [name for i, name in enumerate(network.nodes) if i >= len(joined) or not joined[i]]
     if lost:
         raise ProblemError(
             f"the network is not connected: {lost[0]!r}"
-            + (f" and {len(lost) - 1} other nodes" if len(lost) > 1 else "")
+            + (f" and {how_many(len(lost) - 1, 'other node')}" if len(lost) > 1 else "")
             + f" cannot be reached from {network.nodes[0]!r}; add edges, or leave those nodes out"
         )
