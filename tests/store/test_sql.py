@@ -294,6 +294,68 @@ def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "Dear diary, " * 200
 
 
+@pytest.mark.parametrize("what", ["deleted", "replaced"])
+def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> None:
+    path, aside = tmp_path / "store.db", tmp_path / "aside.db"
+    store = open_store(str(path))
+    head = store.create("trips", [note()])
+    path.rename(aside)
+    if what == "replaced":
+        open_store(str(path)).create("trips", [note()])
+    for attempt in (
+        lambda: store.append("trips", [note("lost")], expected=head),
+        lambda: store.create("other", [note("lost")]),
+        lambda: store.claim("trips", ["a"], worker="w", now=0.0, until=1.0),
+        lambda: store.head("trips"),
+        store.exclusive("trips").__enter__,
+    ):
+        with pytest.raises(StoreError, match="no longer the file that was opened"):
+            attempt()
+    store.close()
+    with pytest.raises(StoreError, match="no longer the file that was opened"):
+        store.head("trips")
+    assert path.exists() == (what == "replaced")
+    aside.rename(path)
+    assert store.append("trips", [note("kept")], expected=head) == store.head("trips")
+
+
+def test_a_program_may_change_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("store.db")
+    head = store.create("trips", [note()])
+    store.close()
+    monkeypatch.chdir("/")
+    assert store.head("trips") == head
+
+
+def test_the_files_of_a_new_store_are_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = open_store(str(tmp_path / "store.db"))
+        store.create("trips", [note()])
+        (holder,) = crowd(1, hold, str(tmp_path / "store.db"), tmp_path / "ready")
+        wait_for((tmp_path / "ready").exists)
+        (waiting,) = crowd(1, take_turns, str(tmp_path / "store.db"), 1)
+        wait_for((tmp_path / "store.db-queue").exists)
+    finally:
+        os.umask(before)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("store.db*")}
+    assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm", "store.db-queue"), 0o600)
+    holder.kill()
+    holder.join()
+    assert all_succeed([waiting])
+
+
+def test_a_store_that_its_owner_shares_stays_shared(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    open_store(str(path)).close()
+    path.chmod(0o660)
+    store = open_store(str(path))
+    store.create("trips", [note()])
+    assert store._driver.queue.join() is not None  # type: ignore[attr-defined]
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o660}
+
+
 def test_every_commit_is_synchronised(sqlite_url: str) -> None:
     store = open_store(sqlite_url)
     store.create("trips", [note()])

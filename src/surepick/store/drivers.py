@@ -68,6 +68,10 @@ class Driver(Protocol):
         """Whether there is something to open."""
         ...
 
+    def check(self) -> None:
+        """Raise an error if what was opened is no longer there."""
+        ...
+
     def connect(self) -> Any:
         """A new DB-API connection in autocommit mode."""
         ...

@@ -53,6 +53,9 @@ class Postgres:
         """A server that cannot be reached says so when connecting."""
         return True
 
+    def check(self) -> None:
+        """A server says itself when it is no longer there."""
+
     def connect(self) -> Any:
         """A new connection in autocommit mode."""
         import psycopg

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
@@ -32,10 +33,11 @@ class Sqlite:
                 f"a SQLite store needs a file, got {address.shown!r}; write sqlite:///name.db with three "
                 "slashes, or memory:// for a store that is gone when the program ends"
             )
-        self.path = Path(address.database)
-        self.place = str(self.path)
+        self.place = str(Path(address.database))
+        self.path = Path(address.database).absolute()  # the program may change its folder
         self.read_only = read_only
-        self.queue: WriteQueue | None = WriteQueue(self.path.with_name(self.path.name + "-queue"))
+        self.queue: WriteQueue | None = WriteQueue(self.path.with_name(self.path.name + "-queue"), self.path)
+        self._opened: tuple[int, int] | None = None  # device and inode of the file that was opened
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -46,10 +48,33 @@ class Sqlite:
         """Whether the file is there."""
         return self.path.exists()
 
+    def check(self) -> None:
+        """Raise an error if the file that was opened is no longer there: what is written would go with it."""
+        if self._opened is not None and self._opened != self._identity():
+            raise StoreError(
+                f"{self.place} is no longer the file that was opened: it was deleted, moved or replaced; "
+                "nothing was written now. Put it back, or open the store again to begin with what is there"
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _make_file(self) -> None:
+        """An empty file that only its owner may read; SQLite gives its other files the same permissions."""
+        with suppress(OSError):  # it is there, or SQLite will say why it cannot be
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
     def connect(self) -> sqlite3.Connection:
         """A new connection in autocommit mode."""
+        self.check()
+        if self._opened is None and not self.read_only:
+            self._make_file()
         sealed = self._is_sealed()
-        mode = "ro&immutable=1" if sealed else "ro" if self.read_only else "rwc"
+        mode = "ro&immutable=1" if sealed else "ro" if self.read_only else "rw"
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode={mode}",
             uri=True,
@@ -61,6 +86,7 @@ class Sqlite:
         try:
             if not (self.read_only or sealed):
                 connection.execute("PRAGMA journal_mode = WAL")
+            self._opened = self._opened or self._identity()
         except BaseException:
             connection.close()
             raise
@@ -71,7 +97,7 @@ class Sqlite:
         beside = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
         return (
             self.path.exists()
-            and not os.access(self.path.absolute().parent, os.W_OK)
+            and not os.access(self.path.parent, os.W_OK)
             and not any(file.exists() for file in beside)
         )
 

@@ -132,6 +132,8 @@ class Transactions:
         driver, inside = self._driver, self.inside()
         if writes and driver.read_only:
             raise StoreError(f"{driver.place} was opened for reading only; open it for writing to change it")
+        if inside is None:
+            driver.check()
         with Turn(driver.queue if writes and inside is None else None, self._patience) as turn:
             reconnected = False
             while True:

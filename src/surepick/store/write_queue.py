@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from surepick.errors import StoreError
@@ -33,8 +35,9 @@ STUCK = 1.0  # seconds: in a line that stands still for this long somebody is st
 class WriteQueue:
     """The line beside one file; the file of the line is made when somebody first has to wait."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, store: Path) -> None:
         self._path = path
+        self._store = store  # whoever may write to it may stand in line
         self._handle: int | None = None
         self._process = 0
 
@@ -62,7 +65,10 @@ class WriteQueue:
             self._process = os.getpid()
         if self._handle is None and create and fcntl is not None:
             try:
-                self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+                self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+                mode = stat.S_IMODE(self._store.stat().st_mode)
+                with suppress(OSError):  # the file is somebody else's
+                    os.fchmod(self._handle, mode)
             except OSError:
                 return None  # no line here; the writers try their luck
         return self._handle
