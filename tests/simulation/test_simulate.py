@@ -29,7 +29,7 @@ def test_environments_measure_what_was_asked_and_nothing_else(n):
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_one_raw_draw_is_one_measurement(n):
     """The compiled driver and `measure` must turn the same draws into the same measurements."""
-    from surepick.policies.gap.rounds import measured
+    from surepick.kernels.measured import sum_measured
 
     environment = environments([0.3, 0.6, 0.2])[n]
     one_by_one, in_bulk = np.random.default_rng(5), np.random.default_rng(5)
@@ -37,7 +37,7 @@ def test_one_raw_draw_is_one_measurement(n):
     for i, arm in enumerate([0, 1, 2] * 10):
         counts = np.eye(3, dtype=np.int64)[arm]
         single = environment.measure(counts, one_by_one)[arm]
-        assert single == measured(environment.feed(), arm, draws[i])
+        assert single == sum_measured(environment.feed(), arm, draws[i : i + 1])
 
 
 def test_gaussian_sums_of_many_measurements_have_the_right_spread():

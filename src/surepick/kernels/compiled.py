@@ -30,6 +30,7 @@ _KEPT = 4  # cache folders of other versions that are left in place
 
 # Sums may be reordered and multiply-adds fused; NaN, infinities and signed zeros do not occur.
 _FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
+_INNER = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def compiled(function: _F) -> _F:
@@ -38,22 +39,27 @@ def compiled(function: _F) -> _F:
     Reference counting is left out (`_nrt`): counting the arrays of a state in and out of every call would
     cost more than the work itself.
     """
-    return _njit(function, _nrt=False)
+    return _njit(function, _nrt=False, no_cfunc_wrapper=True)
 
 
 def compiled_allocating(function: _F) -> _F:
     """Compile a function that makes arrays of its own."""
-    return _njit(function)
+    return _njit(function, no_cfunc_wrapper=True)
 
 
 def compiled_fast(function: _F) -> _F:
     """Compile a pass over long arrays so that it is vectorised; see `_FAST` for what that assumes."""
-    return _njit(function, _nrt=False, fastmath=_FAST)
+    return _njit(function, _nrt=False, no_cfunc_wrapper=True, fastmath=_FAST)
 
 
 def compiled_inner(function: _F) -> _F:
-    """Compile for other compiled functions alone: much sooner where the arguments are records of arrays."""
-    return _njit(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """Compile for other compiled functions alone, which is sooner; Python must never call it."""
+    return _njit(function, **_INNER)
+
+
+def compiled_inner_fast(function: _F) -> _F:
+    """Compile a pass over long arrays for other compiled functions alone."""
+    return _njit(function, **_INNER, fastmath=_FAST)
 
 
 def kernel_sources(package: Path = _PACKAGE) -> list[Path]:

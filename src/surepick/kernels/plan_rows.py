@@ -61,11 +61,6 @@ def non_zeros_by_arm(problem: Problem) -> NonZeros:
     return _compressed(problem.oriented.T)
 
 
-def no_non_zeros() -> NonZeros:
-    """In place of those of plans that are kept with all entries."""
-    return NonZeros(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
-
-
 def _compressed(lines: Any) -> NonZeros:
     """The non-zeros of each row of a dense or sparse array."""
     if isinstance(lines, np.ndarray):

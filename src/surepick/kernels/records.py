@@ -15,6 +15,7 @@ are passed on by their address, so that functions of wide states are compiled so
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast, get_type_hints
 
 import numpy as np
@@ -47,3 +48,21 @@ def make_records(fields: type, n: int) -> RecordArray:
     """An array of `n` records with these fields, all zero."""
     layout = [(name, _KINDS[kind]) for name, kind in get_type_hints(fields).items()]
     return np.zeros(n, dtype=np.dtype((np.record, np.dtype(layout, align=True))))
+
+
+def arrays_of(state: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Copies of these arrays of a NamedTuple."""
+    return {name: getattr(state, name).copy() for name in names}
+
+
+def refill(state: Any, kept: Mapping[str, Any]) -> None:
+    """Put the arrays that `arrays_of` gave back into a NamedTuple of arrays of the same shapes."""
+    for name, array in kept.items():
+        put(getattr(state, name), array, name)
+
+
+def put(held: Any, array: Any, name: str) -> None:
+    """Put a kept array back into one of the same shape; the name is for the error."""
+    if held.shape != array.shape:
+        raise ValueError(f"{name} has shape {array.shape} in the state and {held.shape} in the run")
+    held[...] = array

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.errors import ParameterError
-
-if TYPE_CHECKING:
-    from surepick.kernels.feed import Feed
+from surepick.kernels.feed import AFFINE, TABLE, THRESHOLD, Feed
 
 
 @runtime_checkable
@@ -91,7 +89,7 @@ class Gaussian:
 
     def feed(self) -> Feed:
         """mean + scale * draw."""
-        return _feed(0, self.means, self.scale)
+        return Feed(AFFINE, self.means, self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +122,7 @@ class Bernoulli:
 
     def feed(self) -> Feed:
         """1 if the draw is below the mean."""
-        return _feed(1, self.means, np.ones(len(self.means)))
+        return Feed(THRESHOLD, self.means, np.ones(len(self.means)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +156,7 @@ class UniformNoise:
 
     def feed(self) -> Feed:
         """low + width * draw."""
-        return _feed(0, self.means - self.half_width, 2.0 * self.half_width)
+        return Feed(AFFINE, self.means - self.half_width, 2.0 * self.half_width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +204,7 @@ class Replay:
     def feed(self) -> Feed:
         """The entry of the arm's table that the draw points at."""
         nothing = np.zeros(len(self.means))
-        return _feed(2, nothing, nothing, self.table, self.start)
+        return Feed(TABLE, nothing, nothing, self.table, self.start)
 
 
 def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
@@ -214,24 +212,9 @@ def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
     return hasattr(environment, "feed") and hasattr(environment, "draw")
 
 
-def _feed(
-    kind: int,
-    shift: FloatArray,
-    stretch: FloatArray,
-    table: FloatArray | None = None,
-    start: IntArray | None = None,
-) -> Feed:
-    from surepick.kernels.feed import Feed
-
-    no_table, no_start = np.zeros(0), np.zeros(1, dtype=np.int64)
-    return Feed(
-        kind, shift, stretch, no_table if table is None else table, no_start if start is None else start
-    )
-
-
 def _sum_singles(environment: CompiledEnvironment, counts: IntArray, rng: np.random.Generator) -> FloatArray:
     """Draw every single measurement of the request and add them up, arm by arm."""
-    from surepick.kernels.feed import sum_measured
+    from surepick.kernels.measured import sum_measured  # imports Numba
 
     feed, sums = environment.feed(), np.zeros(len(counts))
     for arm in map(int, np.flatnonzero(counts)):

@@ -29,9 +29,9 @@ from surepick.core.evidence import Evidence
 from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.kernels.records import arrays_of, refill
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.tuning import TUNING
-from surepick.policies.gap.run import arrays_of, refill
 
 
 @dataclass(frozen=True)

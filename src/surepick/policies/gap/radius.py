@@ -38,7 +38,7 @@ paper. *rectangle*: a fixed-count tail for every arm, every count up to t and ev
 .83 delta; any pair is then within the sum of its arms' radii. These two belong to their policies and are not
 offered to others.
 
-The scalar functions here are plain Python; `kernels` compiles these very functions.
+The scalar functions here are plain Python; `rounds` compiles these very functions.
 """
 
 from __future__ import annotations
@@ -106,22 +106,22 @@ def radius_named(name: str) -> Radius:
 
 def inflation(code: int, count: float, lam: float) -> float:
     """The factor of y_s^2 R_s^2 (rectangle: of |y_s| R_s) in a pair's spread after `count` measurements."""
-    if code == 1 or code == 2:
+    if code == NORMAL_MIXTURE or code == NORMAL_MIXTURE_JOINT:
         return (count + lam) / (count * count)
-    if code == 4:
+    if code == RECTANGLE:
         return 1.0 / math.sqrt(count)
-    if code == 5:
+    if code == RIDGE:
         return 1.0 / (count + 1.0)
     return 1.0 / count
 
 
 def term(code: int, count: float, lam: float) -> float:
     """What one arm of the support adds to a pair's threshold (for `joint`: to everybody's)."""
-    if code == 1 or code == 2:
+    if code == NORMAL_MIXTURE or code == NORMAL_MIXTURE_JOINT:
         return 0.5 * math.log1p(count / lam)
-    if code == 3:
+    if code == KAUFMANN_KOOLEN:
         return 2.0 * math.log(4.0 + math.log(count))
-    if code == 5:
+    if code == RIDGE:
         return 0.5 * math.log1p(count)
     return 0.0
 
@@ -133,15 +133,15 @@ def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_
     `log_weight` is log p of the lam in use. The papers' round number t is one more than the measurements so
     far.
     """
-    if code == 0:
+    if code == PUBLISHED:
         return 0.25 * (math.log(2.0) + 2.0 * log_plans + 2.0 * math.log(n_measured + 1.0) - log_delta)
-    if code == 1:
+    if code == NORMAL_MIXTURE:
         return log_plans - log_weight - log_delta
-    if code == 2:
+    if code == NORMAL_MIXTURE_JOINT:
         return -log_weight - log_delta
-    if code == 4:
+    if code == RECTANGLE:
         return math.log(4.0) + log_plans + 3.0 * math.log(n_measured + 1.0) - log_delta
-    if code == 5:
+    if code == RIDGE:
         return 2.0 * log_plans - log_delta
     return 0.0
 
@@ -152,7 +152,8 @@ def ridge_level(log_term: float, norm_bound: float) -> float:
     >>> ridge_level(2.0, 1.0)
     4.5
     """
-    return 0.5 * (math.sqrt(2.0 * log_term) + norm_bound) ** 2
+    width = math.sqrt(2.0 * log_term) + norm_bound
+    return 0.5 * width * width
 
 
 def lam_index(mean_count: float) -> int:
@@ -164,7 +165,7 @@ def lam_index(mean_count: float) -> int:
 
 def lam_value(index: int) -> float:
     """The lam with this index."""
-    return 4.0**index
+    return math.ldexp(1.0, 2 * index)  # 4^index
 
 
 def lam_log_weight(index: int) -> float:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.core.policy import Measure, Standing, Stop
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
+from surepick.kernels.feed import Feed, unchanged
 from surepick.policies.gap import radius as radii
-
-if TYPE_CHECKING:
-    from surepick.kernels.feed import Feed
-    from surepick.policies.gap.rounds import Race
-
-ARM_RULES = {"gap": 0, "naive": 1, "cycle": 2, "ratio": 3}  # as in kernels: GAP, NAIVE, CYCLE, RATIO
+from surepick.policies.gap.state import Settings, make_plans, make_race, race_state, restore_race
 
 
 @dataclass(frozen=True)
@@ -35,58 +31,47 @@ class GapRule:
 
 
 class GapRun:
-    """A run of a gap policy: each arm once, then lead, rival and arm by `kernels`.
+    """A run of a gap policy: each arm once, then lead, rival and arm by `rounds`.
 
     The state is mutable and belongs to whoever started the run. `drive` is the compiled twin of
     decide-measure-absorb; both end in the same machine code and take the same decisions.
     """
 
     def __init__(self, problem: Problem, rule: GapRule) -> None:
-        from surepick.kernels import feed
-        from surepick.policies.gap import rounds as kernels
+        from surepick.policies.gap import rounds  # imports Numba, which takes half a second
 
-        kernels.warm_up()
-        self._kernels = kernels
-        self._problem = problem
-        self._rule = rule
-        scale = known_noise_scale(problem)
+        self._advance = rounds.advance
+        self._problem, self._rule = problem, rule
         every = np.ones(problem.n_arms, dtype=bool) if rule.every_arm_first else problem.relevant
-        arms = np.flatnonzero(every).astype(np.int64)
+        settings = Settings(rule.radius.code, rule.arm_rule, rule.delta, rule.epsilon, rule.norm_bound)
         base = radii.support_base(rule.radius, problem.n_plans, _largest_support(problem), rule.delta)
-        self._field = kernels.make_field(problem, scale**2, arms, base)
-        self._race = kernels.make_race(
-            problem,
-            code=rule.radius.code,
-            rule=ARM_RULES[rule.arm_rule],
-            delta=rule.delta,
-            epsilon=rule.epsilon,
-            norm_bound=rule.norm_bound,
-        )
-        zeros, ones, none = np.zeros(problem.n_arms), np.ones(problem.n_arms), np.zeros(0)
-        self._as_is = feed.Feed(feed.AFFINE, zeros, ones, none, np.zeros(1, dtype=np.int64))
+        self._race = make_race(problem, settings, np.flatnonzero(every).astype(np.int64), base)
+        self._plans = make_plans(problem)
+        self._as_is = unchanged(problem.n_arms)
+        rounds.warm_up(thin=self._race.rule.thin)
 
     @property
     def started(self) -> bool:
         """Whether the first measurement of every arm is in."""
-        return bool(self._race.integers[self._kernels.MEASURED])
+        return self._race.now.measured > 0
 
     @property
     def evidence(self) -> Evidence:
         """All that the run has absorbed."""
-        return Evidence(self._race.counts.copy(), self._race.sums.copy())
+        return Evidence(self._race.arms["count"].copy(), self._race.arms["total"].copy())
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Every arm once at first; then the one arm that the compiled loop chose, or the stop."""
-        integers, kernels = self._race.integers, self._kernels
-        if integers[kernels.STOPPED]:
-            return Stop(int(integers[kernels.LEAD]))
+        now = self._race.now
+        if now.stopped:
+            return Stop(int(now.lead))
         counts = np.zeros(self._problem.n_arms, dtype=np.int64)
-        counts[integers[kernels.ARM] if self.started else self._field.arms] = 1
+        counts[now.arm if self.started else self._race.used] = 1
         return Measure(counts)
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in measurements; one measurement costs one pass over the plans."""
-        arm = self._race.integers[self._kernels.ARM]
+        arm = self._race.now.arm
         if self.started and counts[arm] == 1 and counts.sum() == 1:
             self.drive(self._as_is, np.array([sums[arm]], dtype=float))
             return
@@ -101,26 +86,26 @@ class GapRun:
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Pool any measurements with the others, and decide if every arm has one."""
-        race, kernels = self._race, self._kernels
-        race.counts[:] += counts
-        race.sums[:] += sums
-        if race.counts[self._field.arms].all():
-            race.integers[kernels.MEASURED] = race.counts.sum()
-            race.integers[kernels.STOPPED] = 0  # a stop is decided anew, with all that is known
-            kernels.settle(self._field, race, self._problem.n_plans)
+        arms, now = self._race.arms, self._race.now
+        arms["count"] += counts
+        arms["total"] += sums
+        if arms["count"][self._race.used].all():
+            now.measured = arms["count"].sum()
+            now.stopped = False  # a stop is decided anew, with all that is known
+            self._advance(*self._plans, self._race, self._as_is, np.zeros(0), True)
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide in compiled code, one draw a round; how many draws were used."""
-        return int(self._kernels.advance(self._field, self._race, feed, draws, self._problem.n_plans))
+        return int(self._advance(*self._plans, self._race, feed, draws, False))
 
     def standing(self) -> Standing:
         """The lead, the rival, the estimated gap and its radius; for the mixture radii also the risk."""
-        race, kernels = self._race, self._kernels
+        race, now = self._race, self._race.now
         if not self.started:
             return Standing()
-        lead, rival = int(race.integers[kernels.LEAD]), int(race.integers[kernels.RIVAL])
+        lead, rival = int(now.lead), int(now.rival)
         gap = float(race.value[lead] - race.value[rival])
-        radius = float(race.floats[kernels.SCORE] - race.value[rival])
+        radius = float(now.score - race.value[rival])
         return Standing(lead, rival, gap, radius, self._risk(lead))
 
     def state(self) -> dict[str, Any]:
@@ -129,7 +114,7 @@ class GapRun:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on with this race."""
-        refill(self._race, state)
+        restore_race(self._race, state)
 
     def _risk(self, lead: int) -> float | None:
         """The smallest delta at which the rule would stop now: valid at any time, for the mixture radii."""
@@ -141,35 +126,14 @@ class GapRun:
 
     def log_evidence(self) -> FloatArray | None:
         """log(1/delta) at the smallest delta that would rule out each plan now, for the mixture radii."""
-        mixtures = (radii.NORMAL_MIXTURE, radii.NORMAL_MIXTURE_JOINT)
-        if not self.started or self._rule.radius.code not in mixtures:
+        race, now, n_plans = self._race, self._race.now, self._problem.n_plans
+        if not (self.started and race.rule.mixture):
             return None
-        lead = int(self._race.integers[self._kernels.LEAD])
-        race, kernels, n_plans = self._race, self._kernels, self._problem.n_plans
-        spread = race.spread[:n_plans] + race.floats[kernels.OFF_SPREAD]
-        threshold = race.pair[:n_plans] + race.floats[kernels.OFF_PAIR] + race.floats[kernels.LEVEL]
-        gap = np.maximum(race.value[lead] - race.value[:n_plans] + self._rule.epsilon, 0.0)
+        spread = race.spread[:n_plans] + now.off_spread
+        threshold = race.pair[:n_plans] + now.off_pair + now.level
+        gap = np.maximum(race.value[now.lead] - race.value[:n_plans] + self._rule.epsilon, 0.0)
         known = np.divide(gap**2, 2.0 * spread, out=np.zeros(n_plans), where=spread > 0)
         return np.asarray(known - threshold - np.log(self._rule.delta))
-
-
-def race_state(race: Race) -> dict[str, Any]:
-    """The arrays of a race without its scratch."""
-    return arrays_of(race, [name for name in race._fields if name != "support"])
-
-
-def arrays_of(record: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Copies of these arrays of a record."""
-    return {name: getattr(record, name).copy() for name in names}
-
-
-def refill(record: Any, state: Mapping[str, Any]) -> None:
-    """Put the arrays that `arrays_of` gave back into a record of the same shapes."""
-    for name, array in state.items():
-        held = getattr(record, name)
-        if held.shape != array.shape:
-            raise ValueError(f"{name} has shape {array.shape} in the state and {held.shape} in the run")
-        held[...] = array
 
 
 def _largest_support(problem: Problem) -> int:

@@ -15,7 +15,7 @@ has been seen.
 
 Deviations: arms on which all plans agree are not measured; noise scales and costs per arm enter the draws and
 the choice of the arm. The papers draw M whole vectors; by default (`draws="winner"`) what is drawn is the
-winner of the M draws, with exactly the law it has in the paper (`draw_kernels` has the proof), at a hundredth
+winner of the M draws, with exactly the law it has in the paper (`winner` has the proof), at a hundredth
 of the work. `draws="all"` makes every draw.
 
 Cost of a round: `winner`: a few passes over the plans, a hundred cheap proposals, and products of the plans

@@ -1,6 +1,6 @@
 """The runs that GenTS-Explore and TS-Explore share: every arm once, then one arm a round from M random draws.
 
-`WinnerRun` is for listed plans: `draw_kernels` draws the winner of the M draws with exactly its law, in
+`WinnerRun` is for listed plans: `winner` draws the winner of the M draws with exactly its law, in
 compiled code. `OracleRun` makes the M draws and asks the oracle about each: the only way when the plans
 cannot be listed, and the papers' box to the letter.
 """
@@ -22,14 +22,12 @@ from surepick.core.plan_sets import plan_oracle
 from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, ProblemError
+from surepick.kernels.records import arrays_of, refill
 from surepick.policies.gap import radius as radii
-from surepick.policies.gap.run import ARM_RULES, arrays_of, race_state, refill
+from surepick.policies.gap.state import Settings, make_plans, make_race, race_state, restore_race
 
 if TYPE_CHECKING:
     from surepick.kernels.feed import Feed
-
-
-_TABLE = ("bound", "mass", "level", "killers")  # all that a room keeps from one round to the next
 
 
 @dataclass(frozen=True)
@@ -62,100 +60,89 @@ class WinnerRun:
     """A run on listed plans. The state is mutable and belongs to whoever started the run."""
 
     def __init__(self, problem: Problem, rule: DrawRule) -> None:
-        from surepick.policies.gap import rounds as kernels
-        from surepick.policies.sampling import winner as draw_kernels
+        from surepick.policies.sampling import table, winner  # import Numba, which takes half a second
 
-        self._kernels, self._draw_kernels = kernels, draw_kernels
-        self._problem, self._rule = problem, rule
-        kernels.warm_up()
-        draw_kernels.warm_up()
-        variance = known_noise_scale(problem) ** 2
-        arms = np.flatnonzero(problem.relevant).astype(np.int64)
-        self._field = kernels.make_field(problem, variance, arms, np.zeros(problem.n_arms + 1))
-        self._race = kernels.make_race(
-            problem, code=radii.PUBLISHED, rule=ARM_RULES[rule.arm_rule], delta=rule.delta, epsilon=0.0
-        )
-        self._room = draw_kernels.make_room(self._field, self._race, 0)
+        self._table, self._winner, self._problem, self._rule = table, winner, problem, rule
+        settings = Settings(radii.PUBLISHED, rule.arm_rule, rule.delta)
+        self._race = make_race(problem, settings, np.flatnonzero(problem.relevant).astype(np.int64))
+        self._plans = make_plans(problem)
+        self._work = table.make_workspace(self._plans[0], self._race, rule.quantile, rule.q)
+        winner.warm_up(thin=self._race.rule.thin)
 
     @property
     def started(self) -> bool:
         """Whether the first measurement of every arm is in."""
-        return bool(self._race.integers[self._kernels.MEASURED])
+        return self._race.now.measured > 0
 
     @property
     def evidence(self) -> Evidence:
         """All that the run has absorbed."""
-        return Evidence(self._race.counts.copy(), self._race.sums.copy())
+        return Evidence(self._race.arms["count"].copy(), self._race.arms["total"].copy())
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Every arm once at first; then the arm that the winner of the draws asks for, or the stop."""
-        integers, kernels = self._race.integers, self._kernels
-        counts = np.zeros(self._problem.n_arms, dtype=np.int64)
+        now, counts = self._race.now, np.zeros(self._problem.n_arms, dtype=np.int64)
         if not self.started:
-            counts[self._field.arms] = 1
+            counts[self._race.used] = 1
             return Measure(counts)
         from surepick.kernels.round_words import words_of
 
         self._make_room(rounds=0)
-        self._room.words[:] = words_of(rng)
-        self._draw_kernels.decide(self._field, self._race, self._room, *self._constants)
-        if integers[kernels.STOPPED]:
-            return Stop(int(integers[kernels.LEAD]))
-        counts[integers[kernels.ARM]] = 1
+        self._work.words[:] = words_of(rng)
+        self._winner.decide(*self._plans, self._race, self._work)
+        if now.stopped:
+            return Stop(int(now.lead))
+        counts[now.arm] = 1
         return Measure(counts)
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in measurements; one measurement costs one pass over the plans."""
+        arms, now = self._race.arms, self._race.now
         if self.started and counts.sum() == 1:
             arm = int(counts.argmax())
-            x = float(sums[arm])
-            self._draw_kernels.absorb(self._field, self._race, self._room, arm, x, *self._constants)
+            self._table.absorb(*self._plans, self._race, self._work, arm, float(sums[arm]))
             return
-        self._race.counts[:] += counts
-        self._race.sums[:] += sums
-        if not self._race.counts[self._field.arms].all():
+        arms["count"] += counts
+        arms["total"] += sums
+        if not arms["count"][self._race.used].all():
             raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
-        self._race.integers[self._kernels.MEASURED] += int(counts.sum())
-        self._draw_kernels.settle(self._field, self._race, self._room, *self._constants)
+        now.measured += int(counts.sum())
+        self._table.absorb(*self._plans, self._race, self._work, -1, 0.0)
 
     def drive_seeded(self, feed: Feed, draws: FloatArray, *, entropy: IntArray, n_round: int) -> int:
         """Measure and decide in compiled code after the decision of round `n_round`; rounds used."""
         self._make_room(rounds=len(draws))
-        return int(
-            self._draw_kernels.advance(
-                self._field, self._race, self._room, feed, draws, entropy, n_round, *self._constants
-            )
-        )
+        return int(self._winner.advance(*self._plans, self._race, self._work, feed, draws, entropy, n_round))
 
     def standing(self) -> Standing:
         """The lead, the rival of the last draws and the estimated gap; a radius has no place here."""
         if not self.started:
             return Standing()
-        race, kernels = self._race, self._kernels
-        lead, rival = int(race.integers[kernels.LEAD]), int(race.integers[kernels.RIVAL])
+        race, lead, rival = self._race, int(self._race.now.lead), int(self._race.now.rival)
         if rival < 0 or rival == lead:
             return Standing(lead)
         return Standing(lead, rival, float(race.value[lead] - race.value[rival]))
 
     def state(self) -> dict[str, Any]:
         """The race, and the table of the draws."""
-        return {"race": race_state(self._race), "table": arrays_of(self._room, _TABLE)}
+        table = arrays_of(self._work, ("bound", "mass", "killers"))
+        return {
+            "race": race_state(self._race),
+            "table": table | {"level": np.array([self._work.draws.level])},
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on with this race and this table."""
-        refill(self._race, state["race"])
-        refill(self._room, state["table"])
-
-    @property
-    def _constants(self) -> tuple[float, float, int]:
-        return self._rule.quantile, self._rule.q, self._problem.n_plans
+        restore_race(self._race, state["race"])
+        table = dict(state["table"])
+        self._work.draws.level = table.pop("level")[0]
+        refill(self._work, table)
 
     def _make_room(self, rounds: int) -> None:
-        """See that the scratch holds the draws of this many more kernels."""
-        n_measured = int(self._race.integers[self._kernels.MEASURED]) + rounds
+        """See that the workspace holds the proposals of this many more rounds."""
+        n_measured = int(self._race.now.measured) + rounds
         n_draws = self._rule.n_draws(n_measured, math.log(self._problem.n_plans)) + 1
-        if n_draws > len(self._room.plan):
-            self._room = self._draw_kernels.larger_room(self._room, n_draws)
+        self._work = self._table.with_proposals(self._work, n_draws)
 
 
 class OracleRun:
