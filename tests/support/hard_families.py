@@ -74,16 +74,14 @@ class PeekingRun(BetRun):
     takes_whole_blocks = False  # one at a time, so that it can peek
 
     def _settle(self, n_bets, seen):
-        books, problem = self._books, self._problem
-        plans, means = problem.oriented, seen.means
-        for q, rival in enumerate(books.bets.rivals[:n_bets]):
-            lead = books.lead.whole[self._kernels.PLAN]
-            # the last entry may bet against the lead itself, on the one rival that is left
-            other = books.bets.rivals[0] if rival == lead else lead
-            y = plans[other] - plans[rival]
+        books, plans, means = self._books, self._problem.oriented, seen.means
+        for bet in books.bets[:n_bets]:
+            # the last bet may be against the lead itself, on the one rival that is left
+            other = books.bets[0].rival if bet.rival == books.now.lead else books.now.lead
+            y = plans[other] - plans[bet.rival]
             used = np.flatnonzero(y)
-            books.bets.centre[q] = y[used] @ means[used]
-            books.bets.prior[q] = y[used] ** 2 @ (self._table.variance[used] / seen.counts[used]) / 10
+            bet.centre = y[used] @ means[used]
+            bet.prior = y[used] ** 2 @ (books.arms["variance"][used] / seen.counts[used]) / 10
         super()._settle(n_bets, seen)
 
 

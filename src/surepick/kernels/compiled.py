@@ -62,11 +62,24 @@ def compiled_inner_fast(function: _F) -> _F:
     return _njit(function, **_INNER, fastmath=_FAST)
 
 
+def compiled_in_place(function: _F) -> _F:
+    """Compile as a part of the function that calls it, for a step that is called in one place alone.
+
+    Otherwise the machine code of all that it calls would be made twice, here and in the function above.
+    """
+    return _inner(function, inline="always")
+
+
 def kernel_sources(package: Path = _PACKAGE) -> list[Path]:
     """Every file whose text compiled code may depend on: all files of the folders that hold some."""
     files = [path for room in _ROOMS for path in (package / room).rglob("*.py")]
     folders = {path.parent for path in files if b"kernels.compiled" in path.read_bytes()}
     return sorted(path for path in files if path.parent in folders)
+
+
+def _inner(function: _F, **options: Any) -> _F:
+    options |= {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
 def _njit(function: _F, **options: Any) -> _F:

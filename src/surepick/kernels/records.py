@@ -15,6 +15,7 @@ are passed on by their address, so that functions of wide states are compiled so
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast, get_type_hints
 
@@ -46,8 +47,13 @@ def make_record(fields: type[_Fields], **values: float) -> _Fields:
 
 def make_records(fields: type, n: int) -> RecordArray:
     """An array of `n` records with these fields, all zero."""
+    return np.zeros(n, dtype=_layout(fields))
+
+
+@functools.cache
+def _layout(fields: type) -> np.dtype[np.void]:
     layout = [(name, _KINDS[kind]) for name, kind in get_type_hints(fields).items()]
-    return np.zeros(n, dtype=np.dtype((np.record, np.dtype(layout, align=True))))
+    return np.dtype((np.record, np.dtype(layout, align=True)))
 
 
 def arrays_of(state: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import surepick as sp
 from surepick.core.policy import Measure, Stop
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
-from surepick.policies.betting import bets as kernels
-from surepick.policies.betting import blocks
+from surepick.policies.betting.bets import compare, log_normal_cdf, settle_singles
+from surepick.policies.betting.books import make_books
+from surepick.policies.betting.division import divide, fill_squares, mark_differing, nth_largest
 from surepick.testing import decisions
 
 
@@ -20,49 +21,60 @@ def plans():
     return rng.normal(size=(40, 7)) * (rng.random((40, 7)) < 0.5)
 
 
-def compared(plans, lead, weight, mean):
-    """Gap and spread of every plan to the lead, by the compiled pass."""
-    rows, ids = kernels.make_rows(sp.Problem(plans)), np.arange(plans.shape[0])
-    vector = np.asarray(plans[lead]).ravel() if isinstance(plans, np.ndarray) else plans.toarray()[lead]
-    gap, spread = np.empty(len(ids)), np.empty(len(ids))
-    kernels.compare(rows, ids, vector, np.flatnonzero(vector), weight, mean, spread, gap)
-    return gap, spread
+def compared(plans, lead, weight, mean, rivals=None):
+    """Books whose lead is this plan, after the pass that compares it with the rivals."""
+    books = make_books(sp.Problem(plans), np.ones(plans.shape[1]), 0.05, 0.0)
+    vector = plans[lead] if isinstance(plans, np.ndarray) else plans.toarray()[lead]
+    books.arms["lead"], books.arms["weight"], books.arms["average"] = vector, weight, mean
+    bets = books.bets[: plans.shape[0] if rivals is None else len(rivals)]
+    bets["rival"] = np.arange(len(bets)) if rivals is None else rivals
+    compare.py_func(books.rows, books.arms, np.flatnonzero(vector), bets)
+    return books, bets
 
 
 def test_gap_and_spread_are_those_of_the_difference(plans):
     rng = np.random.default_rng(4)
     weight, mean = rng.random(7), rng.normal(size=7)
-    gap, spread = compared(plans, 2, weight, mean)
+    _, bets = compared(plans, 2, weight, mean)
     y = plans[2] - plans
-    assert np.allclose(gap, y @ mean)
-    assert np.allclose(spread, y**2 @ weight)
-    for dense, thin in zip((gap, spread), compared(sparse.csr_array(plans), 2, weight, mean), strict=True):
-        assert np.array_equal(dense, thin)
+    assert np.allclose(bets["gap"], y @ mean)
+    assert np.allclose(bets["spread"], y**2 @ weight)
+    _, thin = compared(sparse.csr_array(plans), 2, weight, mean)
+    assert np.array_equal(bets, thin)
 
 
 def test_an_arm_without_measurements_matters_only_where_plans_differ():
     plans = np.array([[1.0, 2.0], [1.0, 0.0], [0.0, 2.0]])
-    _, spread = compared(plans, 0, np.array([np.inf, 1.0]), np.zeros(2))
-    assert spread.tolist() == [0.0, 4.0, np.inf]
+    _, bets = compared(plans, 0, np.array([np.inf, 1.0]), np.zeros(2))
+    assert bets["spread"].tolist() == [0.0, 4.0, np.inf]
 
 
 def test_squares_are_those_of_the_difference(plans):
-    rows, ids = kernels.make_rows(sp.Problem(plans)), np.array([5, 1, 9])
-    price, factor, squares = np.arange(1.0, 8.0), np.array([1.0, 2.0, 3.0]), np.zeros((3, 7))
-    kernels.fill_squares(rows, ids, plans[2], np.flatnonzero(plans[2]), price, factor, squares)
-    assert np.allclose(squares, factor[:, None] * price * (plans[2] - plans[ids]) ** 2)
+    rivals, chosen = np.array([5, 0, 1, 9]), np.array([0, 2, 3])
+    books, bets = compared(plans, 2, 0.0, 0.0, rivals)
+    price, urgency, squares = np.arange(1.0, 8.0), np.array([1.0, 2.0, 3.0]), np.ones((3, 7))
+    books.arms["price"], bets["urgency"][chosen] = price, urgency
+    fill_squares.py_func(books.rows, books.arms, np.flatnonzero(plans[2]), bets, chosen, squares)
+    assert np.allclose(squares, urgency[:, None] * price * (plans[2] - plans[rivals[chosen]]) ** 2)
 
 
 def test_differing_arms_are_found(plans):
-    rows, ids = kernels.make_rows(sp.Problem(plans)), np.array([5, 1])
-    differing = np.zeros(7, dtype=bool)
-    kernels.mark_differing(rows, ids, plans[2], np.flatnonzero(plans[2]), differing)
-    assert differing.tolist() == (plans[ids] != plans[2]).any(axis=0).tolist()
+    rivals = np.array([5, 1])
+    books, bets = compared(plans, 2, 0.0, 0.0, rivals)
+    mark_differing.py_func(books.rows, books.arms, np.flatnonzero(plans[2]), bets)
+    assert books.arms["differs"].tolist() == (plans[rivals] != plans[2]).any(axis=0).tolist()
 
 
 @pytest.mark.parametrize("x", [-300.0, -40.0, -8.0, -7.99, -1.0, 0.0, 3.0])
 def test_log_of_the_normal_distribution_function(x):
-    assert kernels.log_normal_cdf(x) == pytest.approx(log_ndtr(x), rel=1e-4)
+    assert log_normal_cdf.py_func(x) == pytest.approx(log_ndtr(x), rel=1e-4)
+
+
+def log_mixture(*numbers):
+    """What a mixture bet brings: gap, spread, centre and prior."""
+    purse = np.zeros((1, 1))
+    settle_singles(*(np.array([number]) for number in numbers), np.ones(1), np.zeros(0), purse)
+    return purse[0, 0]
 
 
 @pytest.mark.parametrize(("gap", "spread", "centre", "prior"), [(0.3, 0.5, 0.2, 0.1), (-1.0, 0.2, 0.5, 2.0)])
@@ -72,16 +84,14 @@ def test_the_mixture_is_the_integral_it_says(gap, spread, centre, prior):
 
     bet, _ = integrate.quad(lambda g: density(g) * math.exp((g * gap - g * g / 2) / spread), 0, 20)
     whole, _ = integrate.quad(density, 0, 20)
-    assert kernels.log_mixture(gap, spread, centre, prior) == pytest.approx(math.log(bet / whole), abs=1e-8)
+    assert log_mixture(gap, spread, centre, prior) == pytest.approx(math.log(bet / whole), abs=1e-8)
 
 
 @pytest.mark.parametrize("truth", [0.0, -0.3])
 def test_no_bet_is_better_than_fair_when_the_rival_is_best(truth):
     spread, centre, prior = 0.4, 0.5, 0.3
     noise, weight = np.polynomial.hermite_e.hermegauss(80)
-    factors = [
-        math.exp(kernels.log_mixture(truth + math.sqrt(spread) * x, spread, centre, prior)) for x in noise
-    ]
+    factors = [math.exp(log_mixture(truth + math.sqrt(spread) * x, spread, centre, prior)) for x in noise]
     mean = weight @ factors / math.sqrt(2 * math.pi)
     assert mean == pytest.approx(1.0, abs=1e-6) if truth == 0 else mean < 1
 
@@ -89,7 +99,7 @@ def test_no_bet_is_better_than_fair_when_the_rival_is_best(truth):
 def test_shares_are_near_the_certified_optimum(plans):
     squares = (plans[0] - plans[1:]) ** 2
     share, dual = np.empty(7), np.full(39, 1 / 39)
-    worst = kernels.divide(squares, dual, share, np.empty(7), np.empty(39), 200, 0.01)
+    worst = divide(squares, dual, share, np.empty(7), np.empty(39), 200, 0.01)
     assert share.sum() == pytest.approx(1)
     assert worst <= 1.02 * optimal_allocation(squares).value
 
@@ -292,9 +302,9 @@ def test_the_only_rival_left_is_bet_on_against_the_lead(n_arms, is_bet_on):
     for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.6, 0.0, 0.0]):
         counts = run.decide().counts
         assert run.standing().lead in (None, 0)
-        before = run._books.wealth.mixture[0]
+        before = run._books.plans["mixture"][0]
         run.absorb(counts, counts * values[:n_arms])
-        after = run._books.wealth.mixture[0]
+        after = run._books.plans["mixture"][0]
         if values[0] == 0.0:  # the lead was beaten in this block, so that bets against it win
             assert (after > before) == is_bet_on
 
@@ -312,4 +322,4 @@ def test_a_lead_forgotten_among_many_counts_as_new():
 @pytest.mark.parametrize("n", [1, 5, 300])
 def test_the_nth_largest(n):
     values = np.round(np.random.default_rng(n).normal(size=300), 1)  # with ties
-    assert blocks._nth_largest.py_func(values.copy(), n) == np.sort(values)[-n]
+    assert nth_largest.py_func(values.copy(), n) == np.sort(values)[-n]

@@ -29,9 +29,8 @@ from surepick.core.evidence import Evidence
 from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
-from surepick.kernels.records import arrays_of, refill
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
-from surepick.policies.betting.tuning import TUNING
+from surepick.policies.betting.books import make_books, refill, state_of
 
 
 @dataclass(frozen=True)
@@ -74,29 +73,28 @@ class BetGapE:
 class BetRun(BlockRun[int]):
     """A run of BetGapE: wealth per plan, a block at a time; owned and changed by whoever started it.
 
-    What it knows is in `block_kernels.Books`. A block's bets are there too; the block knows their number.
+    What it knows is in `Books`. A block's bets are there too; the block knows their number.
     """
 
     def __init__(self, problem: Problem, policy: BetGapE) -> None:
-        from surepick.policies.betting import blocks as kernels
+        from surepick.policies.betting import blocks
 
         super().__init__(policy, problem.relevant)
-        self._kernels = kernels
+        self._blocks = blocks
         self._problem, self._policy = problem, policy
         variance = known_noise_scale(problem) ** 2
-        self._table = kernels.make_table(problem, variance, policy.delta, policy.epsilon, TUNING)
-        self._books = kernels.make_books(problem, policy.epsilon, TUNING)
-        self._room = kernels.make_scratch(problem)
+        self._books = make_books(problem, variance, policy.delta, policy.epsilon)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no rival is left."""
-        if self._block is None and self._lead < 0:
+        now = self._books.now
+        if self._block is None and now.lead < 0:
             self._block = Block(self._problem.relevant.astype(np.int64), None)
-        if self._block is None and not self._is_stopped:
-            self._kernels.open_block(self._table, self._books, *self._room, TUNING)
-            self._block = None if self._is_stopped else self._booked_block()
+        if self._block is None and not now.is_stopped:
+            self._take(self._blocks.OPEN)
+            self._block = self._booked_block()
         if self._block is None:
-            return Stop(self._lead)
+            return Stop(int(now.lead))
         return Measure(self._block.next_request(self._policy.max_batch))
 
     @property
@@ -113,88 +111,64 @@ class BetRun(BlockRun[int]):
         """
         if self._block is None or not self._block.is_untouched or self._waiting.counts.any():
             return 0, 0
-        books, past = self._books, self._books.past
-        use = self._kernels.advance(self._table, books, *self._room, TUNING, means, scale, draws, budget)
-        self._evidence = Evidence(past.counts.copy(), past.sums.copy())
-        self._block = None if self._is_stopped else self._booked_block()
+        world, arms = self._blocks.World(means, scale, draws), self._books.arms
+        use = self._blocks.advance(self._books, self._blocks.DRIVE, world, budget)
+        self._evidence = Evidence(arms["count"].copy(), arms["total"].copy())
+        self._block = self._booked_block()
         return use
 
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
-        if self._lead < 0:
+        books, lead = self._books, int(self._books.now.lead)
+        if lead < 0:
             return Standing()
         peak = self.log_evidence()
-        peak[self._lead] = np.inf
-        rival = int(np.argmin(peak))
-        table, past, (scratch, _) = self._table, self._books.past, self._room
-        with np.errstate(divide="ignore"):
-            weight = table.variance / past.counts
-        gap, spread = self._kernels.compare_one(
-            table.rows, self._books.lead, rival, weight, past.means, scratch
-        )
-        radius = math.sqrt(2 * spread * table.question.target)
-        return Standing(self._lead, rival, float(gap), radius, min(1.0, math.exp(-float(peak[rival]))))
+        peak[lead] = np.inf
+        single = books.single[0]
+        single.rival = rival = int(np.argmin(peak))
+        self._take(self._blocks.LOOK)
+        radius = math.sqrt(2 * single.spread * books.question.target)
+        return Standing(lead, rival, float(single.gap), radius, min(1.0, math.exp(-float(peak[rival]))))
 
     def log_evidence(self) -> FloatArray:
         """The largest log wealth so far in bets against each plan, as a rival of the current lead."""
-        peak, pieces = self._books.wealth.peak.copy(), self._books.pieces
-        for own in np.flatnonzero(pieces.owner == self._lead) if self._lead >= 0 else ():
+        lead, pieces = self._books.now.lead, self._books.pieces
+        peak: FloatArray = self._books.plans["peak"].copy()
+        for own in np.flatnonzero(pieces.slots["owner"] == lead) if lead >= 0 else ():
             np.maximum(peak, pieces.peak[own], out=peak)
         return peak
 
     def state(self) -> dict[str, Any]:
         """All that a fresh run needs to become this one, as arrays and numbers."""
-        state = self._measured_state() | {"status": self._books.status.copy()}
-        for name, record in self._records():
-            state[name] = arrays_of(record, record._fields)
-        return state
+        return self._measured_state() | state_of(self._books)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
-        self._books.status[:] = state["status"]
-        for name, record in self._records():
-            refill(record, state[name])
-        self._restore_measured(state, self._n_bets if self._lead >= 0 else None)
+        refill(self._books, state)
+        now = self._books.now
+        self._restore_measured(state, int(now.n_bets) if now.lead >= 0 else None)
 
-    def _records(self) -> list[tuple[str, Any]]:
-        """The parts of the books by name."""
-        return [(name, getattr(self._books, name)) for name in self._books._fields if name != "status"]
+    def _take(self, step: int) -> None:
+        self._blocks.advance(self._books, step, self._blocks.NO_WORLD, 0)
 
-    @property
-    def _is_stopped(self) -> bool:
-        return bool(self._books.status[self._kernels.STOPPED])
-
-    @property
-    def _n_bets(self) -> int:
-        return int(self._books.bets.size[self._kernels.N_BETS])
-
-    @property
-    def _lead(self) -> int:
-        """The plan that looks best; -1 before the first block."""
-        return int(self._books.lead.whole[self._kernels.PLAN])
-
-    def _booked_block(self) -> Block[int]:
-        return Block(self._books.division.block.copy(), self._n_bets)
+    def _booked_block(self) -> Block[int] | None:
+        now = self._books.now
+        return None if now.is_stopped else Block(self._books.arms["block"].copy(), int(now.n_bets))
 
     def _settle(self, bets: int, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
-        self._kernels.settle_block(self._table, self._books, self._room[0], seen.sums)
+        self._books.arms["block_sum"] = seen.sums
+        self._take(self._blocks.SETTLE)
 
     def _choose_lead(self) -> None:
         """The plan that looks best, now that the past has grown."""
-        past = self._books.past
-        past.counts[:], past.sums[:] = self._evidence.counts, self._evidence.sums
-        self._kernels.choose_lead(self._table, self._books, self._room[0], TUNING)
+        arms = self._books.arms
+        arms["count"], arms["total"] = self._evidence.counts, self._evidence.sums
+        self._take(self._blocks.CHOOSE)
 
 
 @functools.cache
 def _warm_up() -> None:
-    """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
+    """Compile the blocks, or load them from the cache, so that no run has to wait for it half-way."""
     run = BetRun(Problem([[1.0, 0.0], [0.0, 1.0]]), BetGapE())
-    for _ in range(2):
-        decision = run.decide()
-        assert isinstance(decision, Measure)
-        run.absorb(decision.counts, np.zeros(2))
-    run.decide()
-    run.drive_blocks(np.zeros(2), np.ones(2), np.zeros(2), 10)
-    run.standing()
+    run._take(run._blocks.CHOOSE)

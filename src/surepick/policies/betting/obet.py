@@ -344,7 +344,7 @@ class OBetRun(BlockRun[Bet]):
         return field, dual
 
     def _solve(self) -> tuple[Field, FloatArray]:
-        from surepick.policies.betting.bets import divide
+        from surepick.policies.betting.division import divide
 
         field = self._field()
         if len(field.gap) > _WORKING_SET:

@@ -173,7 +173,7 @@ class Wealth:
 
     def _factors(self, y: FloatArray, block: FloatArray, is_fresh: FloatArray) -> FloatArray:
         """Log factors of the rungs and, last, of the mixture; one line per row of y = lead - plan."""
-        from surepick.policies.betting import bets as kernels
+        from surepick.policies.betting.bets import settle_singles
 
         mean, variance, past_mean, past_spread, fresh = block
         squares = y * y
@@ -186,11 +186,9 @@ class Wealth:
         caution = self._distrust * np.sqrt(1 - np.clip(new, 0, 1)) + SINGLE.caution
         centre = (y * past_mean).sum(axis=1) + self._epsilon - caution * np.sqrt(prior)
         unit = np.sqrt(squares @ self._variance)
-        ids = np.flatnonzero(spread > 0)
-        mixture, ladder = np.zeros(len(y)), np.zeros((len(y), SINGLE.rungs))
-        kernels.settle_mixture(ids, gap[ids], spread[ids], centre[ids], prior[ids], mixture)
-        kernels.settle_ladder(ids, gap[ids], spread[ids], self._rung, unit[ids], ladder)
-        return np.column_stack([ladder, mixture])
+        factors = np.zeros((len(y), SINGLE.rungs + 1))
+        settle_singles(gap, spread, centre, prior, unit, self._rung, factors)
+        return factors
 
 
 def log_sum(parts: FloatArray) -> FloatArray:
