@@ -28,6 +28,7 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
 class CompiledEnvironment(Environment, Protocol):
     """An environment whose single measurements are a function of one raw draw, for the compiled driver."""
 
@@ -209,7 +210,7 @@ class Replay:
 
 def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
     """Whether the compiled driver can measure in this environment."""
-    return hasattr(environment, "feed") and hasattr(environment, "draw")
+    return isinstance(environment, CompiledEnvironment)
 
 
 def _sum_singles(environment: CompiledEnvironment, counts: IntArray, rng: np.random.Generator) -> FloatArray:

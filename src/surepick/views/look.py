@@ -117,7 +117,7 @@ class Look:
 
     @property
     def _listed(self) -> Problem:
-        assert isinstance(self.problem, Problem)
+        assert self.problem.is_listed
         return self.problem
 
     @cached_property

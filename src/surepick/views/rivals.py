@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.gaps import between
-from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer
 from surepick.views.gaps import Weight, exp
 from surepick.views.look import Look
@@ -89,7 +88,7 @@ def _one_rival(look: Look, weight: Weight | None) -> Rivals:
     """Where plans are not listed, the policy knows one rival at a time."""
     lead, rival = look.lead, look.standing.rival
     needed = _needed(look, weight)
-    n_plans = look.problem.n_plans if isinstance(look.problem, OracleProblem) else None
+    n_plans = None if look.problem.is_listed else look.problem.n_plans
     rows: tuple[Rival, ...] = ()
     if lead is not None and rival is not None and rival != lead and weight is not None:
         gap, error = between(look.problem, lead, rival, look.evidence)

@@ -6,7 +6,6 @@ import enum
 from dataclasses import dataclass
 
 from surepick.core.gaps import between
-from surepick.core.oracle_problem import OracleProblem
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
 from surepick.simulation.simulate import Status
@@ -165,13 +164,9 @@ def _nothing_yet(look: Look) -> str:
     if look.n_told:
         missing = how_many(look.n_missing, "measurement is", "measurements are")
         return f"The first round is not complete: {missing} missing."
-    n_plans = look.problem.n_plans
-    plans = (
-        "plans too many to list"
-        if n_plans is None or isinstance(look.problem, OracleProblem)
-        else how_many(n_plans, "plan")
-    )
-    return f"Nothing is measured yet: {plans}, {how_many(look.problem.n_arms, 'arm')}."
+    problem = look.problem
+    plans = how_many(problem.n_plans, "plan") if problem.is_listed else "plans too many to list"
+    return f"Nothing is measured yet: {plans}, {how_many(problem.n_arms, 'arm')}."
 
 
 def _doubt(look: Look) -> str:
