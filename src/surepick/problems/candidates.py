@@ -144,7 +144,7 @@ def plans_from_oracle(
 ) -> Candidates:
     """The distinct plans that are best somewhere in the box between `lower` and `upper`.
 
-    Equal plans are kept once. The first draws of a longer run are those of a shorter one with the same seed.
+    Equal plans are kept once. A longer run with the same seed begins with the draws of a shorter one.
 
     - `oracle`: a function that returns a best plan, one number per arm, for given means
     - `lower`, `upper`: between which numbers each mean lies; means are drawn evenly from there

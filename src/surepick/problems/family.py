@@ -103,8 +103,7 @@ class Family:
 
     def best(self, means: npt.ArrayLike) -> FloatArray:
         """The best plan under these means of the arms, one number per arm."""
-        pieces = as_pieces(self.solve(self.weights(as_numbers("means", means))))
-        return self.in_arms(pieces)
+        return self.in_arms(np.asarray(self.solve(self.weights(as_numbers("means", means))), dtype=float))
 
     def weights(self, means: FloatArray) -> FloatArray:
         """The weights of the pieces under these means of the arms."""
@@ -167,7 +166,9 @@ class FamilyProblem(OracleProblem):
         if family.n_plans == 1:
             raise ProblemError(f"there is one {family.noun} only; there is nothing to choose")
         super().__init__(
-            lambda means: on_grid(family.in_arms(as_pieces(family.solve(family.weights(means))))),
+            lambda means: on_grid(
+                family.in_arms(np.asarray(family.solve(family.weights(means)), dtype=float))
+            ),
             family.n_arms,
             noise_scale,
             costs=costs,
@@ -258,11 +259,6 @@ class FoundProblem(Problem):
 
 def _blank() -> Problem:
     return object.__new__(Problem)
-
-
-def as_pieces(answer: npt.ArrayLike) -> FloatArray:
-    """A plan as an array of numbers."""
-    return np.asarray(answer, dtype=float)
 
 
 def on_grid(plan: FloatArray) -> FloatArray:

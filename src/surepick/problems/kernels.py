@@ -84,7 +84,7 @@ def path_losses(
 ) -> FloatArray:
     """For every arc, how much longer the shortest path is that uses it, or avoids it where it is used.
 
-    Arcs are those of an acyclic network in topological order, `used` marks a shortest path. A path crosses
+    The network is acyclic and its arcs are in topological order; `used` marks a shortest path. A path crosses
     every cut between levels once, so that one which avoids an arc crosses that arc's cut elsewhere.
     """
     to, onward = np.full(n_nodes, np.inf), np.full(n_nodes, np.inf)

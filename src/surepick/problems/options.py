@@ -1,8 +1,8 @@
 """The options that builders share: how candidates are searched, and what is known of the measurements.
 
 A builder takes them as `**options: Unpack[SearchOptions]`, so that type checkers and editors know them, and
-is decorated by `lists`, so that `help` and `inspect.signature` do. Their defaults are those of
-`Family.problem`.
+is decorated by `lists`, so that `help` and `inspect.signature` do. `Family.problem` has
+their defaults.
 """
 
 from __future__ import annotations

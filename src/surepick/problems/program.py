@@ -117,7 +117,7 @@ def as_program(
 ) -> Program:
     """A program from matrices: `use` times the variables compares to `limits` as `senses` says.
 
-    The other arguments are those of `production`; `objective` is the guess there.
+    The other arguments are as in `production`, where `objective` is called `guess`.
 
     >>> as_program([[1, 2]], [8], senses=">=").row_lower.tolist()
     [8.0]

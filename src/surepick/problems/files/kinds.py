@@ -96,7 +96,7 @@ def _transport(document: Section, progress: Progress | None) -> Truth:
 def _pairs(
     document: Section, table: Table | None, rows: str, columns: str
 ) -> tuple[FloatArray, list[str] | None, list[str] | None]:
-    """The guess of every pair, and the names of rows and columns: under these keys, or those of the table."""
+    """The guess of every pair, and the names of rows and columns: from these keys, or from the table."""
     row_names, column_names = document.names(rows), document.names(columns)
     if table is None:
         return np.array(document.rows("guess"), dtype=float), row_names, column_names
@@ -328,7 +328,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_names() -> list[str]:
-    """Every kind of problem file that can be read: this package's own, and those of other packages."""
+    """Every kind of problem file that can be read: this package's own, and what other packages offer."""
     return [*KINDS, *(name for name in plugins.offered(plugins.PROBLEM_GROUP) if name not in KINDS)]
 
 

@@ -221,7 +221,7 @@ def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
 
 
 def _chains(ways: _Ways, used: IntArray) -> list[list[int]]:
-    """The arcs from source to target among those used, and then those of each cycle that the others form."""
+    """The arcs from source to target among the used ones, then the arcs of each cycle that the rest forms."""
     leaving = {int(ways.tails[a]): int(a) for a in used}
     chains: list[list[int]] = []
     while leaving:
