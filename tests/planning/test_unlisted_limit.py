@@ -12,7 +12,7 @@ import surepick as sp
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.design.allocation import optimal_allocation
 from surepick.planning.limit import limit
-from surepick.planning.unlisted_limit import Rivals, _Node, _Proof
+from surepick.planning.unlisted_limit import FoundRivals, _Node, _Proof
 
 
 def chosen_plans(seed, most):
@@ -50,7 +50,7 @@ def rivals_of(plans, means):
     known = plan_set(asked(plans))
     branch, _ = spanned(known)
     best = known.best(means, branch)
-    return Rivals(known, branch, best, means), branch
+    return FoundRivals(known, branch, best, means), branch
 
 
 def bound_and_truth(seed, *, exaggerate=1.0):

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from surepick.core.wording import shortened
+
 if TYPE_CHECKING:
     from surepick.problems.truth import Loaded
     from surepick.simulation.simulate import Outcome
@@ -71,8 +73,7 @@ def _without_infinities(value: Any) -> Any:
 
 def short(name: str | None) -> str:
     """A name that fits a line."""
-    text = name or ""
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 3] + "..."
+    return shortened(name or "", LONGEST_NAME, "...")
 
 
 def exit_code(result: Outcome) -> int:
@@ -106,8 +107,7 @@ def _cell(value: Any) -> str:
         return "-"
     if not isinstance(value, dict):
         return str(value)
-    text = json.dumps(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+    return shortened(json.dumps(value), 100, "...")
 
 
 def load_file(file: Path, quiet: bool) -> Loaded:

@@ -15,7 +15,7 @@ from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_fo
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
-from surepick.core.wording import plural
+from surepick.core.wording import plural, shortened
 from surepick.errors import ProblemError, SurepickError
 
 Best = Callable[[FloatArray], npt.ArrayLike]
@@ -235,8 +235,7 @@ def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
 
 def _shortened(answer: Any) -> str:
     """What was returned, in one short line."""
-    text = " ".join(repr(answer).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return shortened(" ".join(repr(answer).split()), 80, "...")
 
 
 AnyProblem: TypeAlias = Problem | OracleProblem

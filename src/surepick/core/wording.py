@@ -1,4 +1,4 @@
-"""Counts as people say them."""
+"""Counts as people say them, and texts that fit."""
 
 from __future__ import annotations
 
@@ -19,3 +19,12 @@ def how_many(number: float, one: str, many: str | None = None) -> str:
     ('1 rival', '1,234 rivals', '1 plan is')
     """
     return f"{number:,.0f} {plural(number, one, many)}"
+
+
+def shortened(text: str, length: int, mark: str = "…") -> str:
+    """The text, or as much of it as fits, with a mark where it is cut off.
+
+    >>> shortened("a very long name", 8), shortened("a very long name", 8, "...")
+    ('a very …', 'a ver...')
+    """
+    return text if len(text) <= length else text[: length - len(mark)] + mark

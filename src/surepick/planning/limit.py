@@ -36,7 +36,7 @@ from surepick.core.policy import Answer, check_delta, known_noise_scale
 from surepick.core.problem import Problem
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.errors import ProblemError
-from surepick.planning.unlisted_limit import Rivals
+from surepick.planning.unlisted_limit import FoundRivals
 
 LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
 _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
@@ -178,7 +178,7 @@ def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, toler
     assert best is not None
     if not branch.free.size:
         raise ProblemError("all plans are the same; with one plan there is nothing to choose")
-    rivals = Rivals(plans, branch, best, means)
+    rivals = FoundRivals(plans, branch, best, means)
     tied = rivals.tied()
     answer = plans.answer(best)
     if tied:

@@ -49,7 +49,7 @@ _FLAT = 1e-7  # a ratio is found when this share of it is left
 _ABOVE = 1e-3  # a row is missing when it is above the level by this share
 
 
-class Rivals:
+class FoundRivals:
     """The plans that are not the best one, found by an oracle as they are needed; `rows` only grows."""
 
     def __init__(self, plans: PlanSet, branch: Branch, best: FloatArray, means: FloatArray) -> None:
@@ -120,7 +120,7 @@ class Rivals:
 class _Least:
     """For every arm a number that no gap of a plan that differs there is below, and such a plan."""
 
-    rivals: Rivals
+    rivals: FoundRivals
     gap: FloatArray  # (n_arms,) infinite where no plan of the branch differs from the best one
     plan: FloatArray  # (n_arms, n_arms)
 
@@ -147,7 +147,7 @@ class _Proof:
     """A look over all rivals, for given shares. It ends at `level`, which is raised where a row is above."""
 
     def __init__(
-        self, rivals: Rivals, price: FloatArray, shares: FloatArray, lower: float, tolerance: float
+        self, rivals: FoundRivals, price: FloatArray, shares: FloatArray, lower: float, tolerance: float
     ) -> None:
         self.rivals = rivals
         self.inverse = np.divide(price, shares, out=np.zeros(len(price)), where=shares > 0)

@@ -4,7 +4,7 @@
     figure = plots.screen.rivals(session)   # plotly; figure.show()
 
 There is a function for each view: `progress`, `rivals`, `arms`, `picture`. Each takes a session, a look at
-one (`views.look`), or the view itself.
+one (`views.look`), or the view itself. This room may import `views` and the rooms below it.
 """
 
 from __future__ import annotations

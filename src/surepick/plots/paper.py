@@ -1,4 +1,4 @@
-"""Figures for papers and reports: matplotlib, one function for each view."""
+"""Figures for papers: matplotlib, one function for each view."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ import numpy as np
 from surepick.plots import style
 from surepick.plots.curves import forecast_reach, lead_stretches
 from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
-from surepick.plots.style import (
-    BLUE,
-    FAINT,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    PALETTE,
-    PAPER,
-    SKY,
-)
+from surepick.plots.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALETTE, PAPER, SKY
 from surepick.views import Arms, Link, Picture, Place, Progress, Rivals
 from surepick.views.pictures import LONGEST_NAME, MOST_NAMED
 from surepick.views.progress import confidence_ticks
@@ -37,12 +27,9 @@ _MOST_COPIES = 30  # of an item that are drawn one by one
 
 
 def _subplots(height: float, *, width: float = WIDTH, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """A figure in our style; its texts keep it after the style is gone."""
-    plt = style.pyplot()
-    with plt.rc_context(style.STYLE):
-        figure, axes = plt.subplots(
-            1, columns, figsize=(width, height), layout="constrained", squeeze=False, **options
-        )
+    """A figure, to be called within the style; its texts keep it after the style is gone."""
+    sizes = {"figsize": (width, height), "layout": "constrained", "squeeze": False}
+    figure, axes = style.pyplot().subplots(1, columns, **sizes, **options)
     return figure, axes[0]
 
 
@@ -159,11 +146,9 @@ def picture(given: Given | Picture) -> Figure:
 def _network(view: Picture) -> Figure:
     """Places and links; what the other plan uses instead is dashed."""
     width = 4.6 if view.kind == "matching" and view.in_columns else WIDTH
-    height = (
-        max(2.2, 0.5 + 0.15 * len(view.places))
-        if view.in_columns
-        else min(max(width / view.aspect, 2.6), 5.2)
-    )
+    height = min(max(width / view.aspect, 2.6), 5.2)
+    if view.in_columns:
+        height = max(2.2, 0.5 + 0.15 * len(view.places))
     figure, (axes,) = _subplots(height, width=width)
     largest = max((abs(link.amount) for link in view.links), default=1.0) or 1.0
     for link in view.links:
@@ -194,16 +179,8 @@ def _draw_place(axes: Axes, place: Place, *, named: bool) -> None:
     axes.plot([place.x], [place.y], shape, color=colour, markersize=size, zorder=4)
     if named:
         x, y, ha, va = _SIDES[place.side]
-        axes.annotate(
-            plain(place.name, LONGEST_NAME),
-            (place.x, place.y),
-            xytext=(x, y),
-            textcoords="offset points",
-            ha=ha,
-            va=va,
-            fontsize=8,
-            zorder=5,
-        )
+        away: dict[str, Any] = {"xytext": (x, y), "textcoords": "offset points", "ha": ha, "va": va}
+        axes.annotate(plain(place.name, LONGEST_NAME), (place.x, place.y), fontsize=8, zorder=5, **away)
 
 
 _ROLES = {"from": ("o", BLUE), "to": ("s", ORANGE), "start": ("o", GREEN), "end": ("s", GREEN)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from surepick.core.wording import how_many
 from surepick.errors import missing_extra
-from surepick.plots.curves import forecast_reach, lead_stretches
+from surepick.plots.curves import Reach, forecast_reach, lead_stretches
 from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
 from surepick.plots.style import BLUE, GREEN, GREY, ORANGE, PALETTE, SKY
 from surepick.views import Arms, Link, Picture, Progress, Rival, Rivals
@@ -53,52 +53,31 @@ def progress(given: Given | Progress) -> Any:
         figure.add_scatter(x=xs, y=values, mode="lines", line=line, name=_text(name, 40), hovertemplate=hover)
     figure.add_hline(1.0, line={"color": GREEN, "dash": "dash", "width": 1})
     ticks, labels = zip(*confidence_ticks(view), strict=True)
-    figure.update_yaxes(
-        range=[-0.03, 1.18],
-        tickvals=ticks,
-        ticktext=labels,
-        title="confidence" if view.proved else "evidence",
-    )
+    title = "confidence" if view.proved else "evidence"
+    figure.update_yaxes(range=[-0.03, 1.18], tickvals=ticks, ticktext=labels, title=title)
     figure.update_xaxes(title="measurements", rangemode="tozero")
     reach = forecast_reach(view)
     if reach is not None:
-        now, right = view.now.n_measurements, min(reach.high, reach.edge)
-        figure.update_xaxes(range=[0, 1.03 * right])
-        if reach.low < reach.edge:
-            band = {"color": GREEN, "width": 8}
-            figure.add_scatter(
-                x=[reach.low, right],
-                y=[1, 1],
-                mode="lines",
-                line=band,
-                opacity=0.35,
-                showlegend=False,
-                hoverinfo="skip",
-            )
-        if reach.middle < reach.edge:
-            way = {"color": GREEN, "width": 1, "dash": "dot"}
-            figure.add_scatter(
-                x=[now, reach.middle],
-                y=[view.now.toward or 0.0, 1],
-                mode="lines",
-                line=way,
-                showlegend=False,
-                hoverinfo="skip",
-            )
-            mark = {"color": GREEN, "symbol": "diamond", "size": 10}
-            figure.add_scatter(
-                x=[reach.middle], y=[1], mode="markers", marker=mark, showlegend=False, hovertext=reach.text
-            )
-        at = min(reach.middle, reach.edge)
-        figure.add_annotation(
-            x=at,
-            y=1,
-            text=reach.text,
-            showarrow=False,
-            yshift=14,
-            xanchor="right" if at > 0.8 * right else "center",
-        )
+        _draw_forecast(figure, view, reach)
     return figure
+
+
+def _draw_forecast(figure: Any, view: Progress, reach: Reach) -> None:
+    """Where the curve is thought to reach the line."""
+    quiet = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+    now, right = view.now.n_measurements, min(reach.high, reach.edge)
+    figure.update_xaxes(range=[0, 1.03 * right])
+    if reach.low < reach.edge:
+        band = {"color": GREEN, "width": 8}
+        figure.add_scatter(x=[reach.low, right], y=[1, 1], line=band, opacity=0.35, **quiet)
+    if reach.middle < reach.edge:
+        way = {"color": GREEN, "width": 1, "dash": "dot"}
+        figure.add_scatter(x=[now, reach.middle], y=[view.now.toward or 0.0, 1], line=way, **quiet)
+        end = {"marker": {"color": GREEN, "symbol": "diamond", "size": 10}, "hovertext": reach.text}
+        figure.add_scatter(x=[reach.middle], y=[1], mode="markers", showlegend=False, **end)
+    at = min(reach.middle, reach.edge)
+    side = "right" if at > 0.8 * right else "center"
+    figure.add_annotation(x=at, y=1, text=reach.text, showarrow=False, yshift=14, xanchor=side)
 
 
 def rivals(given: Given | Rivals) -> Any:
@@ -110,15 +89,11 @@ def rivals(given: Given | Rivals) -> Any:
         (True, BLUE, "circle", "ruled out"),
     ):
         rows = [(y, row) for y, row in enumerate(view.rows) if row.ruled_out is ruled_out]
+        reaches = [row.high - row.gap for _, row in rows]
         figure.add_scatter(
             x=[row.gap for _, row in rows],
             y=[y for y, _ in rows],
-            error_x={
-                "array": [row.high - row.gap for _, row in rows],
-                "color": colour,
-                "thickness": 2.5,
-                "width": 0,
-            },
+            error_x={"array": reaches, "color": colour, "thickness": 2.5, "width": 0},
             mode="markers+text",
             marker={"color": colour, "symbol": symbol, "size": 10},
             text=[times(row.times) for _, row in rows],
@@ -159,31 +134,22 @@ def arms(given: Given | Arms) -> Any:
     view = as_arms(given)
     rows = [row for row in view.rows if row.matters or row.count] or list(view.rows)
     figure = _figure(100 + _ROW * max(len(rows), 1))
-    places = list(range(len(rows)))
     hover = [f"{_text(row.name, 80)}: {how_many(row.count, 'measurement')}" for row in rows]
-    figure.add_bar(
-        x=[row.count for row in rows],
-        y=places,
-        orientation="h",
-        marker={"color": SKY},
-        name="measured",
-        hovertext=hover,
-        hoverinfo="text",
-    )
+    shown = {"name": "measured", "marker": {"color": SKY}, "hovertext": hover, "hoverinfo": "text"}
+    _bar(figure, [row.count for row in rows], **shown)
     best = [(row.best_count, y) for y, row in enumerate(rows) if row.best_count is not None]
     if best:
-        mark = {"symbol": "line-ns", "size": 14, "line": {"width": 3, "color": _INK}}
         xs, ys = zip(*best, strict=True)
-        figure.add_scatter(
-            x=xs,
-            y=ys,
-            mode="markers",
-            marker=mark,
-            name="best, if the estimates are right",
-            hovertemplate="best: %{x:,.0f}<extra></extra>",
-        )
+        mark = {"symbol": "line-ns", "size": 14, "line": {"width": 3, "color": _INK}}
+        said = {"name": "best, if the estimates are right", "hovertemplate": "best: %{x:,.0f}<extra></extra>"}
+        figure.add_scatter(x=xs, y=ys, mode="markers", marker=mark, **said)
     _name_rows(figure, [row.name for row in rows])
     return figure.update_xaxes(title="measurements")
+
+
+def _bar(figure: Any, values: list[float], **options: Any) -> None:
+    """Bars to the right, one for each value, in rows unless told otherwise."""
+    figure.add_bar(**{"x": values, "y": list(range(len(values))), "orientation": "h", **options})
 
 
 def picture(given: Given | Picture) -> Any:
@@ -246,40 +212,20 @@ def _knapsack(view: Picture) -> Any:
     for i, entry in enumerate(packed):
         size = entry.size or 0.0
         name = f"{entry.amount:g} × {_text(entry.name, 30)} ({short_number(size)} each)"
-        figure.add_bar(
-            x=[size * entry.amount],
-            y=[""],
-            orientation="h",
-            marker={"color": PALETTE[i % len(PALETTE)]},
-            name=name,
-        )
+        _bar(figure, [size * entry.amount], y=[""], name=name, marker={"color": PALETTE[i % len(PALETTE)]})
     if view.room is not None and view.filled is not None and view.filled < view.room:
         free = {"color": _NOTHING, "line": {"color": GREY, "width": 1}}
-        figure.add_bar(x=[view.room - view.filled], y=[""], orientation="h", marker=free, name="free")
+        _bar(figure, [view.room - view.filled], y=[""], name="free", marker=free)
     return figure.update_xaxes(title="filled")
 
 
 def _bars(view: Picture) -> Any:
     rows = view.entries[:30]
     figure = _figure(100 + _ROW * max(len(rows), 1), barmode="overlay")
-    places = list(range(len(rows)))
-    figure.add_bar(
-        x=[row.amount for row in rows],
-        y=places,
-        orientation="h",
-        width=0.5,
-        marker={"color": BLUE},
-        name=_text(view.plan, 40),
-    )
+    amounts, others = [row.amount for row in rows], [row.other for row in rows]
+    _bar(figure, amounts, name=_text(view.plan, 40), width=0.5, marker={"color": BLUE})
     if view.other is not None:
         hollow = {"color": _NOTHING, "line": {"color": ORANGE, "width": 2}}
-        figure.add_bar(
-            x=[row.other for row in rows],
-            y=places,
-            orientation="h",
-            width=0.76,
-            marker=hollow,
-            name=_text(view.other, 40),
-        )
+        _bar(figure, others, name=_text(view.other, 40), width=0.76, marker=hollow)
     _name_rows(figure, [row.name for row in rows])
     return figure.update_xaxes(title="amount")

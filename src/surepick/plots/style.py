@@ -13,7 +13,6 @@ BLUE, SKY, ORANGE, RED = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
 PINK, GREEN, GREY, OCHRE = "#CC79A7", "#009E73", "#888888", "#B8860B"
 PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, OCHRE, GREY)
 
-# Reports replace these by the colours of the page, light or dark.
 INK, FAINT, PAPER = "#1a1a1a", "#d0d0d0", "#fdfdfd"
 
 STYLE: dict[str, Any] = {

@@ -19,7 +19,8 @@ dataclass of plain values (numbers, text, None, tuples of such), which `to_json`
 
 `State` is the state of a session: running, waiting, sure, out of budget, closed. A session keeps at most 256
 moments of its past, evenly spaced in rounds, so that no view has to read the log; of a past look, `work` is
-empty and `asked` and `decided_at` are those of the decision that was recorded then.
+empty, and `asked` and `decided_at` belong to the decision that was recorded then. This room may import
+`sessions` and the rooms below it.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from surepick.core.wording import shortened
 from surepick.views.arms import Arm, Arms, arms
 from surepick.views.look import Look, look
 from surepick.views.pictures import Entry, Link, Picture, Place, picture
 from surepick.views.progress import Forecast, Point, Progress, progress
 from surepick.views.rivals import Rival, Rivals, rivals
 from surepick.views.summary import State, Summary, Warning, summary
-from surepick.views.text import duration, shortened
+from surepick.views.text import duration
 from surepick.views.work import Token, Want, Work, Worker, work
 
 __all__ = [

@@ -36,7 +36,7 @@ class Arms:
     n_matter: int
     n_measurements: int
     cost: float
-    by_cost: bool  # whether the best shares are those of the least cost, because prices differ
+    by_cost: bool  # whether the best shares cost the least, because prices differ
     first: int
     rows: tuple[Arm, ...]
 

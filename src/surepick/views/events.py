@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem, in_short
-from surepick.core.wording import how_many
+from surepick.core.wording import how_many, shortened
 from surepick.store import Event
-from surepick.views.text import shortened
 
 MOST_LISTED = 8  # arms of a round, values of a measurement
 MOST_TEXT = 160  # letters of an event

@@ -17,6 +17,7 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Answer, Policy, Standing, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.wording import shortened
 from surepick.sessions.certificate import NoiseFinding, check_noise
 from surepick.sessions.history import Sample
 from surepick.sessions.ledger import Slot
@@ -24,7 +25,6 @@ from surepick.sessions.session import Session
 from surepick.simulation.simulate import Status
 from surepick.store import Head, Lease
 from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
-from surepick.views.text import shortened
 
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 
@@ -196,7 +196,7 @@ class Look:
         return self.problem.name_of(plan) or label(self.problem, self.vector(plan))
 
     def at(self, n_used: int) -> Look:
-        """What a look showed when the policy had seen so many measurements: recorded, not computed again.
+        """What a look showed when the policy had seen this many measurements: recorded, not computed again.
 
         The last sample of the trace at or before it; the first where there is none.
         """
@@ -227,7 +227,7 @@ class Look:
 
 
 def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> Look:
-    """What the session has recorded up to now; or, with `n_used`, up to so many measurements.
+    """What the session has recorded up to now; or, with `n_used`, up to that many measurements.
 
     `n_tokens` is how many tokens of the open round are listed.
 
@@ -295,7 +295,7 @@ def _open_round(wanted: Iterable[Slot], n_tokens: int) -> tuple[tuple[tuple[int,
 
 
 def _decision(session: Session, n_rounds: int) -> tuple[float | None, tuple[tuple[int, int], ...]]:
-    """When the decision after so many rounds was recorded, and what it asked for."""
+    """When the decision after this many rounds was recorded, and what it asked for."""
     event = session.decision(n_rounds)
     if event is None:
         return None, ()

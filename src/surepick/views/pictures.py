@@ -18,13 +18,9 @@ MOST_UNUSED = 2000  # links that the plan does not use; beyond it they are left 
 SHOWN = 1e-9  # smaller amounts, as a share of the largest, are rounding
 MOST_NAMED = 60  # places; the names of more would cover each other
 LONGEST_NAME = 24  # letters of a place that are written
-LETTER, LINE, CLEAR = (
-    0.022,
-    0.05,
-    0.012,
-)  # of the height of the drawing: a letter's width, a line, the space to it
+LETTER, LINE, CLEAR = 0.022, 0.05, 0.012  # of the drawing's height: a letter's width, a line, the space to it
 _WAYS = {"top": (0, 1), "right": (1, 0), "left": (-1, 0), "bottom": (0, -1)}
-_PULLS = 60  # steps towards a drawing whose distances are those of the graph
+_PULLS = 60  # steps towards a drawing whose distances are the graph's
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Picture:
-    """A plan as something to draw; `kind` is that of the layout, or "table"."""
+    """A plan as something to draw; `kind` is the layout's, or "table"."""
 
     kind: str
     plan: str

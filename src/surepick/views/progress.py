@@ -24,7 +24,7 @@ LEAST_SHARE = 1e-3  # of an equal share, for arms that are hardly measured any m
 
 @dataclass(frozen=True)
 class Point:
-    """Where the session stood when the policy had seen so many measurements.
+    """Where the session stood when the policy had seen this many measurements.
 
     `confidence` is 1 - risk where the policy proves a risk at every moment; `toward` is the share of the
     evidence that is needed to stop, on the scale of logarithms.

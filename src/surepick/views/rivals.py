@@ -9,9 +9,9 @@ import numpy as np
 
 from surepick.core.gaps import between
 from surepick.core.policy import Answer
+from surepick.core.wording import shortened
 from surepick.views.gaps import Weight, exp
 from surepick.views.look import Look
-from surepick.views.text import shortened
 
 LONGEST_NAME = 36  # letters; of plans with longer names the label says what is different
 

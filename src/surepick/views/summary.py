@@ -175,7 +175,7 @@ def _doubt(look: Look) -> str:
     if standing.risk is not None:
         if standing.risk >= 1.0:
             return f"nothing rules out “{rival}” yet" if rival else "nothing is ruled out yet"
-        return f"to declare it now would be wrong with probability at most {standing.risk:.2g}"
+        return f"declaring it now would be wrong with probability at most {standing.risk:.2g}"
     if rival is None or look.lead is None or look.rival is None:
         return "not sure yet"
     gap, _ = between(look.problem, look.lead, look.rival, look.evidence)

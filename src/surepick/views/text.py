@@ -1,9 +1,11 @@
-"""Numbers and names as people read them: short, plain, one line."""
+"""Numbers, times and names as people read them: short, plain, one line; text is made of them here alone."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+
+from surepick.core.wording import shortened
 
 
 def plain(text: object, length: int = 40) -> str:
@@ -12,17 +14,7 @@ def plain(text: object, length: int = 40) -> str:
     >>> plain("a\\nb"), plain("x" * 50, 5)
     ('a b', 'xxxx…')
     """
-    clean = "".join(letter if letter.isprintable() else " " for letter in str(text))
-    return clean if len(clean) <= length else clean[: length - 1].rstrip() + "…"
-
-
-def shortened(text: str, length: int) -> str:
-    """The text, or as much of it as fits with an ellipsis.
-
-    >>> shortened("a very long name", 8)
-    'a very …'
-    """
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return shortened("".join(letter if letter.isprintable() else " " for letter in str(text)), length)
 
 
 def short_number(value: float) -> str:
@@ -114,9 +106,7 @@ def about(value: float | None) -> str:
     >>> about(12345.0), about(0.4), about(None)
     ('≈ 12,000', '≈ 0', '∞')
     """
-    if value is None:
-        return "∞"
-    return f"≈ {whole(float(f'{value:.2g}'))}" if value < 1e7 else f"≈ {value:.1e}"
+    return "∞" if value is None else f"≈ {rounded(value)}"
 
 
 def percent(value: float | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
+from surepick.sessions.leasing import slot_of
 from surepick.store import Lease
 from surepick.views.look import Look
 
@@ -68,10 +70,9 @@ def work(look: Look) -> Work:
     """
     names, asked = look.problem.arm_names, dict(look.asked)
     held = {lease.token: lease for lease in look.leases}
-    active = [lease for lease in look.leases if lease.expires > look.now]
-    held_of = _count_by_arm(active)
+    held_of = Counter(slot_of(lease.token).arm for lease in look.leases if lease.expires > look.now)
     wants = tuple(
-        Want(arm, names[arm], asked.get(arm, count), count, min(count, held_of.get(arm, 0)))
+        Want(arm, names[arm], asked.get(arm, count), count, min(count, held_of[arm]))
         for arm, count in look.missing
     )
     tokens = tuple(_token(look, token, held.get(token)) for token in look.first_tokens)
@@ -86,16 +87,8 @@ def work(look: Look) -> Work:
     )
 
 
-def _count_by_arm(leases: list[Lease]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for lease in leases:
-        arm = int(lease.token.split(".")[0])
-        found[arm] = found.get(arm, 0) + 1
-    return found
-
-
 def _token(look: Look, token: str, lease: Lease | None) -> Token:
-    arm = int(token.split(".")[0])
+    arm = slot_of(token).arm
     name = look.problem.arm_names[arm]
     if lease is None:
         return Token(token, arm, name, None, None)
@@ -111,7 +104,7 @@ def _workers(look: Look) -> tuple[Worker, ...]:
         Worker(
             name=name,
             n_tokens=len(leases),
-            n_ahead=sum(int(lease.token.split(".")[0]) not in wanted for lease in leases),
+            n_ahead=sum(slot_of(lease.token).arm not in wanted for lease in leases),
             expires_in=max(lease.expires for lease in leases) - look.now,
             is_stale=max(lease.expires for lease in leases) <= look.now,
         )

@@ -14,10 +14,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from surepick import views
 from surepick.core.promise import Promise
+from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy
 from surepick.sessions.session import Session
-from surepick.views.text import shortened
 from surepick.web.context import Context
 from surepick.web.session_cache import slug_of
 from surepick.web.uploads import Upload

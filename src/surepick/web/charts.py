@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from surepick import views
+from surepick.core.wording import shortened
 from surepick.views.progress import confidence_ticks
-from surepick.views.text import number, shortened
+from surepick.views.text import number
 
 WIDTH, HEIGHT = 640.0, 250.0  # of a chart, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 24.0, 24.0, 24.0, 54.0  # margins
@@ -33,7 +34,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Change:
+class NewLead:
     """A moment when another plan took the lead."""
 
     x: float
@@ -55,7 +56,7 @@ class ProgressChart:
     points: str
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]  # confidences, or shares of the evidence
-    changes: tuple[Change, ...]
+    changes: tuple[NewLead, ...]
     last: tuple[float, float]
 
 
@@ -70,7 +71,7 @@ def progress_chart(progress: views.Progress) -> ProgressChart:
     changes, before = [], None
     for (x, y), point in zip(spots, progress.points, strict=True):
         if point.lead_name is not None and point.lead_name != before:
-            changes.append(Change(x, y, point.lead_name, point.n_measurements))
+            changes.append(NewLead(x, y, point.lead_name, point.n_measurements))
             before = point.lead_name
     return ProgressChart(
         WIDTH,
@@ -111,7 +112,7 @@ class IntervalChart:
 
 
 def interval(rival: views.Rival, rows: Sequence[views.Rival]) -> IntervalChart:
-    """Where this rival's interval lies among those of its table."""
+    """Where this rival's interval lies among the intervals of its table."""
     ends = [end for row in rows for end in (row.low, row.high, row.gap) if math.isfinite(end)]
     low, high = min([*ends, 0.0]), max([*ends, 0.0])
     width = (high - low) or 1.0
@@ -131,14 +132,14 @@ class ShareChart:
 
 
 def share(arm: views.Arm, rows: Sequence[views.Arm]) -> ShareChart:
-    """How long the bar of this arm is among those of its table."""
+    """How long the bar of this arm is among the bars of its table."""
     most = max([*(max(row.share, row.best_share or 0.0) for row in rows), 1e-9])
     mark = None if arm.best_share is None else CELL * arm.best_share / most
     return ShareChart(CELL * arm.share / most, mark)
 
 
 @dataclass(frozen=True)
-class Block:
+class BagItem:
     """An item of a knapsack, as many as are packed."""
 
     x: float
@@ -150,7 +151,7 @@ class Block:
 class BagChart:
     """A knapsack from left to right; what is free is at its end."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[BagItem, ...]
     filled: float
 
 
@@ -161,7 +162,7 @@ def bag_chart(picture: views.Picture) -> BagChart:
     blocks, x = [], 0.0
     for entry, size in sizes:
         text = f"{number(entry.amount)} × {entry.name}, {number(entry.size)} each"
-        blocks.append(Block(x, scale * size, text))
+        blocks.append(BagItem(x, scale * size, text))
         x += scale * size
     return BagChart(tuple(blocks), x)
 

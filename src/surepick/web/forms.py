@@ -18,7 +18,7 @@ from surepick.errors import ParameterError, SurepickError
 from surepick.web import pages
 from surepick.web.api import MOST_VALUES, Ask, B, NewSession, Tell, begin, mistakes, policies
 from surepick.web.context import Context
-from surepick.web.pages import Entry
+from surepick.web.pages import EntryForm
 from surepick.web.security import COOKIE, COOKIE_SECONDS
 from surepick.web.session_cache import slug_of
 from surepick.web.uploads import MOST_FILES, Upload
@@ -91,7 +91,7 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
         taken = await context.sessions.at(slug, lambda opened: opened.ask(worker=who, wait=False))
         return _back(slug, who, "taken" if taken and who else "")
 
-    async def again(slug: str, entry: Entry, error: SurepickError) -> Response:
+    async def again(slug: str, entry: EntryForm, error: SurepickError) -> Response:
         """The page with what was entered and what is wrong with it."""
         field = {"worker": "who", "token": "token", "form": "form"}.get(error.field or "", "value")
         shown = replace(entry, errors=((field, str(error)),))
@@ -144,8 +144,8 @@ def _back(slug: str, who: str, done: str) -> Response:
     return RedirectResponse(f"/sessions/{quote(slug)}?{query}#h-next", 303)
 
 
-def _entry(form: FormData) -> Entry:
-    return Entry(_text(form, "who").strip(), _text(form, "token"), _text(form, "value"))
+def _entry(form: FormData) -> EntryForm:
+    return EntryForm(_text(form, "who").strip(), _text(form, "token"), _text(form, "value"))
 
 
 def _check_key(context: Context, form: FormData) -> None:

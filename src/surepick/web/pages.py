@@ -42,7 +42,7 @@ Show = Callable[[str, str], Callable[[Callable[..., Awaitable[Model]]], Any]]  #
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryForm:
     """The form for a measurement: what was entered, and what was wrong with it."""
 
     who: str = ""
@@ -81,7 +81,7 @@ def add_routes(routes: FastAPI, context: Context) -> None:
 
     @show("/sessions/{slug}", "session.html")
     async def session(slug: str, who: Who = "", done: Done = "") -> Model:
-        return await sessions.at(slug, lambda opened: session_model(opened, Entry(who=who, done=done)))
+        return await sessions.at(slug, lambda opened: session_model(opened, EntryForm(who=who, done=done)))
 
     @show("/sessions/{slug}/rivals", "rivals.html")
     async def rivals(slug: str, page: Page = 1) -> Model:
@@ -215,7 +215,7 @@ def _tile(sessions: SessionCache, name: str) -> Model:
     return {"session": name, "slug": slug_of(name), **shown}
 
 
-def session_model(opened: Session, entry: Entry | None = None) -> Model:
+def session_model(opened: Session, entry: EntryForm | None = None) -> Model:
     """The first page of a session, and no more than it shows."""
     seen = views.look(opened)
     page = views.page(seen)
@@ -232,7 +232,7 @@ def session_model(opened: Session, entry: Entry | None = None) -> Model:
         "work": page.work,
         "picture": page.picture,
         "log": log_rows(opened, last - LAST_EVENTS, last),
-        "entry": entry or Entry(),
+        "entry": entry or EntryForm(),
     }
 
 

@@ -82,14 +82,14 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-class Address(NamedTuple):
+class Listening(NamedTuple):
     """A socket that listens, and what to type into a browser to reach it."""
 
     socket: socket.socket
     url: str
 
 
-def listen(settings: Settings) -> Address:
+def listen(settings: Settings) -> Listening:
     """Listen where the settings say."""
     host = settings.host.removeprefix("[").removesuffix("]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -102,7 +102,7 @@ def listen(settings: Settings) -> Address:
         ) from None
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # inherited by its connections
     name = f"[{host}]" if family == socket.AF_INET6 else host
-    return Address(opened, f"http://{name}:{opened.getsockname()[1]}")
+    return Listening(opened, f"http://{name}:{opened.getsockname()[1]}")
 
 
 def make_server(settings: Settings) -> Server:

@@ -1,7 +1,7 @@
 """Problem files from a browser: read by a process of their own, with limited memory and time, in one folder.
 
-A problem file can ask for a billion candidates. Whoever may write may ask, and gets an error after a while;
-the server goes on.
+A problem file can ask for a billion candidates. Whoever may write may ask for that, and gets an error after a
+while; the server goes on.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ CALLS_SHARE = 0.34  # of those left that one check may use before it gives up: t
 
 
 @dataclass(eq=False)
-class Rivals:
+class OpenRivals:
     """Plans that are not ruled out, with their purses; `stubborn` ones are, but their neighbours are not."""
 
     plans: FloatArray  # (n, n_arms)
@@ -60,14 +60,14 @@ class Account:
     one_size: bool
     cash: float = 0.0
     out: set[bytes] = field(default_factory=set)
-    rivals: Rivals = field(init=False)
+    rivals: OpenRivals = field(init=False)
     _tilt: FloatArray = field(init=False)  # the last p that ruled out a branch
     _start: tuple[FloatArray | None, float, FloatArray] = field(init=False)  # the first plan of a bound, ...
 
     def __post_init__(self) -> None:
         n_arms = len(self.branch.lower)
         n_purses = len(self.wealth.purses(self.branch.lower))
-        self.rivals = Rivals(np.zeros((0, n_arms)), np.zeros((0, n_purses)), np.zeros(0, dtype=bool))
+        self.rivals = OpenRivals(np.zeros((0, n_arms)), np.zeros((0, n_purses)), np.zeros(0, dtype=bool))
         self._tilt = np.ones(1)
         self._start = None, 0.0, np.zeros(n_arms)
 
@@ -95,7 +95,7 @@ class Account:
         self.wealth.restore(state["wealth"])
         self.branch, self.cash = Branch(*state["branch"]), state["cash"]
         self.out = {plan.tobytes() for plan in state["out"]}
-        self.rivals, self._tilt = Rivals(*state["rivals"]), state["tilt"]
+        self.rivals, self._tilt = OpenRivals(*state["rivals"]), state["tilt"]
 
     def log_wealth(self, plans: FloatArray, purses: FloatArray) -> FloatArray:
         """Log wealth against each of these plans, from below."""
