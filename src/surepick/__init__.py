@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from surepick.simulation.environments import Gaussian as Gaussian
     from surepick.simulation.environments import Replay as Replay
     from surepick.simulation.environments import UniformNoise as UniformNoise
-    from surepick.simulation.simulate import Outcome as Outcome
-    from surepick.simulation.simulate import Status as Status
+    from surepick.simulation.outcome import Outcome as Outcome
+    from surepick.simulation.outcome import Status as Status
     from surepick.simulation.simulate import simulate as simulate
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
@@ -57,7 +57,8 @@ _OFFERED = {
     "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace RAGE TSExplore Uniform",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
-    "simulation.simulate": "Outcome Status simulate",
+    "simulation.outcome": "Outcome Status",
+    "simulation.simulate": "simulate",
     "": "policies problems",
 }
 _HOME = {name: home for home, names in _OFFERED.items() for name in names.split()}

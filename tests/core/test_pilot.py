@@ -17,7 +17,7 @@ from surepick.policies import describe
 from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger, Setup
 from surepick.sessions.session import Session
-from surepick.simulation.simulate import round_rng
+from surepick.simulation.seeds import round_rng
 
 UNKNOWN = sp.Problem(PLANS, noise_scale=None)
 SCALES = np.array([0.5, 1.0, 2.0, 0.1])

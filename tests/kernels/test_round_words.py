@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import kstest
 
 from surepick.kernels.round_words import entropy_of, first_words, normal, words_of
-from surepick.simulation.simulate import POLICY_STREAM, round_rng
+from surepick.simulation.seeds import POLICY_STREAM, round_rng
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31, 2**32 + 5, 2**64 - 1, 2**130 + 17])

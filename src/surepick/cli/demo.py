@@ -16,7 +16,7 @@ from surepick.core.wording import how_many
 if TYPE_CHECKING:
     from surepick.core.policy import Policy
     from surepick.problems.truth import Loaded
-    from surepick.simulation.simulate import Outcome
+    from surepick.simulation.outcome import Outcome
 
 BESIDE_THE_DEMO = ("CombGapE", "Uniform")
 DEMO_BUDGET = 3 * 10**6  # how far the demo follows the others

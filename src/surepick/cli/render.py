@@ -19,7 +19,7 @@ from surepick.core.wording import shortened
 
 if TYPE_CHECKING:
     from surepick.problems.truth import Loaded
-    from surepick.simulation.simulate import Outcome
+    from surepick.simulation.outcome import Outcome
 
 console = Console(highlight=False)
 LONGEST_NAME = 100  # letters of a plan in one line

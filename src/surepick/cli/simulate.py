@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from surepick.planning.limit import Limit
     from surepick.problems.truth import Loaded
     from surepick.simulation.environments import Gaussian, UniformNoise
-    from surepick.simulation.simulate import Outcome
-    from surepick.simulation.simulate import Progress as SimulationProgress
+    from surepick.simulation.outcome import Outcome
+    from surepick.simulation.outcome import Progress as SimulationProgress
 
 SHOWN = 1e-7  # smaller shares are rounding
 UNLISTED_TOLERANCE = 0.25  # of the upper end of a limit that is shown by its lower end

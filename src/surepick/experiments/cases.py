@@ -30,7 +30,8 @@ from surepick.planning.limit import Limit, fewest, limit
 from surepick.problems import Instance
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
-from surepick.simulation.simulate import Outcome, Status, simulate
+from surepick.simulation.outcome import Outcome, Status
+from surepick.simulation.simulate import simulate
 
 
 @dataclass(frozen=True, eq=False)

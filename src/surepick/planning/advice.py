@@ -25,7 +25,8 @@ from surepick.planning.forecast import UNLISTED_TOLERANCE
 from surepick.planning.limit import limit
 from surepick.policies import BetGapE, CombGapE, OBet, describe
 from surepick.simulation.environments import Gaussian
-from surepick.simulation.simulate import Outcome, simulate
+from surepick.simulation.outcome import Outcome
+from surepick.simulation.simulate import simulate
 
 DELTAS = (0.1, 0.05, 0.01, 0.001)
 USUAL_DELTA = 0.05

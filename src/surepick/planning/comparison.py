@@ -13,7 +13,8 @@ from surepick.core.pilot import Pilot
 from surepick.core.policy import Answer, Policy, epsilon_of
 from surepick.errors import ParameterError
 from surepick.simulation.environments import Environment
-from surepick.simulation.simulate import Outcome, Status, simulate
+from surepick.simulation.outcome import Outcome, Status
+from surepick.simulation.simulate import simulate
 
 ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
 

@@ -23,7 +23,7 @@ from surepick.core.wording import how_many, plural
 from surepick.errors import DamageError, ProblemError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger, Setup
-from surepick.simulation.simulate import Status
+from surepick.simulation.outcome import Status
 from surepick.store import Event, Store
 
 MOST_RIVALS = 100  # the closest ones; the others are further away

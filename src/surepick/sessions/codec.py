@@ -19,7 +19,7 @@ from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.policies import policy_named
-from surepick.simulation.simulate import Outcome
+from surepick.simulation.outcome import Outcome
 
 FORMAT = 1
 FUNCTION = "function"  # the kind of oracle that no file keeps

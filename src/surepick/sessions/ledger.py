@@ -30,7 +30,8 @@ from surepick.policies import policy_named
 from surepick.sessions import codec
 from surepick.sessions.history import Sample, Trace
 from surepick.sessions.snapshot import from_json, restore_run, run_to_json, to_json
-from surepick.simulation.simulate import Status, round_rng
+from surepick.simulation.outcome import Status
+from surepick.simulation.seeds import round_rng
 
 # Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
 ONCE_RECALLING = ("CombGapE", "Uniform")

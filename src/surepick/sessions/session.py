@@ -31,7 +31,7 @@ from surepick.sessions.certificate import Certificate, Verdict, certify, verify
 from surepick.sessions.leasing import AHEAD, HandingOut, slot_of, token_of
 from surepick.sessions.ledger import Body, Ledger, Setup, Slot, told_in
 from surepick.sessions.replica import Change, LostRaceError, Replica, drafts_of
-from surepick.simulation.simulate import Outcome, Status
+from surepick.simulation.outcome import Outcome, Status
 from surepick.store import START, Draft, Event, Head, Lease, Store, open_store
 
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -18,7 +17,7 @@ from surepick.core.arrays import FloatArray, IntArray, outside
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.pilot import Pilot, begin, hand_over, pilot_for, standing_after
-from surepick.core.policy import Answer, Measure, Policy, Run, Standing, Stop, start
+from surepick.core.policy import Measure, Policy, Run, Standing, Stop, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError
@@ -29,67 +28,16 @@ from surepick.simulation.environments import (
     Gaussian,
     is_compiled,
 )
+from surepick.simulation.outcome import Outcome, Progress, Status
+from surepick.simulation.seeds import environment_rng, round_entropy, round_rng
 
 if TYPE_CHECKING:
     from surepick.kernels.feed import Feed
 
-POLICY_STREAM, ENVIRONMENT_STREAM = 0, 1
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
 BLOCKS_AHEAD = 64  # the same where rounds are blocks
 PROGRESS_SECONDS = 0.1
 _started: set[type] = set()  # policies whose loops are compiled
-
-
-class Status(enum.StrEnum):
-    """Why a run ended."""
-
-    CONFIDENT = "confident"
-    BUDGET_SPENT = "budget spent"
-    CLOSED = "closed"  # a session that somebody ended by hand
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """How a run ended.
-
-    `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
-    the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
-    are vectors. `guarantee` says what the answer promises and under which assumption.
-    """
-
-    plan: Answer | None
-    plan_name: str | None
-    status: Status
-    lead: Answer | None
-    lead_name: str | None
-    n_measurements: int
-    n_rounds: int
-    cost: float
-    counts: IntArray = field(repr=False)
-    means: FloatArray = field(repr=False)
-    standing: Standing
-    policy: Policy
-    guarantee: str
-    seed: int
-    seconds: float
-    noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
-    n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
-
-    @property
-    def risk(self) -> float | None:
-        """A proved bound on the probability that declaring the lead is wrong, where the policy has one."""
-        return self.standing.risk
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a running simulation stands."""
-
-    n_measurements: int
-    n_rounds: int
-    budget: int
-    standing: Standing
-    seconds: float
 
 
 @runtime_checkable
@@ -186,8 +134,7 @@ class _Loop:
     progress: Callable[[Progress], None] | None
 
     def __post_init__(self) -> None:
-        sequence = np.random.SeedSequence(self.seed, spawn_key=(ENVIRONMENT_STREAM,))
-        self.rng = np.random.default_rng(sequence)
+        self.rng = environment_rng(self.seed)
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none(self.problem.n_arms)
         self.apart = Evidence.none(self.problem.n_arms)  # a pilot that the run may not take in
@@ -204,11 +151,11 @@ class _Loop:
     def start(self, pilot: Pilot | None) -> Run:
         """A fresh run; after a pilot when the noise scale is unknown."""
         if pilot is None:
-            with _compile_notice(type(self.policy)):
+            with self._compiling():
                 return start(self.policy, self.problem)
         moments, seen = self._measure_pilot(pilot)
         self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, self.policy.delta)
-        with _compile_notice(type(self.policy)):
+        with self._compiling():
             begun = begin(self.problem, self.policy, pilot, self.noise_scale)
         if not hand_over(begun, seen):
             self.apart = seen
@@ -282,6 +229,15 @@ class _Loop:
         self.evidence = self.apart + run.evidence
         return n_blocks > 0
 
+    @contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Start a run; what compiling takes, at the first start of a policy, is not part of its time."""
+        first, began = type(self.policy) not in _started, time.perf_counter()
+        with _compile_notice(type(self.policy)):
+            yield
+        if first:
+            self.began += time.perf_counter() - began
+
     def _show(self, run: Run) -> None:
         now = time.perf_counter()
         if self.progress is None or now - self.shown < PROGRESS_SECONDS:
@@ -352,22 +308,6 @@ def _refuse_sums(problem: Problem | OracleProblem, counts: IntArray, sums: Float
                 f"measurements of arm {arm} ({problem.arm_names[arm]!r}) must lie within its bounds, "
                 f"{low:g} to {high:g}, and the environment gave {n} with a mean of {total / n:g}"
             )
-
-
-def round_rng(seed: int, n_round: int) -> np.random.Generator:
-    """The generator of this round's decision: derived from (seed, round), so nothing has to be kept.
-
-    >>> round_rng(7, 3).random() == round_rng(7, 3).random()
-    True
-    """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(POLICY_STREAM, n_round)))
-
-
-def round_entropy(seed: int) -> IntArray:
-    """What compiled code needs to draw as `round_rng` does: see `round_words.first_words`."""
-    from surepick.kernels.round_words import entropy_of
-
-    return entropy_of(seed, POLICY_STREAM)
 
 
 @contextmanager

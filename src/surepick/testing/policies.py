@@ -18,7 +18,8 @@ from surepick.core.policy import KeptRun, Measure, Policy, RecallingRun, Run, St
 from surepick.policies import parse_policy, policy_named
 from surepick.sessions.snapshot import restore_run, run_to_json
 from surepick.simulation.environments import Environment
-from surepick.simulation.simulate import is_driven, round_rng
+from surepick.simulation.seeds import round_rng
+from surepick.simulation.simulate import is_driven
 
 SEEDS = (0, 1, 2)
 N_PLANS, N_ARMS = 6, 4

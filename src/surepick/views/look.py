@@ -22,7 +22,7 @@ from surepick.sessions.certificate import NoiseFinding, check_noise
 from surepick.sessions.history import Sample
 from surepick.sessions.ledger import Slot
 from surepick.sessions.session import Session
-from surepick.simulation.simulate import Status
+from surepick.simulation.outcome import Status
 from surepick.store import Head, Lease
 from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
 

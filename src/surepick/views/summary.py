@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from surepick.core.gaps import between
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
-from surepick.simulation.simulate import Status
+from surepick.simulation.outcome import Status
 from surepick.views.look import Look
 from surepick.views.text import duration
 

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 import surepick as sp
 from surepick import problems
-from surepick.simulation.simulate import round_rng
+from surepick.simulation.seeds import round_rng
 
 RNG = np.random.default_rng
 

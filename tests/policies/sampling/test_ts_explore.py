@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.simulation.simulate import round_rng
+from surepick.simulation.seeds import round_rng
 
 
 def test_measures_the_least_measured_arm_of_the_symmetric_difference():

@@ -1,0 +1,61 @@
+"""How a run ended, or stands: the same values for simulations and sessions."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.policy import Answer, Policy, Standing
+
+
+class Status(enum.StrEnum):
+    """Why a run ended."""
+
+    CONFIDENT = "confident"
+    BUDGET_SPENT = "budget spent"
+    CLOSED = "closed"  # a session that somebody ended by hand
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a run ended.
+
+    `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
+    the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
+    are vectors. `guarantee` says what the answer promises and under which assumption.
+    """
+
+    plan: Answer | None
+    plan_name: str | None
+    status: Status
+    lead: Answer | None
+    lead_name: str | None
+    n_measurements: int
+    n_rounds: int
+    cost: float
+    counts: IntArray = field(repr=False)
+    means: FloatArray = field(repr=False)
+    standing: Standing
+    policy: Policy
+    guarantee: str
+    seed: int
+    seconds: float
+    noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
+    n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
+
+    @property
+    def risk(self) -> float | None:
+        """A proved bound on the probability that declaring the lead is wrong, where the policy has one."""
+        return self.standing.risk
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running simulation stands."""
+
+    n_measurements: int
+    n_rounds: int
+    budget: int
+    standing: Standing
+    seconds: float
