@@ -68,9 +68,9 @@ def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
 
 
 def next_token(session: Session, arm: int) -> str:
-    """The first place of the arm's tape that is not told."""
-    places = (f"{arm}.{place}" for place in range(session.ledger().first_place(arm), 10**9))
-    return next(token for token in places if not session.is_told(token))
+    """The first token of the arm that is not told."""
+    tokens = (f"{arm}.{index}" for index in range(session.ledger().tapes.first_unused(arm), 10**9))
+    return next(token for token in tokens if not session.is_told(token))
 
 
 def copy_log(source: Store, target: Store) -> None:

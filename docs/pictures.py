@@ -87,11 +87,11 @@ def _measured(store: str, at_most: int | None = None) -> Session:
     while session.status is None and (at_most is None or session.ledger().n_told < at_most):
         ledger = session.ledger()
         wanted: dict[int, list[int]] = {}
-        for slot in ledger.wanted():
-            wanted.setdefault(slot.arm, []).append(slot.place)
-        for arm, places in wanted.items():
-            values = instance.means[arm] + rng.standard_normal(len(places))
-            session.tell(f"{arm}.{places[0]}", values.tolist())
+        for token in ledger.tapes.wanted():
+            wanted.setdefault(token.arm, []).append(token.index)
+        for arm, indices in wanted.items():
+            values = instance.means[arm] + rng.standard_normal(len(indices))
+            session.tell(f"{arm}.{indices[0]}", values.tolist())
     return session
 
 

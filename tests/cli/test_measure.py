@@ -6,7 +6,7 @@ import pytest
 
 from surepick.cli.measure import Command, MeasureError, last_number
 from surepick.errors import SessionError
-from surepick.sessions.session import Request
+from surepick.sessions.requests import Request
 
 
 def request(name: str) -> Request:

@@ -376,10 +376,11 @@ def test_a_run_that_goes_on_refuses_settings_that_its_session_has_not() -> None:
     assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1
     assert run(*command).exit_code == 1  # what is not said stays as it was
     assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1  # the same command again
-    for words in (("--delta", "0.01"), ("--epsilon", "0.5"), ("--budget", "9"), ("--policy", "CombGapE")):
+    others = [("--delta", "0.01"), ("--epsilon", "0.5"), ("--budget", "9"), ("--policy", "CombGapE")]
+    for words in (*others, ("--seed", "1")):
         said = refused(*command, *words)
         assert f"and {words[0]} says otherwise" in said
-        assert "BetGapE, delta 0.1, epsilon 0 and budget 8" in said
+        assert "BetGapE, delta 0.1, epsilon 0, budget 8 and seed 0" in said
 
 
 def quick_run(*words: str) -> Result:

@@ -15,8 +15,9 @@ from surepick.core.policy import Policy
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies import describe
 from surepick.sessions import codec
-from surepick.sessions.ledger import Ledger, Setup
+from surepick.sessions.ledger import Ledger
 from surepick.sessions.session import Session
+from surepick.sessions.settings import Setup
 from surepick.simulation.seeds import round_rng
 
 UNKNOWN = sp.Problem(PLANS, noise_scale=None)
@@ -187,8 +188,8 @@ def test_a_session_from_before_gives_its_pilot_to_those_that_had_it_then() -> No
             ledger.apply("measured", {"arm": arm, "index": 0, "values": values, "places": list(range(10))})
         ledger.apply("recorded", {"arm": 0, "value": 99.0})
         ledger.decide()
-        assert ledger._run.evidence.n_measurements == n_known  # type: ignore[union-attr]
-        assert ledger.n_counted == 0
+        assert ledger.run._run.evidence.n_measurements == n_known  # type: ignore[union-attr]
+        assert ledger.run.n_unasked_counted == 0
 
 
 def test_the_promise_names_the_pilot() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from surepick.cli import SESSIONS
 from surepick.sessions.leasing import AHEAD, AHEAD_PER_WORKER
-from surepick.sessions.session import LEASE, Receipt
+from surepick.sessions.requests import Receipt
+from surepick.sessions.settings import LEASE
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "sessions.md").read_text(encoding="utf-8")
 

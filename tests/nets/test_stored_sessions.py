@@ -131,7 +131,7 @@ def test_open_sessions_were_left_in_the_middle_of_things(store: Store) -> None:
     """So that what the other tests find means something: tokens in hand, measurements made ahead."""
     sessions = [opened(store, name, clock=Clock(STORED)) for name in OPEN if name not in OF_CHANGING]
     assert all(session.pending() and session.leases() for session in sessions)
-    assert sum(session.ledger().n_ahead > 0 for session in sessions) > len(sessions) / 2
+    assert sum(session.ledger().tapes.n_ahead > 0 for session in sessions) > len(sessions) / 2
 
 
 @pytest.mark.parametrize("name", OF_CHANGING)

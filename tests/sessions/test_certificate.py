@@ -10,11 +10,11 @@ import pytest
 
 import surepick as sp
 from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, Moments
 from surepick.errors import SessionError
 from surepick.sessions import codec
-from surepick.sessions.certificate import check_noise, rivals_of
-from surepick.sessions.ledger import Moments
+from surepick.sessions.certificate import rivals_of
+from surepick.sessions.noise_check import check_noise
 from surepick.sessions.session import Session
 from surepick.store import Store, open_store
 
@@ -95,12 +95,12 @@ def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:
 def test_a_changed_measurement_is_noticed(store: Store) -> None:
     finished(store)
     statement = "UPDATE surepick_events SET body = replace(body, '.', '.1') WHERE kind = 'measured'"
-    store._note(statement, {})  # type: ignore[attr-defined]
+    store._transactions.run([(statement, {})])  # type: ignore[attr-defined]
     assert any("does not match its checksum" in text for text in verify_all(store))
 
 
 def verify_all(store: Store) -> tuple[str, ...]:
-    from surepick.sessions.certificate import verify
+    from surepick.sessions.verify import verify
 
     return verify(store, "mine").objections
 

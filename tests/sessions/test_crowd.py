@@ -16,8 +16,9 @@ from session_tools import Tapes, best_plan, oracle_problem, problem, run_to_end,
 from session_workers import record_until_statement, work, work_until_statement
 from store_workers import all_succeed, crowd
 from surepick.core.oracle_problem import Best
-from surepick.sessions.certificate import verify
-from surepick.sessions.session import Receipt, Session
+from surepick.sessions.requests import Receipt
+from surepick.sessions.session import Session
+from surepick.sessions.verify import verify
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared: Sha
         worker.join()
         deaths += worker.exitcode == -signal.SIGKILL
         Session.load(shared.url, "mine", best=shared.best).ask(wait=False)
-    assert deaths > 10
+    assert deaths >= 10
     time.sleep(0.5)  # until the leases of the dead have ended
     assert all_succeed(crowd(1, work, shared.url, 2, journal, shared.best))
     check_answer(shared, 2, journal.read_text().split())

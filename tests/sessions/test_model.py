@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import surepick as sp
 from session_tools import Tapes, problem, same_run
 from surepick.errors import SessionError
-from surepick.sessions.session import Receipt, Request, Session
+from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.session import Session
 
 WORKERS = st.sampled_from(["a", "b", "c"])
 LEASE = 100.0
@@ -135,8 +136,8 @@ class LifeWithUnasked(SessionLife):
 
     def check_the_end(self, outcome: sp.Outcome) -> None:
         ledger, certificate = self.session.ledger(), self.session.certificate()
-        assert ledger.n_recorded == self.n_recorded
-        assert ledger.n_counted <= self.n_recorded - self.n_picked
+        assert ledger.n_unasked == self.n_recorded
+        assert ledger.run.n_unasked_counted <= self.n_recorded - self.n_picked
         assert outcome.n_measurements == outcome.counts.sum()
         assert self.session.verify(certificate.to_json()).holds
         assert same_run(Session.load(self.url, "mine").outcome, outcome)  # type: ignore[arg-type]

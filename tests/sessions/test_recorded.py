@@ -12,9 +12,10 @@ from session_tools import MEANS, Tapes, problem, run_to_end, same_run
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.policies import describe
-from surepick.sessions.ledger import Ledger, Setup
+from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import SNAPSHOT_EVERY
 from surepick.sessions.session import Session
+from surepick.sessions.settings import Setup
 
 TWO = sp.Problem(np.eye(2))
 PHASED = ("RAGE", "Peace")
@@ -47,10 +48,10 @@ def test_each_policy_counts_them_as_its_proof_allows(policy: Policy) -> None:
     ledger, certificate = session.ledger(), session.certificate()
     counted = policy.name not in PHASED and not policy.guarantee.startswith("none")
     assert session.counts_unasked == counted
-    assert ledger.n_recorded > 0
-    assert (ledger.n_counted > 0) == counted
-    assert outcome.n_measurements == outcome.counts.sum() == ledger.n_used
-    assert certificate.n_unasked_counted == ledger.n_counted
+    assert ledger.n_unasked > 0
+    assert (ledger.run.n_unasked_counted > 0) == counted
+    assert outcome.n_measurements == outcome.counts.sum() == ledger.n_measurements
+    assert certificate.n_unasked_counted == ledger.run.n_unasked_counted
     assert ("nobody asked for are counted" in certificate.noise) == counted
     assert session.verify(certificate.to_json()).holds
     if not counted:
@@ -61,7 +62,7 @@ def test_each_policy_counts_them_as_its_proof_allows(policy: Policy) -> None:
 def test_picked_ones_are_kept_and_never_counted(policy: Policy) -> None:
     session = new(policy)
     assert same_run(live(session, picked=True), run_to_end(new(policy), Tapes()))
-    assert session.ledger().n_recorded > session.ledger().n_counted == 0
+    assert session.ledger().n_unasked > session.ledger().run.n_unasked_counted == 0
     assert all(m.picked for m in session.measurements() if m.token is None)
 
 
@@ -90,9 +91,9 @@ def test_one_recorded_during_a_round_waits_for_its_end() -> None:
     for request in requests[:3]:
         session.tell(request, MEANS[request.arm])
     session.record("tin", 0.3)
-    assert (session.ledger().n_counted, session.standing().lead) == (0, None)
+    assert (session.ledger().run.n_unasked_counted, session.standing().lead) == (0, None)
     session.tell(requests[3], MEANS[requests[3].arm])
-    assert session.ledger().n_counted == 1
+    assert session.ledger().run.n_unasked_counted == 1
     assert session.ledger().evidence.counts.tolist() == [1, 2, 1, 1]
 
 
@@ -101,7 +102,7 @@ def test_one_of_an_arm_on_which_all_plans_agree_is_only_kept() -> None:
     session = Session.create("memory://", sp.Problem(plans), sp.CombGapE(), name="mine")
     session.record(2, 5.0)
     run_to_end(session, Tapes(means=np.array([3.0, 0.0, 0.0])))
-    assert (session.ledger().n_recorded, session.ledger().n_counted) == (1, 0)
+    assert (session.ledger().n_unasked, session.ledger().run.n_unasked_counted) == (1, 0)
 
 
 def test_during_a_pilot_they_do_not_enter_the_bound_and_count_afterwards() -> None:
@@ -111,7 +112,7 @@ def test_during_a_pilot_they_do_not_enter_the_bound_and_count_afterwards() -> No
             session.record("tin", 50.0)
         outcome = run_to_end(session, Tapes(scale=0.1))
         assert outcome.noise_scale is not None
-        return outcome.noise_scale.tolist(), session.ledger().n_counted
+        return outcome.noise_scale.tolist(), session.ledger().run.n_unasked_counted
 
     assert scale(True) == (scale(False)[0], 1)
 
@@ -120,9 +121,9 @@ def test_after_an_extension_only_later_ones_are_counted() -> None:
     """The run starts over, and those before were recorded in view of measurements that it reads again."""
     session = new(sp.CombGapE(delta=0.1))
     live(session)
-    assert session.ledger().n_counted > 0
+    assert session.ledger().run.n_unasked_counted > 0
     session.extend(delta=0.001)
-    assert session.ledger().n_counted == 0
+    assert session.ledger().run.n_unasked_counted == 0
     outcome = run_to_end(session, Tapes())
     assert same_run(outcome, sp.simulate(problem(), sp.CombGapE(delta=0.001), Tapes(), seed=2))
 
@@ -131,9 +132,9 @@ def test_one_recorded_after_the_end_counts_when_the_budget_grows() -> None:
     session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine", budget=5)
     run_to_end(session, Tapes())
     session.record("tin", 0.3)
-    assert session.ledger().n_counted == 0
+    assert session.ledger().run.n_unasked_counted == 0
     session.extend(budget=1000)
-    assert session.ledger().n_counted == 1
+    assert session.ledger().run.n_unasked_counted == 1
 
 
 def test_a_decision_that_was_made_without_it_is_made_again() -> None:
@@ -153,7 +154,7 @@ def test_a_decision_that_was_made_without_it_is_made_again() -> None:
     other._replica._decisions = decide_and_be_late  # type: ignore[method-assign,assignment]
     run_to_end(other, Tapes())
     assert late
-    assert other.ledger().n_counted == 1
+    assert other.ledger().run.n_unasked_counted == 1
     assert other.verify(other.certificate().to_json()).holds
 
 
@@ -175,7 +176,7 @@ def wrong(policy: Policy, *, look: bool, seed: int) -> bool:
         four = rng.standard_normal(4)
         ledger.apply("recorded", {"arm": 1, "value": float(four.max() if look else four[0])})
         for arm, count in decisions[-1].body["counts"]:
-            places = list(range(ledger.first_place(arm), ledger.first_place(arm) + count))
+            places = list(range(ledger.tapes.first_unused(arm), ledger.tapes.first_unused(arm) + count))
             values = (means[arm] + rng.standard_normal(count)).tolist()
             ledger.apply("measured", {"arm": arm, "index": places[0], "values": values, "places": places})
     raise AssertionError("a ledger decides or waits")
@@ -204,5 +205,5 @@ def test_a_pilot_and_unasked_measurements_together() -> None:
         "memory://", problem(noise_scale=None), sp.BetGapE(delta=0.1), name="mine", pilot=Pilot(size=5)
     )
     live(session)
-    assert session.ledger().n_counted > 0
+    assert session.ledger().run.n_unasked_counted > 0
     assert session.verify(session.certificate().to_json()).holds

@@ -16,7 +16,8 @@ from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
 from surepick.sessions.leasing import AHEAD
 from surepick.sessions.replica import Replica
-from surepick.sessions.session import Receipt, Session
+from surepick.sessions.requests import Receipt
+from surepick.sessions.session import Session
 from surepick.store import Store, open_store
 
 POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
@@ -200,7 +201,7 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
     session = Session.create("memory://", problem(noise_scale=30.0), sp.RAGE(delta=0.1), name="mine")
     (slow,) = session.ask(worker="slow")
     ledger = session.ledger()
-    stock = ledger._stock[slow.arm] = CountingDict()
+    stock = ledger.tapes._stock[slow.arm] = CountingDict()
     looks = []
     for _ in range(100):
         before = stock.n_looks
@@ -278,7 +279,7 @@ def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(Replica, "decide", lambda self: None)
         tell_all(session, [r for r in session.ask(4) if r.wanted], tapes)
-    assert session.ledger().n_missing == 0
+    assert session.ledger().tapes.n_missing == 0
     assert same_run(run_to_end(Session.load(store, "mine"), tapes), run_to_end(new(), Tapes()))
 
 

@@ -14,9 +14,9 @@ from surepick import problems
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
-from surepick.sessions.certificate import verify
 from surepick.sessions.replica import Replica
 from surepick.sessions.session import Session
+from surepick.sessions.verify import verify
 from surepick.store import Store, open_store
 
 ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]

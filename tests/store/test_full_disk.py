@@ -13,8 +13,9 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run
 from surepick.errors import StoreError
-from surepick.sessions.certificate import verify
-from surepick.sessions.session import Receipt, Session
+from surepick.sessions.requests import Receipt
+from surepick.sessions.session import Session
+from surepick.sessions.verify import verify
 from surepick.store.doctor import examine
 
 SIZE = 12_000_000  # bytes: the write-ahead log alone may take four million

@@ -17,8 +17,9 @@ import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run
 from surepick.errors import StoreError
 from surepick.sessions import replica
-from surepick.sessions.certificate import verify
-from surepick.sessions.session import Receipt, Request, Session
+from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.session import Session
+from surepick.sessions.verify import verify
 
 POLICY = sp.CombGapE(delta=1e-3)
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'surepick'"

@@ -11,7 +11,8 @@ from typing import Any
 from session_tools import Tapes
 from surepick.core.oracle_problem import Best
 from surepick.sessions import replica
-from surepick.sessions.session import Receipt, Session
+from surepick.sessions.requests import Receipt
+from surepick.sessions.session import Session
 
 
 def work(i: int, url: str, seed: int, journal: Path | None = None, best: Best | None = None) -> None:

@@ -246,10 +246,10 @@ def test_the_trace_is_small_however_long_the_session_is() -> None:
     session = new(sp.Uniform(delta=1e-12), problem=problem(noise_scale=50.0))
     ledger = session.ledger()
     for n in range(2000):
-        arm = next(iter(ledger.wanted()))
-        ledger.apply("measured", {"arm": arm.arm, "index": arm.place, "value": float(n % 7)})
+        arm = next(iter(ledger.tapes.wanted()))
+        ledger.apply("measured", {"arm": arm.arm, "index": arm.index, "value": float(n % 7)})
         ledger.decide()
-    rounds = [sample.n_rounds for sample in ledger.trace.samples]
+    rounds = [sample.n_rounds for sample in ledger.run.trace.samples]
     assert 128 <= len(rounds) <= 256
     assert set(np.diff(rounds)) == {8}
 
@@ -259,7 +259,7 @@ def test_the_trace_is_small_however_long_the_session_is() -> None:
 
 def remaining_at(session: Session, tapes: Tapes, *, after: int) -> tuple[views.Forecast | None, int]:
     """The forecast after so many measurements, and what it should have been."""
-    while not session.status and session.ledger().n_used < after:
+    while not session.status and session.ledger().n_measurements < after:
         tell_all(session, session.ask(), tapes)
     seen = look(session)
     run_to_end(session, tapes)

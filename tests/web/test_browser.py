@@ -109,7 +109,7 @@ def test_it_updates_live_while_another_process_tells(
     assert "“South” is the best plan" in answer(page)
     assert page.evaluate("window.loadedOnce") is True, "the page was never loaded again"
     expect(page.locator("#voice")).to_contain_text("is the best plan", timeout=10_000)  # for screen readers
-    assert measured(page) == Session.load(store, "from elsewhere").ledger().n_used
+    assert measured(page) == Session.load(store, "from elsewhere").ledger().n_measurements
     assert page.get_by_text("second process").first.is_visible()
     page.screenshot(path=PICTURES / "live.png", full_page=True)
 

@@ -14,7 +14,8 @@ from surepick.core.wording import how_many
 from surepick.errors import SessionError
 
 if TYPE_CHECKING:
-    from surepick.sessions.session import Request, Session
+    from surepick.sessions.requests import Request
+    from surepick.sessions.session import Session
 
 
 def ask(

@@ -146,7 +146,7 @@ def import_rows(
     session: Session, rows: list[Row], *, answers: bool, worker: str, picked: bool = False
 ) -> dict[str, int]:
     """Tell the rows in their order; those far ahead of what is asked wait for the session to move on."""
-    from surepick.sessions.session import Receipt
+    from surepick.sessions.requests import Receipt
 
     counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
     waiting = []

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 from surepick.errors import SessionError
 
 if TYPE_CHECKING:
-    from surepick.sessions.session import Request, Session
+    from surepick.sessions.requests import Request
+    from surepick.sessions.session import Session
 
 NUMBER = re.compile(
     r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII

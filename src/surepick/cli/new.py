@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,27 +100,27 @@ def begin_or_go_on(file: Path, name: str | None, *settings: Any) -> Session:
         return session
 
 
-def refuse_other_settings(
-    session: Session, policy: str | None, delta: float, epsilon: float, budget: int | None
-) -> None:
+def refuse_other_settings(session: Session, policy: str | None, given: Mapping[str, Any]) -> None:
     """Refuse settings that somebody gave and that a session which was begun before does not have."""
     from surepick.core.policy import epsilon_of
     from surepick.policies import describe, policy_for
 
-    mine, wanted = session.policy, policy_for(session.problem, policy, delta=delta, epsilon=epsilon)
+    mine, delta, epsilon = session.policy, given["delta"], given["epsilon"]
+    wanted = policy_for(session.problem, policy, delta=delta, epsilon=epsilon)
     other = {
         "--policy": policy is not None and describe(wanted) != describe(mine),
         "--delta": delta not in (DEFAULT_DELTA, mine.delta),
         "--epsilon": epsilon not in (0.0, epsilon_of(mine)),
-        "--budget": budget not in (None, session.budget),
+        "--budget": given["budget"] not in (None, session.budget),
+        "--seed": given["seed"] not in (0, session.seed),
     }
     named = [option for option, differs in other.items() if differs]
     if named:
         limit = "no budget" if session.budget is None else f"budget {session.budget}"
         raise SessionError(
             f"session {session.name!r} was begun before with {describe(mine)}, delta {mine.delta:g}, epsilon "
-            f"{epsilon_of(mine):g} and {limit}, and {named[0]} says otherwise; leave it out, "
-            "change the session with `surepick extend`, or choose another --name"
+            f"{epsilon_of(mine):g}, {limit} and seed {session.seed}, and {named[0]} says otherwise; leave it "
+            "out, change the session with `surepick extend`, or choose another --name"
         )
 
 

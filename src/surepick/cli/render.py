@@ -59,16 +59,9 @@ def number(value: float) -> str:
 
 def print_json(data: dict[str, Any]) -> None:
     """Print one JSON object, laid out for people."""
-    print(json.dumps(_without_infinities(data), indent=2))
+    from surepick.sessions.codec import finite_or_none
 
-
-def _without_infinities(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
-    if isinstance(value, dict):
-        return {key: _without_infinities(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_infinities(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(json.dumps(finite_or_none(data), indent=2))
 
 
 def short(name: str | None) -> str:

@@ -63,7 +63,8 @@ def run(
     command = Command(measure, timeout, retries)
     created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
     session = begin_or_go_on(*created)
-    refuse_other_settings(session, policy, delta, epsilon, budget)
+    given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
+    refuse_other_settings(session, policy, given)
     try:
         with ended_as_interrupted():
             measure_all(session, command, jobs=jobs, show=_Progress(quiet=as_json))

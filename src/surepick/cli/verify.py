@@ -17,6 +17,7 @@ from surepick.core.wording import how_many
 from surepick.errors import FileError
 
 if TYPE_CHECKING:
+    from surepick.sessions.requests import Token
     from surepick.store import Event
     from surepick.store.doctor import LogHealth
 
@@ -30,7 +31,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Replay a session from its first event: do it, and a certificate, hold? Exit code 1: no."""
-    from surepick.sessions.certificate import verify as check
+    from surepick.sessions.verify import verify as check
 
     place = open_to_read(store)
     verdict = check(place, session or only_name(place), read_certificate(certificate))
@@ -108,13 +109,13 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
     return n
 
 
-def _told(event: Event) -> Iterator[tuple[str, float, dict[str, Any]]]:
-    from surepick.sessions.ledger import told_in
+def _told(event: Event) -> Iterator[tuple[Token, float, dict[str, Any]]]:
+    from surepick.sessions.requests import Token, told_in
 
     if event.kind != "measured":
         return
     try:
         body = json.loads(event.body)
-        yield from ((f"{body['arm']}.{place}", value, body) for place, value in told_in(body))
+        yield from ((Token(body["arm"], index), value, body) for index, value in told_in(body))
     except (ValueError, KeyError, TypeError):
         return  # a body that was damaged beyond reading

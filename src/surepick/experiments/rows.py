@@ -231,8 +231,8 @@ def _row_to_json(row: Row) -> dict[str, Any]:
         "key": row.case.key,
         "case": row.case.to_json(),
         "counts": list(row.counts),
-        "limit": _finite(row.limit),
-        "characteristic_time": [_finite(end) for end in row.characteristic_time],
+        "limit": codec.finite_or_none(row.limit),
+        "characteristic_time": codec.finite_or_none(row.characteristic_time),
         "parameters": dict(row.parameters),
         "versions": dict(row.versions),
     }
@@ -250,8 +250,3 @@ def _row_from_json(data: dict[str, Any]) -> Row:
             "characteristic_time": (lower, upper),
         }
     )
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity: None stands for it."""
-    return value if math.isfinite(value) else None

@@ -1,33 +1,32 @@
-"""Certificates: what a session found, why it may be believed, and how anybody can check it again."""
+"""Certificates: what a session found and what it rests on; `verify` checks them against the log."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from surepick._version import __version__
 from surepick.core.arrays import FloatArray
-from surepick.core.evidence import Evidence, Moments
-from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, counted
+from surepick.core.evidence import Evidence
+from surepick.core.oracle_problem import AnyProblem, OracleProblem, counted
 from surepick.core.plan_sets import plan_set
 from surepick.core.policy import Answer, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
-from surepick.errors import DamageError, ProblemError, SessionError
+from surepick.errors import ProblemError
 from surepick.sessions import codec
-from surepick.sessions.ledger import Ledger, Setup
+from surepick.sessions.ledger import Ledger
+from surepick.sessions.noise_check import NoiseFinding, check_noise
+from surepick.sessions.settings import Setup
 from surepick.simulation.outcome import Status
-from surepick.store import Event, Store
+from surepick.store import Event
 
 MOST_RIVALS = 100  # the closest ones; the others are further away
-NOISE_LEVEL = 0.001  # how often the check of the noise may warn of nothing, over all arms together
 
 
 @dataclass(frozen=True)
@@ -42,24 +41,6 @@ class Rival:
     plan_name: str
     gap: float
     error: float
-
-
-@dataclass(frozen=True)
-class NoiseFinding:
-    """An arm whose measurements spread more than its noise scale allows."""
-
-    arm: int
-    arm_name: str
-    n_measurements: int
-    spread: float  # the sample standard deviation
-    noise_scale: float
-
-    def __str__(self) -> str:
-        return (
-            f"the {self.n_measurements} measurements of {self.arm_name!r} have a standard deviation of "
-            f"{self.spread:.4g}, more than the noise scale {self.noise_scale:.4g} allows; the guarantee "
-            "assumes the noise scale, so begin again with a larger one, or with noise_scale unknown"
-        )
 
 
 @dataclass(frozen=True)
@@ -103,22 +84,6 @@ class Certificate:
         return "\n".join(_lines(self))
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a check of a session and its certificate found; it holds when there is nothing to object."""
-
-    objections: tuple[str, ...]
-    n_events: int
-    n_rounds: int
-    status: str
-    plan_name: str | None
-
-    @property
-    def holds(self) -> bool:
-        """Whether everything was found as it should be."""
-        return not self.objections
-
-
 def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
     """The certificate of a session that ended with this event."""
     problem, setup, status = ledger.problem, ledger.setup, ledger.status
@@ -139,16 +104,16 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),
         noise_scale=() if scale is None else tuple(scale.tolist()),
-        noise_findings=check_noise(problem, ledger.moments) if setup.pilot is None else (),
+        noise_findings=check_noise(problem, ledger.run.moments) if setup.pilot is None else (),
         counts=dict(zip(problem.arm_names, ledger.evidence.counts.tolist(), strict=True)),
         means={
             n: codec.finite_or_none(m)
             for n, m in zip(problem.arm_names, ledger.evidence.means.tolist(), strict=True)
         },
-        n_measurements=ledger.n_used,
+        n_measurements=ledger.n_measurements,
         n_rounds=ledger.n_rounds,
-        n_unasked=ledger.n_recorded,
-        n_unasked_counted=ledger.n_counted,
+        n_unasked=ledger.n_unasked,
+        n_unasked_counted=ledger.run.n_unasked_counted,
         rivals=_rivals(ledger, lead),
         problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
         log_position=end.position,
@@ -161,7 +126,7 @@ def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
     if lead is None:
         return ()
     problem, evidence = ledger.problem, ledger.evidence
-    if isinstance(problem, OracleProblem):
+    if not problem.is_listed:
         return unlisted_rivals(problem, evidence, lead)[:MOST_RIVALS] if problem.has_oracle else ()
     assert isinstance(lead, int)
     return rivals_of(problem, evidence, lead)[:MOST_RIVALS]
@@ -232,92 +197,8 @@ def _against(
     return gap, np.sqrt(np.maximum(spread, 0.0))
 
 
-def check_noise(problem: AnyProblem, moments: Moments) -> tuple[NoiseFinding, ...]:
-    """Arms whose measurements spread more than the noise scale allows, for Gaussian noise.
-
-    Each arm's sum of squares is compared with its chi-square distribution; over all arms together the check
-    warns of nothing with probability at most 0.001. Noise that is smaller than the scale is fine.
-    """
-    if problem.noise_scale is None:
-        return ()
-    counts, variances = moments.counts(), moments.variances()
-    checked = np.flatnonzero(counts > 1)
-    findings = []
-    for arm in checked.tolist():
-        scale, freedom = float(problem.noise_scale[arm]), int(counts[arm]) - 1
-        limit = scale**2 * float(stats.chi2.isf(NOISE_LEVEL / len(checked), freedom)) / freedom
-        if variances[arm] > limit:
-            spread = float(np.sqrt(variances[arm]))
-            findings.append(NoiseFinding(arm, problem.arm_names[arm], freedom + 1, spread, scale))
-    return tuple(findings)
-
-
-def verify(
-    store: Store,
-    name: str,
-    certificate: Mapping[str, Any] | None = None,
-    *,
-    oracle: Best | OracleProblem | None = None,
-) -> Verdict:
-    """Replay the log from its first event and say whether it, and the certificate if given, hold.
-
-    The policy decides every round again. Where plans are known by a function, it is needed as `oracle`.
-    """
-    objections: list[str] = []
-    ledger: Ledger | None = None
-    ends: dict[int, Event] = {}
-    position = 0
-    try:
-        for event in store.read(name):
-            position = event.position
-            body = json.loads(event.body)
-            if ledger is None:
-                ledger = Ledger(Setup.from_json(body, oracle))
-                continue
-            ledger.apply(event.kind, body)
-            if event.kind in ("stopped", "closed"):
-                ends[position] = event
-    except DamageError as error:
-        objections.append(str(error))
-    if ledger is None:
-        raise SessionError(f"of session {name!r} not even the first event can be read; run `surepick doctor`")
-    objections += [
-        f"in round {r} the log has another decision than the policy takes" for r in ledger.surprises
-    ]
-    if store.head(name).position != position:
-        objections.append(
-            f"the log should have {how_many(store.head(name).position, 'event')} and has {position:,}"
-        )
-    if certificate is not None:
-        objections += _compare(name, ledger, ends, certificate)
-    plan = ledger.problem.name_of(ledger.plan)
-    status = "running" if ledger.status is None else str(ledger.status)
-    return Verdict(tuple(objections), position, ledger.n_rounds, status, plan)
-
-
-def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mapping[str, Any]) -> list[str]:
-    """What the certificate says otherwise than the log."""
-    end = ends.get(given.get("log_position", -1))
-    if end is None or ledger.status is None:
-        return ["the log has no end where the certificate says it ended"]
-    if end.checksum != given.get("log_checksum"):
-        return ["the certificate is of another log: the fingerprints differ"]
-    if end != list(ends.values())[-1]:
-        return ["the session was extended after this certificate; ask for a new one"]
-    mine = json.loads(codec.dumps(certify(name, ledger, end).to_json()))
-    theirs = json.loads(codec.dumps(dict(given)))
-    ignored = ["surepick", "session", "n_unasked"]
-    if not theirs.get("rivals"):
-        ignored.append("rivals")  # who writes a certificate without the oracle's function does not know them
-    theirs.setdefault("n_unasked_counted", 0)  # which certificates did not have at first
-    differing = sorted(
-        key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key) and key not in ignored
-    )
-    return [f"the certificate's {key!r} is not what the log gives" for key in differing]
-
-
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
-    return _noise(setup, ledger) + (_recorded_assumption(ledger) if ledger.n_counted else "")
+    return _noise(setup, ledger) + (_recorded_assumption(ledger) if ledger.run.n_unasked_counted else "")
 
 
 def _noise(setup: Setup, ledger: Ledger) -> str:
@@ -332,12 +213,12 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
     return (
         f"independent measurements with Gaussian noise of unknown scale{pooled}; bounded from a pilot of "
         f"{setup.pilot.size} measurements per arm at {setup.pilot.share:g} of delta, the policy ran with "
-        f"delta = {ledger.policy.delta:.4g}"
+        f"delta = {ledger.run.policy.delta:.4g}"
     )
 
 
 def _recorded_assumption(ledger: Ledger) -> str:
-    n = ledger.n_counted
+    n = ledger.run.n_unasked_counted
     made, value = plural(n, "it was", "they were"), plural(n, "its value", "their values")
     return (
         f"; {n} {plural(n, 'measurement')} that nobody asked for {plural(n, 'is', 'are')} counted: whether "

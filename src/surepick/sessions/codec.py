@@ -1,4 +1,4 @@
-"""Problems, policies and outcomes as versioned JSON, and fingerprints of them."""
+"""Problems and policies as versioned JSON, and fingerprints of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.policies import policy_named
-from surepick.simulation.outcome import Outcome
 
 FORMAT = 1
 FUNCTION = "function"  # the kind of oracle that no file keeps
@@ -72,7 +71,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
     scale = problem.noise_scale
     return {
         "format": FORMAT,
-        **(_oracle_to_json(problem) if isinstance(problem, OracleProblem) else _listed_to_json(problem)),
+        **(_listed_to_json(problem) if problem.is_listed else _oracle_to_json(problem)),
         "noise_scale": None if scale is None else scale.tolist(),
         "costs": problem.costs.tolist(),
         "arm_names": list(problem.arm_names),
@@ -237,29 +236,16 @@ def policy_from_json(data: Mapping[str, Any]) -> Policy:
         ) from None
 
 
-def outcome_to_json(outcome: Outcome) -> Json:
-    """The outcome as JSON values; means of arms that were not measured are null."""
-    values = {field.name: getattr(outcome, field.name) for field in dataclasses.fields(outcome)}
-    return {
-        **values,
-        "format": FORMAT,
-        "status": str(outcome.status),
-        "counts": outcome.counts.tolist(),
-        "means": [finite_or_none(mean) for mean in outcome.means.tolist()],
-        "noise_scale": None if outcome.noise_scale is None else outcome.noise_scale.tolist(),
-        "standing": {
-            name: finite_or_none(value) for name, value in dataclasses.asdict(outcome.standing).items()
-        },
-        "policy": policy_to_json(outcome.policy),
-    }
-
-
 def finite_or_none(value: Any) -> Any:
-    """The value itself, or None for NaN and infinities, which JSON does not have.
+    """The value, with None for NaN and infinities, which JSON does not have, at any depth.
 
-    >>> finite_or_none(float("nan")) is None, finite_or_none(2)
-    (True, 2)
+    >>> finite_or_none({"gap": float("inf"), "counts": (2, 3)})
+    {'gap': None, 'counts': [2, 3]}
     """
+    if isinstance(value, Mapping):
+        return {key: finite_or_none(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_or_none(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Answer, Standing
+from surepick.core.policy import Standing, standing_of
 
 MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
 MOST_NUMBERS = 2**14  # of samples times arms
@@ -20,14 +20,14 @@ MOST_NUMBERS = 2**14  # of samples times arms
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Where the run stood when it had seen so many complete rounds, after it had decided."""
+    """Where the run stood when it had seen this many complete rounds, after it had decided."""
 
     n_rounds: int
     standing: Standing
     evidence: Evidence
 
     @property
-    def n_used(self) -> int:
+    def n_measurements(self) -> int:
         """Measurements that it had seen."""
         return self.evidence.n_measurements
 
@@ -80,17 +80,13 @@ class Trace:
             trace._samples = [
                 Sample(
                     n_rounds,
-                    Standing(_answer(lead), _answer(rival), *numbers),
+                    standing_of(standing),
                     Evidence(np.array(counts, dtype=np.int64), np.array(sums, dtype=float)),
                 )
-                for n_rounds, lead, rival, *numbers, counts, sums in data["samples"]
+                for n_rounds, *standing, counts, sums in data["samples"]
             ]
         return trace
 
 
 def _standing_to_json(standing: Standing) -> list[Any]:
     return [standing.lead, standing.rival, standing.gap, standing.radius, standing.risk]
-
-
-def _answer(kept: int | list[float] | None) -> Answer | None:
-    return tuple(kept) if isinstance(kept, list) else kept

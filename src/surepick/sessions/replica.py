@@ -13,71 +13,71 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from surepick._version import __version__
-from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Policy
-from surepick.errors import ConflictError, DamageError, StoreError
+from surepick.errors import ConflictError, DamageError, ParameterError, SessionError, StoreError
 from surepick.sessions import codec
-from surepick.sessions.ledger import Decision, Ledger, LostTapesError, Setup
+from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.settings import Setup
+from surepick.sessions.tapes import LostTapesError
 from surepick.store import Draft, Event, Head, Snapshot, Store, View
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
 SNAPSHOT_FORMAT = 2
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
-ALONE_AFTER = 20  # own events in a row after which a session takes it that it is alone
+ALONE_AFTER = (
+    20  # after this many consecutive events of its own, a session assumes that it is the only writer
+)
 
 
 class Change(NamedTuple):
     """What is to be written together: events, and the tokens whose leases end with them."""
 
-    drafts: list[Draft]
+    events: list[NewEvent]
     release: Sequence[str] = ()
 
 
 class LostRaceError(Exception):
-    """The token was told by somebody else a moment ago."""
+    """What was to be written is in the log already: somebody else was faster, or this was repeated."""
 
 
 class Replica:
     """The state of one session as its log has it, and the way to append to that log.
 
-    `ledger` has taken in the log up to `head`; when `is_stale`, it is read again before it is used.
+    `ledger` has taken in the log up to `head`. It is changed here and nowhere else, and is `stale` from its
+    first change until the log has taken the same: a stale one is read again before it is used.
     """
 
     def __init__(
         self, store: Store, name: str, setup: Setup, created: Event, clock: Callable[[], float]
     ) -> None:
-        self._store = store
-        self._name = name
+        self.store = store
+        self.name = name
+        self.clock = clock
         self._setup = setup
         self._created = created
-        self._clock = clock
         self._kept = 0  # how far the last snapshot was
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
-        self.is_stale = self._slow = False
+        self._slow = False
+        self.is_stale = False
         self.ledger, self.head = self._open()
         self._company_at = self.head.position  # where the log was when somebody else had last appended
 
     def catch_up(self) -> None:
         """Take in what other processes have appended."""
-        self.take_in([] if self.is_stale else self._store.read(self._name, after=self.head))
-
-    def settle(self) -> None:
-        """Read the ledger again if an append has failed: it may hold what the log does not."""
-        if self.is_stale:
-            self.catch_up()
+        self.take_in([] if self.is_stale else self.store.read(self.name, after=self.head))
 
     def take_in(self, news: Iterable[Event]) -> None:
         """Take in these events, the next of the log; or all of it, when the ledger had to be given up."""
-        with self._reread_on_error():
-            try:
-                if self.is_stale:
-                    self.ledger, self.head = self._open()
-                    self.is_stale = False
-                    return
-                head = self._fold(self.ledger, news, self.head)
-            except LostTapesError:
-                self.ledger, head = self._open_whole()
-                self.is_stale = False
+        if self.is_stale:
+            self.ledger, self.head = self._open()
+            self.is_stale = False
+            return
+        self.is_stale = True
+        try:
+            head = self._fold(self.ledger, news, self.head)
+        except LostTapesError:
+            self.ledger, head = self._open_whole()
+        self.is_stale = False
         if head != self.head:
             self.head, self._company_at = head, head.position
             if self._progress() - self._kept >= SNAPSHOT_EVERY:
@@ -90,35 +90,41 @@ class Replica:
     def commit(self, make: Callable[[], Change], *, quick: bool = True) -> None:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
-        A session that has been alone for a while appends where it knows the log to end. One that has company
-        holds the log first, since it would be too late more often than not. A policy that takes its time
-        decides afterwards, without keeping the others waiting.
+        `make` looks at the ledger, changes nothing, and may be called twice. There are two ways to know that
+        it looks at the end of the log. A session that has been alone for a while appends where it believes
+        the log to end, and the store refuses if it does not: one trip to the store. One that has company
+        would be refused more often than not, so it holds the log, reads what it has missed, and only then
+        makes and appends. What `make` refuses without holding the log may be out of date: it is asked again.
+
+        With `quick=False`, and where the policy takes its time, it decides after the transaction, so that the
+        others do not wait for it.
         """
         if not (self.is_alone() and self._append_alone(make, quick)):
-            with self._reread_on_error(), self.my_turn():
+            with self.my_turn():
                 head = self._append(make, quick)
-            self.head = head
+            self.head, self.is_stale = head, False
         self.decide()
         self._keep_snapshot()
 
     @contextmanager
     def my_turn(self, *, durable: bool = True) -> Iterator[View]:
-        """Hold the log, with the ledger at its end; most of the way is gone while waiting for others."""
-        with self._store.exclusive(
-            self._name, after=lambda: self.head, durable=durable, meanwhile=self.catch_up
+        """Hold the log, with the ledger at its end; most of the log is read while waiting for others."""
+        with self.store.exclusive(
+            self.name, after=lambda: self.head, durable=durable, meanwhile=self.catch_up
         ) as view:
             self.take_in(view.events)
             yield view
 
     def decide(self) -> None:
         """Record what the policy decides, for as long as its rounds are complete."""
-        while not self.ledger.is_over and self.ledger.n_missing == 0:
-            with self._reread_on_error():
-                drafts = drafts_of(self._decisions(), self._clock())
-                try:
-                    self.head = self._store.append(self._name, drafts, expected=self.head)
-                except ConflictError:
-                    self._decide_behind(drafts)
+        while self.ledger.is_due:
+            self.is_stale = True
+            drafts = self._decisions()
+            try:
+                self.head = self.store.append(self.name, drafts, expected=self.head)
+            except ConflictError:
+                self._decide_behind(drafts)
+            self.is_stale = False
 
     def _open(self) -> tuple[Ledger, Head]:
         """The ledger from the last snapshot, or from the beginning of the log."""
@@ -126,14 +132,16 @@ class Replica:
         if kept is not None:
             ledger, head = kept
             try:
-                return ledger, self._fold(ledger, self._store.read(self._name, after=head), head)
+                return ledger, self._fold(ledger, self.store.read(self.name, after=head), head)
             except (LostTapesError, DamageError):
                 pass  # the log itself decides
         return self._open_whole()
 
     def _kept_ledger(self) -> tuple[Ledger, Head] | None:
         """The ledger of the last snapshot and where the log was then, if there is one that can be read."""
-        snapshot = None if self._looks_only() else self._store.snapshot(self._name)
+        problem = self._setup.problem
+        looks_only = not problem.is_listed and not problem.has_oracle
+        snapshot = None if looks_only else self.store.snapshot(self.name)
         if snapshot is None:
             return None
         try:
@@ -146,86 +154,72 @@ class Replica:
         self._kept = snapshot.head.position + ledger.n_told
         return ledger, snapshot.head
 
+    def _open_whole(self) -> tuple[Ledger, Head]:
+        ledger, begin = Ledger(self._setup), self._created.head
+        return ledger, self._fold(ledger, self.store.read(self.name, after=begin), begin)
+
     def _fold(self, ledger: Ledger, events: Iterable[Event], head: Head) -> Head:
         for event in events:
             ledger.apply(event.kind, json.loads(event.body))
             head = event.head
         return head
 
-    def _open_whole(self) -> tuple[Ledger, Head]:
-        ledger, begin = Ledger(self._setup), self._created.head
-        return ledger, self._fold(ledger, self._store.read(self._name, after=begin), begin)
-
     def _append_alone(self, make: Callable[[], Change], quick: bool) -> bool:
-        """Whether the append came in time; if not, the ledger will be read again."""
+        """Whether the append came in time; if not, it has to be made again at the end of the log."""
         try:
-            with self._reread_on_error():
-                self.head = self._append(make, quick)
+            self.head = self._append(make, quick)
         except ConflictError:
             self._company_at = self.head.position
             return False
+        except (ParameterError, SessionError, LostRaceError):
+            return False
+        self.is_stale = False
         return True
 
     def _append(self, make: Callable[[], Change], quick: bool) -> Head:
-        drafts, release = make()
-        self._apply(drafts)
-        if quick and self._is_quick():
-            drafts += drafts_of(self._decisions(), self._clock())
-        return self._store.append(self._name, drafts, expected=self.head, release=release)
-
-    @contextmanager
-    def _reread_on_error(self) -> Iterator[None]:
-        """If the log does not take what the ledger has taken, the ledger is read again from the log."""
-        try:
-            yield
-        except LostRaceError:
-            raise  # nothing was changed
-        except BaseException:
-            self.is_stale = True
-            raise
-
-    def _apply(self, drafts: Iterable[Draft]) -> None:
-        for draft in drafts:
-            body = json.loads(draft.body)
+        events, release = make()
+        if not events:
+            return self.head
+        drafts = drafts_of(events, self.clock())
+        self.is_stale = True
+        for kind, body, _ in events:
             try:
-                self.ledger.apply(draft.kind, body)
+                self.ledger.apply(kind, body)
             except LostTapesError:
                 self.ledger, _ = self._open_whole()
-                self.ledger.apply(draft.kind, body)
+                self.ledger.apply(kind, body)
+        if quick and self._is_quick():
+            drafts += self._decisions()
+        return self.store.append(self.name, drafts, expected=self.head, release=release)
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
         """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
-        with self._store.exclusive(self._name, after=lambda: self.head) as view:
+        with self.store.exclusive(self.name, after=lambda: self.head) as view:
             missed = view.events
             if all(self._is_beside(event.kind) for event in missed):
-                for event in missed:
-                    self.ledger.apply(event.kind, json.loads(event.body))
-                self.head = self._store.append(self._name, drafts, expected=missed[-1].head)
+                self._fold(self.ledger, missed, self.head)
+                self.head = self.store.append(self.name, drafts, expected=missed[-1].head)
             else:
                 self.ledger, self.head = self._open()
 
     def _is_beside(self, kind: str) -> bool:
         """Whether such an event changes no decision that is being made."""
         return kind in ("measured", "withdrawn", "noted") or (
-            kind == "recorded" and not self.ledger.counts_unasked
+            kind == "recorded" and not self.ledger.run.counts_unasked
         )
 
-    def _decisions(self) -> list[Decision]:
+    def _decisions(self) -> list[Draft]:
+        """What the policy decides now, as far as its rounds are complete."""
         began = time.perf_counter()
         made = self.ledger.decide()
         self._slow = time.perf_counter() - began > QUICK * max(1, len(made))
-        return made
+        return drafts_of(made, self.clock())
 
     def _is_quick(self) -> bool:
         """Whether the policy decides fast enough to do so while others wait; its first rounds may compile."""
-        if isinstance(self._setup.problem, OracleProblem):
+        if not self._setup.problem.is_listed:
             return False  # a solver may take long, or fail: what was told is on disk before it is called
         return not self._slow and self.ledger.n_rounds > 1
-
-    def _looks_only(self) -> bool:
-        """Whether the function that finds the best plan is missing."""
-        problem = self._setup.problem
-        return isinstance(problem, OracleProblem) and not problem.has_oracle
 
     def _progress(self) -> int:
         """How much there is to read for who opens the session: events, and the measurements in them."""
@@ -240,14 +234,14 @@ class Replica:
         if ledger is not None:
             kept = {"format": _snapshot_format(self.ledger.setup.policy), "ledger": ledger}
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
-                self._store.save_snapshot(self._name, Snapshot(self.head, json.dumps(kept).encode()))
+                self.store.save_snapshot(self.name, Snapshot(self.head, json.dumps(kept).encode()))
         self._kept = self._progress()
         self._next_snapshot = began + 20 * (time.monotonic() - began)
 
 
-def drafts_of(decisions: Iterable[Decision], now: float) -> list[Draft]:
-    """The events that record these decisions."""
-    return [Draft(kind, codec.dumps(body), now, key) for kind, body, key in decisions]
+def drafts_of(events: Iterable[NewEvent], now: float) -> list[Draft]:
+    """These events as the store takes them."""
+    return [Draft(kind, codec.dumps(body), now, key) for kind, body, key in events]
 
 
 def _snapshot_format(policy: Policy) -> list[str | int]:

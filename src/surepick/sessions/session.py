@@ -1,88 +1,48 @@
 """Sessions: real measurements by many workers, kept in a store, decided as a simulation would.
 
-A session is where the kernel and the store meet. The log is the truth, the `Ledger` is its fold, a `Replica`
-keeps them together, and every method is: catch up with the log, change the ledger, append what changed in one
-transaction.
+A session is where the policies and the store meet. The log is the truth, the `Ledger` is its fold, a
+`Replica` keeps them together. `Leasing` hands out tokens, `Telling` takes measurements in. Whatever changes
+the session catches up with the log, makes an event from the ledger, and appends it in one transaction.
 """
 
 from __future__ import annotations
 
 import bisect
-import enum
-import itertools
 import json
 import math
+import threading
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from surepick._version import __version__
-from surepick.core.arrays import outside
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
-from surepick.core.pilot import Pilot, pilot_for
+from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy, Standing
-from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.sessions import codec
-from surepick.sessions.certificate import Certificate, Verdict, certify, verify
-from surepick.sessions.leasing import AHEAD, HandingOut, slot_of, token_of
-from surepick.sessions.ledger import Body, Ledger, Setup, Slot, told_in
-from surepick.sessions.replica import Change, LostRaceError, Replica, drafts_of
+from surepick.sessions.certificate import Certificate, certify
+from surepick.sessions.leasing import Leasing, leased
+from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.replica import Change, Replica, drafts_of
+from surepick.sessions.requests import Measurement, Receipt, Request, Token, measurements_in
+from surepick.sessions.settings import LEASE, NewSession, Setup
+from surepick.sessions.telling import Telling, takes
+from surepick.sessions.verify import Verdict, verify
 from surepick.simulation.outcome import Outcome, Status
-from surepick.store import START, Draft, Event, Head, Lease, Store, open_store
+from surepick.store import START, Event, Head, Lease, Store, open_store
 
-LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
-
-
-@dataclass(frozen=True)
-class Request:
-    """A measurement that a worker should make: of this arm, told under this token.
-
-    `wanted` is how many measurements of the arm the policy waits for from this token on, for those who can
-    make several at once; 0 means that it is made ahead, to keep a worker busy.
-    """
-
-    token: str
-    arm: int
-    arm_name: str
-    wanted: int
-    worker: str
-    expires: float  # seconds since 1970, UTC
-
-
-class Receipt(enum.StrEnum):
-    """What became of a told value."""
-
-    ACCEPTED = "accepted"
-    REPEATED = "repeated"  # it was told before with the same value; nothing changed
-    LATE = "late"  # another worker told this token first; noted in the log, not counted
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A measurement as it was told; `token` is None for one that nobody asked for.
-
-    `picked` says of such a one that it was chosen after looking, and is not counted for that.
-    """
-
-    arm: int
-    arm_name: str
-    value: float
-    count: int  # of how many measurements `value` is the mean
-    time: float
-    token: str | None
-    worker: str
-    picked: bool = False
 
 
 class Session:
     """A problem, a policy and every measurement, in a store; any number of them may share one log.
 
-    A session changes by its methods, and by what other processes write: every method looks first.
+    A session changes by its methods, and by what other processes write: every method looks first. Threads may
+    share one. Its methods are those that the documentation promises, more than a class should have; what they
+    do is done in `leasing`, `telling` and `replica`.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
@@ -107,7 +67,8 @@ class Session:
         self.store = store
         self.name = name
         self.read_only = read_only
-        self._clock = clock
+        self._clock = in_seconds(clock)
+        self._lock = threading.RLock()  # held by the thread that uses the ledger or changes it
         self._created = self._first_event()
         body = json.loads(self._created.body)
         self.lease: float = body["lease"]
@@ -115,8 +76,9 @@ class Session:
             oracle = absent
         self._setup = Setup.from_json(body, oracle)
         self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
-        self._replica = Replica(store, name, self._setup, self._created, clock)
-        self._handing_out = HandingOut(store, name, self._replica, self.lease, clock)
+        self._replica = Replica(store, name, self._setup, self._created, self._clock)
+        self._leasing = Leasing(self._replica, self.lease)
+        self._telling = Telling(self._replica, self._setup.problem)
 
     @classmethod
     def create(
@@ -138,25 +100,10 @@ class Session:
         seconds a worker has before its token is handed out again. Of an `OracleProblem` around a function of
         your own all is kept but the function, so `load` needs it again.
         """
-        if not isinstance(problem, Problem | OracleProblem):
-            raise ParameterError(
-                f"a session needs a Problem or an OracleProblem, got {type(problem).__name__}"
-            )
-        if not name.strip():
-            raise ParameterError(f"a session needs a name, got {name!r}", field="name")
-        if budget is not None and budget < 1:
-            raise ParameterError(
-                f"budget is a number of measurements, 1 or more, got {budget!r}", field="budget"
-            )
-        if not lease > 0:
-            raise ParameterError(f"lease is a number of seconds, more than 0, got {lease!r}", field="lease")
-        setup = Setup(problem, policy, seed, budget, pilot_for(problem, pilot, budget))
-        body = {**setup.to_json(), "lease": lease, "surepick": __version__}
-        if problem.layout is not None:
-            body["layout"] = problem.layout.to_json()
-        created = Draft("created", codec.dumps(body), clock())
+        new = NewSession(problem, policy, name, seed, budget, lease, pilot)
+        events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
         place = _as_store(store, create=True)
-        place.create(name, [created, *drafts_of(Ledger(setup).decide(), clock())])
+        place.create(name, drafts_of(events, in_seconds(clock)()))
         return cls(place, name, oracle=_oracle_of(problem), clock=clock)
 
     @classmethod
@@ -233,39 +180,50 @@ class Session:
     @property
     def outcome(self) -> Outcome | None:
         """How the session ended, or None while it runs."""
-        ledger = self.ledger()
-        if ledger.status is None:
-            return None
-        standing = ledger.standing()
-        lead = standing.lead if ledger.plan is None else ledger.plan
-        return Outcome(
-            plan=ledger.plan,
-            plan_name=ledger.problem.name_of(ledger.plan),
-            status=ledger.status,
-            lead=lead,
-            lead_name=ledger.problem.name_of(lead),
-            n_measurements=ledger.n_used,
-            n_rounds=ledger.n_rounds,
-            cost=float(ledger.evidence.counts @ ledger.problem.costs),
-            counts=ledger.evidence.counts,
-            means=ledger.evidence.means,
-            standing=standing,
-            policy=self.policy,
-            guarantee=Promise.of(self.policy, self._setup.problem).text,
-            seed=self.seed,
-            seconds=self._clock() - self.created_at,
-            noise_scale=ledger.problem.noise_scale,
-            n_pilot=0 if self.pilot is None else int(self.pilot.counts(ledger.problem).sum()),
-        )
+        with self.held() as ledger:
+            if ledger.status is None:
+                return None
+            standing = ledger.standing()
+            lead = standing.lead if ledger.plan is None else ledger.plan
+            return Outcome(
+                plan=ledger.plan,
+                plan_name=ledger.problem.name_of(ledger.plan),
+                status=ledger.status,
+                lead=lead,
+                lead_name=ledger.problem.name_of(lead),
+                n_measurements=ledger.n_measurements,
+                n_rounds=ledger.n_rounds,
+                cost=float(ledger.evidence.counts @ ledger.problem.costs),
+                counts=ledger.evidence.counts,
+                means=ledger.evidence.means,
+                standing=standing,
+                policy=self.policy,
+                guarantee=Promise.of(self.policy, self._setup.problem).text,
+                seed=self.seed,
+                seconds=self._clock() - self.created_at,
+                noise_scale=ledger.problem.noise_scale,
+                n_pilot=0 if self.pilot is None else int(self.pilot.counts(ledger.problem).sum()),
+            )
 
     def ledger(self) -> Ledger:
-        """The state of the session now, others' measurements included; to look at, not to change."""
-        self._replica.catch_up()
-        return self._ledger
+        """The state of the session now, others' measurements included; to look at, not to change.
+
+        It goes on to change with the session: where threads share one, look at it within `held`.
+        """
+        with self.held() as ledger:
+            return ledger
+
+    @contextmanager
+    def held(self) -> Iterator[Ledger]:
+        """The state of the session now; within it no other thread that shares this object changes it."""
+        with self._lock:
+            self._replica.catch_up()
+            yield self._ledger
 
     def standing(self) -> Standing:
         """The lead, its closest rival and how far apart they are."""
-        return self.ledger().standing()
+        with self.held() as ledger:
+            return ledger.standing()
 
     def events(self, *, after: int = 0) -> Iterator[Event]:
         """The log, from its beginning or after this position; late pages cost no more than early ones."""
@@ -274,16 +232,8 @@ class Session:
 
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order."""
-        names = self._setup.problem.arm_names
         for event in self.events():
-            if event.kind in ("measured", "recorded"):
-                body = json.loads(event.body)
-                arm, worker, count = body["arm"], body.get("worker", ""), body.get("count", 1)
-                told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
-                for place, value in told:
-                    token = None if place is None else token_of(Slot(arm, place))
-                    picked = bool(body.get("picked", False))
-                    yield Measurement(arm, names[arm], value, count, event.time, token, worker, picked)
+            yield from measurements_in(event, self._setup.problem.arm_names)
 
     # What workers do
 
@@ -297,32 +247,27 @@ class Session:
         """
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}")
-        self._refuse_read_only()
         pause = FIRST_WAIT
         while True:
-            held = self._handing_out.claim(n, worker or "")
-            requests = [self._request(slot_of(lease.token), lease.worker, lease.expires) for lease in held]
-            if requests or not wait or self._ledger.is_over:
-                return requests
+            with self._changing():
+                held = self._leasing.claim(n, worker or "")
+                requests = [self._request(token, lease) for token, lease in held]
+                if requests or not wait or self._ledger.is_over:
+                    return requests
             time.sleep(pause)
             pause = min(1.5 * pause, LONGEST_WAIT)
 
     def pending(self) -> list[Request]:
         """What the open round waits for, whoever holds it; nothing is leased by looking."""
-        self._replica.catch_up()
-        held = {lease.token: lease for lease in self.store.leases(self.name)}
-        requests = []
-        for slot in self._ledger.wanted():
-            lease = held.get(token_of(slot), Lease("", "", 0.0))
-            requests.append(self._request(slot, lease.worker, lease.expires))
-        return requests
+        with self.held() as ledger:
+            leases, nobody = leased(self.store.leases(self.name)), Lease("", "", 0.0)
+            return [self._request(token, leases.get(token, nobody)) for token in ledger.tapes.wanted()]
 
     def leases(self) -> list[Lease]:
         """Who is measuring what, and until when; leases that ended without a value are among them."""
-        self._replica.catch_up()
-        return [
-            lease for lease in self.store.leases(self.name) if not self._ledger.is_told(slot_of(lease.token))
-        ]
+        with self.held() as ledger:
+            leases = leased(self.store.leases(self.name))
+            return [lease for token, lease in leases.items() if not ledger.tapes.is_told(token)]
 
     def decision(self, n_rounds: int) -> Event | None:
         """The event with the decision after so many complete rounds, if there is one."""
@@ -334,13 +279,13 @@ class Session:
 
     def is_told(self, token: str) -> bool:
         """Whether this token has its measurement."""
-        return self.ledger().is_told(self._slot(token))
+        with self.held() as ledger:
+            return ledger.tapes.is_told(self._telling.token(token))
 
     def takes(self, token: str) -> bool:
         """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
-        slot = self._slot(token)
-        self._replica.catch_up()
-        return slot.place < self._ledger.end_of_round(slot.arm) + AHEAD
+        with self.held() as ledger:
+            return takes(ledger, self._telling.token(token))
 
     def tell(
         self,
@@ -360,31 +305,14 @@ class Session:
         if isinstance(token, Request):
             worker = token.worker if worker is None else worker
             token = token.token
-        self._replica.settle()
-        slot = self._slot(token)
-        body = self._body(slot, value, mean, count, worker or "")
-        self._refuse_unasked(slot, token)
-        try:
-            if not self._ledger.is_told(slot):
-                self._commit(lambda: self._measured(slot, body))
-                return Receipt.ACCEPTED
-        except LostRaceError:
-            pass
-        return self._told_before(slot, body)
+        with self._changing():
+            return self._telling.tell(token, value, mean, count, worker or "")
 
     def withdraw(self, token: str | Request, reason: str = "") -> None:
         """Give a token back unmeasured; it will be handed out again, and counts as nothing."""
-        token = token.token if isinstance(token, Request) else token
-        self._replica.settle()
-        slot = self._slot(token)
-        if self._ledger.is_told(slot):
-            raise SessionError(
-                f"token {token!r} was told already and cannot be withdrawn; nothing was changed"
-            )
-        self._refuse_unasked(slot, token)
-        body = {"arm": slot.arm, "index": slot.place, "reason": reason}
-        self._commit(lambda: Change([self._draft("withdrawn", body)], [token]))
-        self._handing_out.forget(token)
+        with self._changing():
+            text = token.token if isinstance(token, Request) else token
+            self._leasing.forget(self._telling.withdraw(text, reason))
 
     def record(
         self, arm: int | str, value: float, *, note: str = "", picked: bool = False, key: str = ""
@@ -398,25 +326,20 @@ class Session:
         With a `key` of your own (the number of a protocol, a row of a sheet) it is kept once however often it
         is recorded, so that repeating after an error is harmless.
         """
-        index = self._arm(arm)
-        body = {"arm": index, "value": self._number(value, index), "note": note}
-        if picked:
-            body["picked"] = True
-        name = f"recorded:{key}" if key else None
-        try:
-            self._commit(lambda: self._recorded(name, body))
-        except LostRaceError:
-            return Receipt.REPEATED
-        return Receipt.ACCEPTED
+        with self._changing():
+            remarks = {"note": note, **({"picked": True} if picked else {})}
+            return self._telling.record(self._arm(arm), value, key, remarks)
 
     @property
     def counts_unasked(self) -> bool:
         """Whether the policy counts measurements that nobody asked for."""
-        return self.ledger().counts_unasked
+        with self.held() as ledger:
+            return ledger.run.counts_unasked
 
     def note(self, text: str) -> None:
         """Write a remark into the log."""
-        self._commit(lambda: Change([self._draft("noted", {"text": text})]))
+        with self._changing() as replica:
+            replica.commit(lambda: Change([NewEvent("noted", {"text": text})]))
 
     def extend(
         self, *, delta: float | None = None, epsilon: float | None = None, budget: int | None = None
@@ -431,32 +354,39 @@ class Session:
         }
         if not changes and budget is None:
             raise ParameterError("extend needs a smaller delta, a smaller epsilon or a larger budget")
-        self._replica.catch_up()
-        policy = _tightened(self.policy, changes)
-        if budget is not None and self.budget is not None and budget < self.budget:
-            raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
-        body = {"policy": codec.policy_to_json(policy), "budget": self.budget if budget is None else budget}
-        self._commit(lambda: Change([self._draft("extended", body)]), quick=False)
+
+        def make() -> Change:
+            setup = self._ledger.setup.extended(changes, budget)
+            body = {"policy": codec.policy_to_json(setup.policy), "budget": setup.budget}
+            return Change([NewEvent("extended", body)])
+
+        with self._changing() as replica:
+            replica.commit(make, quick=False)
 
     def close(self, reason: str = "") -> None:
         """End the session by hand; it stays readable, and `extend` lets it go on."""
-        self._replica.catch_up()
-        if not self._ledger.is_over:
-            key = self._ledger.closing_key()
-            self._commit(lambda: Change([self._draft("closed", {"reason": reason}, key)]), quick=False)
+
+        def make() -> Change:
+            closed = NewEvent("closed", {"reason": reason}, self._ledger.closing_key())
+            return Change([] if self._ledger.is_over else [closed])
+
+        with self._changing() as replica:
+            replica.commit(make, quick=False)
 
     def certificate(self) -> Certificate:
         """What the session found and what it rests on, for anybody to check with `verify`."""
-        ledger = self.ledger()
-        if not ledger.is_over:
-            raise SessionError(
-                f"session {self.name!r} is still running, so there is nothing to certify; ask and tell until "
-                "it stops, or close it"
-            )
-        end = self.store.find(self.name, ledger.end_key)
-        if end is None:
-            raise DamageError(f"session {self.name!r} lacks the event that ended it; run `surepick doctor`")
-        return certify(self.name, ledger, end)
+        with self.held() as ledger:
+            if not ledger.is_over:
+                raise SessionError(
+                    f"session {self.name!r} is still running, so there is nothing to certify; ask and tell "
+                    "until it stops, or close it"
+                )
+            end = self.store.find(self.name, ledger.end_key)
+            if end is None:
+                raise DamageError(
+                    f"session {self.name!r} lacks the event that ended it; run `surepick doctor`"
+                )
+            return certify(self.name, ledger, end)
 
     def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:
         """Replay the log from its first event and say whether it, and a certificate if given, hold."""
@@ -469,9 +399,16 @@ class Session:
         """The state of the session at the last look."""
         return self._replica.ledger
 
-    def _commit(self, make: Callable[[], Change], *, quick: bool = True) -> None:
-        self._refuse_read_only()
-        self._replica.commit(make, quick=quick)
+    @contextmanager
+    def _changing(self) -> Iterator[Replica]:
+        """The way to append to the log, for one thread at a time; refused where a session is only shown."""
+        if self.read_only:
+            raise SessionError(
+                f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
+                "read_only to go on with it"
+            )
+        with self._lock:
+            yield self._replica
 
     def _first_event(self) -> Event:
         for event in self.store.read(self.name, limit=1):
@@ -489,154 +426,9 @@ class Session:
         event = self.decision(n_before - 1) if n_before else None
         return START if event is None else event.head
 
-    def _refuse_read_only(self) -> None:
-        if self.read_only:
-            raise SessionError(
-                f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
-                "read_only to go on with it"
-            )
-
-    def _request(self, slot: Slot, worker: str, until: float) -> Request:
-        name = self._setup.problem.arm_names[slot.arm]
-        return Request(token_of(slot), slot.arm, name, self._ledger.n_wanted(slot), worker, until)
-
-    def _measured(self, slot: Slot, body: Body) -> Change:
-        """The event of a told token; places for several values are chosen now that nobody else can."""
-        if self._ledger.is_told(slot):
-            raise LostRaceError
-        if self._ledger.is_over:
-            body = {**body, "after_end": True}
-        count, n_places = body.get("count", 1), len(body.get("values", ()))
-        if count > 1:
-            self._refuse_long_mean(slot, count)
-        filled: Container[int] = range(slot.place, slot.place + count)
-        release = [token_of(slot)]
-        if n_places or count > 1:
-            leases = self.store.leases(self.name)
-            if n_places:
-                places = self._following(slot, n_places, body.get("worker", ""), leases)
-                body, filled = {**body, "places": places}, set(places)
-            release = self._needless(leases, slot.arm, filled)
-        return Change([self._draft("measured", body, f"told:{token_of(slot)}")], release)
-
-    def _following(self, slot: Slot, count: int, worker: str, leases: Iterable[Lease]) -> list[int]:
-        """This place and the next ones of the tape that are not told and not another worker's."""
-        now = self._clock()
-        others = {lease.token for lease in leases if lease.expires > now and lease.worker != worker}
-        rest = (Slot(slot.arm, place) for place in itertools.count(slot.place + 1))
-        free = (s.place for s in rest if not self._ledger.is_told(s) and token_of(s) not in others)
-        return [slot.place, *itertools.islice(free, count - 1)]
-
-    def _needless(self, leases: Iterable[Lease], arm: int, filled: Container[int]) -> list[str]:
-        """The tokens of leases on these places of an arm, and of any that were told before."""
-        slots = (slot_of(lease.token) for lease in leases)
-        return [
-            token_of(slot)
-            for slot in slots
-            if (slot.arm == arm and slot.place in filled) or self._ledger.is_told(slot)
-        ]
-
-    def _refuse_long_mean(self, slot: Slot, count: int) -> None:
-        if self._ledger.is_piloting:
-            raise SessionError(
-                "the noise scale is being learned from single measurements; tell the values, not their mean"
-            )
-        wanted = self._ledger.n_wanted(slot)
-        if count > wanted:
-            raise SessionError(
-                f"token {token_of(slot)!r} takes the mean of at most {wanted} measurements (`wanted`), "
-                f"got count={count}; tell the single values instead, of which any number may come at once"
-            )
-
-    def _recorded(self, key: str | None, body: Body) -> Change:
-        """The measurement as an event, if there is none with its key; refused if that is of another one."""
-        event = None if key is None else self.store.find(self.name, key)
-        if event is None:
-            return Change([self._draft("recorded", body, key)])
-        kept: Body = json.loads(event.body)
-        if (kept["arm"], kept["value"]) != (body["arm"], body["value"]):
-            names = self.given_problem.arm_names
-            raise SessionError(
-                f"{event.key!r} is another measurement, {names[kept['arm']]!r} = {kept['value']:g}, got "
-                f"{names[body['arm']]!r} = {body['value']:g}; the first one stays: give this one its own key"
-            )
-        raise LostRaceError
-
-    def _told_before(self, slot: Slot, body: Body) -> Receipt:
-        """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""
-        event = self.store.find(self.name, f"told:{token_of(slot)}")
-        kept: Body = {"worker": None} if event is None else json.loads(event.body)
-        if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
-            return Receipt.REPEATED
-        if kept.get("worker", "") != body.get("worker", ""):
-            self._commit(lambda: Change([self._draft("noted", {"late": body})], [token_of(slot)]))
-            return Receipt.LATE
-        raise SessionError(
-            f"token {token_of(slot)!r} was told before with {kept.get('value', kept.get('values'))}, got "
-            f"{body.get('value', body.get('values'))}; the first value stays. If several workers "
-            "measure, each needs a name of its own: ask(worker=...)"
-        )
-
-    def _body(self, slot: Slot, value: Any, mean: float | None, count: int | None, worker: str) -> Body:
-        """What was told, checked and as JSON values."""
-        body: Body = {"arm": slot.arm, "index": slot.place, **({"worker": worker} if worker else {})}
-        if (value is None) == (mean is None) or (mean is None) != (count is None):
-            raise ParameterError("tell takes either a value (or several), or mean= together with count=")
-        if mean is not None and count is not None:
-            if count < 1:
-                raise ParameterError(f"count is a number of measurements, 1 or more, got {count!r}")
-            extra = {"count": int(count)} if count > 1 else {}
-            return {**body, "value": self._number(mean, slot.arm), **extra}
-        if not isinstance(value, Iterable) or isinstance(value, str):
-            return {**body, "value": self._number(value, slot.arm)}
-        values = [self._number(one, slot.arm) for one in value]
-        if not values:
-            raise ParameterError("tell takes at least one value, got none; to give a token back use withdraw")
-        return {**body, "value": values[0]} if len(values) == 1 else {**body, "values": values}
-
-    def _number(self, value: object, arm: int) -> float:
-        name = self._setup.problem.arm_names[arm]
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
-        if not math.isfinite(number):
-            raise SessionError(
-                f"the value of arm {arm} ({name!r}) must be finite, got {number}; repeat the measurement, or "
-                "withdraw its token"
-            )
-        self._refuse_outside(number, arm)
-        return number
-
-    def _refuse_outside(self, value: float, arm: int) -> None:
-        """Refuse a value, or a mean of several, that bounded measurements cannot give."""
-        bounds = self._setup.problem.bounds
-        if bounds is not None and outside(bounds, arm, value):
-            name, (low, high) = self._setup.problem.arm_names[arm], bounds[arm].tolist()
-            raise SessionError(
-                f"the value of arm {arm} ({name!r}) must lie within its bounds, {low:g} to {high:g}, got "
-                f"{value:g}; the guarantee rests on them, so if the value is right, begin again with wider "
-                "bounds"
-            )
-
-    def _slot(self, token: str) -> Slot:
-        """The place that this token stands for, if it can be one of this session."""
-        try:
-            slot = slot_of(token)
-        except (AttributeError, ValueError):  # no text, or not such a one
-            slot = Slot(-1, -1)
-        if not (0 <= slot.arm < self._setup.problem.n_arms and slot.place >= 0):
-            raise SessionError(
-                f"{token!r} is not a token of session {self.name!r}; {_HOW_TOKENS_LOOK}", field="token"
-            )
-        return slot
-
-    def _refuse_unasked(self, slot: Slot, token: str) -> None:
-        if slot.place < self._ledger.end_of_round(slot.arm) + AHEAD:
-            return
-        self._replica.catch_up()
-        if slot.place >= self._ledger.end_of_round(slot.arm) + AHEAD:
-            raise SessionError(f"token {token!r} was never handed out; {_HOW_TOKENS_LOOK}", field="token")
+    def _request(self, token: Token, lease: Lease) -> Request:
+        name, wanted = self._setup.problem.arm_names[token.arm], self._ledger.tapes.n_wanted(token)
+        return Request(str(token), token.arm, name, wanted, lease.worker, lease.expires)
 
     def _arm(self, arm: int | str) -> int:
         problem = self._setup.problem
@@ -646,15 +438,25 @@ class Session:
             raise SessionError(f"there is no arm {arm}; the session has arms 0 to {problem.n_arms - 1}")
         return int(arm)
 
-    def _draft(self, kind: str, body: Body, key: str | None = None) -> Draft:
-        return Draft(kind, codec.dumps(body), self._clock(), key)
 
+def in_seconds(clock: Callable[[], float]) -> Callable[[], float]:
+    """The clock with times that the log can keep: plain finite floats, whatever kind of number it gives.
 
-_HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
+    >>> in_seconds(lambda: 5)()
+    5.0
+    """
+
+    def now() -> float:
+        seconds = float(clock())
+        if not math.isfinite(seconds):
+            raise ParameterError(f"the clock must give seconds since 1970, got {seconds}", field="clock")
+        return seconds
+
+    return now
 
 
 def _oracle_of(problem: AnyProblem) -> OracleProblem | None:
-    return problem if isinstance(problem, OracleProblem) and problem.has_oracle else None
+    return problem if not problem.is_listed and problem.has_oracle else None
 
 
 def _as_store(store: str | Store, *, create: bool) -> Store:
@@ -668,13 +470,3 @@ def only_session(store: Store) -> str:
         return names[0]
     found = "none" if not names else ", ".join(map(repr, names[:8])) + (" ..." if len(names) > 8 else "")
     raise SessionError(f"say which session of {store.place} is meant; it has {len(names)}: {found}")
-
-
-def _tightened(policy: Policy, changes: dict[str, float]) -> Policy:
-    for name, value in changes.items():
-        now = getattr(policy, name, None)
-        if now is None:
-            raise ParameterError(f"policy {policy.name} has no {name}, so it cannot be made smaller")
-        if value > now:
-            raise ParameterError(f"{name} is {now} and can only be made smaller, got {value}")
-    return cast(Policy, replace(cast(Any, policy), **changes))

@@ -27,12 +27,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from surepick.core.wording import shortened
+from surepick.sessions.codec import finite_or_none
 from surepick.views.arms import Arm, Arms, arms
 from surepick.views.look import Look, look
 from surepick.views.pictures import Entry, Link, Picture, Place, picture
@@ -115,7 +115,7 @@ def page(look: Look, *, n_rivals: int = 10, n_arms: int = 20) -> Page:
 
 def moments(look: Look) -> tuple[Moment, ...]:
     """The moments of the past that can be looked at again, and now."""
-    past = {sample.n_used: Moment(sample.n_used, sample.n_rounds) for sample in look.samples}
+    past = {sample.n_measurements: Moment(sample.n_measurements, sample.n_rounds) for sample in look.samples}
     past[look.n_used] = Moment(look.n_used, look.n_rounds)
     return tuple(past[n] for n in sorted(past))
 
@@ -134,4 +134,4 @@ def to_json(view: Any) -> Any:
         return [to_json(value) for value in view]
     if isinstance(view, enum.Enum):
         return str(view)
-    return None if isinstance(view, float) and not math.isfinite(view) else view
+    return finite_or_none(view)

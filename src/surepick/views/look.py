@@ -18,9 +18,9 @@ from surepick.core.policy import Answer, Policy, Standing, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import shortened
-from surepick.sessions.certificate import NoiseFinding, check_noise
 from surepick.sessions.history import Sample
-from surepick.sessions.ledger import Slot
+from surepick.sessions.noise_check import NoiseFinding, check_noise
+from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
 from surepick.simulation.outcome import Status
 from surepick.store import Head, Lease
@@ -202,7 +202,7 @@ class Look:
         """
         if n_used >= self.n_used or not self.samples:
             return self
-        earlier = [sample for sample in self.samples if sample.n_used <= n_used]
+        earlier = [sample for sample in self.samples if sample.n_measurements <= n_used]
         return self._as_of(earlier[-1] if earlier else self.samples[0])
 
     def _as_of(self, sample: Sample) -> Look:
@@ -239,7 +239,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     (0, 2, ('0.0', '1.0'))
     """
     ledger = session.ledger()
-    missing, first = _open_round(ledger.wanted(), n_tokens)
+    missing, first = _open_round(ledger.tapes.wanted(), n_tokens)
     decided_at, asked = _decision(session, ledger.n_rounds)
     standing, known = ledger.standing(), session.pilot is None
     now = Look(
@@ -252,29 +252,29 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         layout=session.layout,
         policy=session.policy,
         promise=Promise.of(session.policy, session.given_problem),
-        delta=ledger.policy.delta,
+        delta=ledger.run.policy.delta,
         seed=session.seed,
         budget=session.budget,
         status=ledger.status,
         answer=ledger.plan,
         standing=standing,
         evidence=ledger.evidence,
-        log_evidence=ledger.log_evidence(),
+        log_evidence=ledger.run.log_evidence(),
         n_told=ledger.n_told,
-        n_unasked=ledger.n_recorded,
-        n_unasked_counted=ledger.n_counted,
+        n_unasked=ledger.n_unasked,
+        n_unasked_counted=ledger.run.n_unasked_counted,
         n_rounds=ledger.n_rounds,
-        is_piloting=ledger.is_piloting,
+        is_piloting=ledger.run.is_piloting,
         is_past=False,
         missing=missing,
         first_tokens=first,
-        n_ahead=ledger.n_ahead,
+        n_ahead=ledger.tapes.n_ahead,
         leases=tuple(session.leases()),
         decided_at=decided_at,
         asked=asked,
-        samples=ledger.trace.samples,
+        samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
-        noise_findings=check_noise(ledger.problem, ledger.moments) if known else (),
+        noise_findings=check_noise(ledger.problem, ledger.run.moments) if known else (),
     )
     if n_used is None or n_used >= now.n_used:
         return now
@@ -283,14 +283,16 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     return replace(past, decided_at=when, asked=asked)
 
 
-def _open_round(wanted: Iterable[Slot], n_tokens: int) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
+def _open_round(
+    wanted: Iterable[Token], n_tokens: int
+) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
     """How many measurements of each arm are missing, and the first tokens."""
     missing: dict[int, int] = {}
     first: list[str] = []
-    for slot in wanted:
-        missing[slot.arm] = missing.get(slot.arm, 0) + 1
+    for token in wanted:
+        missing[token.arm] = missing.get(token.arm, 0) + 1
         if len(first) < n_tokens:
-            first.append(f"{slot.arm}.{slot.place}")
+            first.append(str(token))
     return tuple(missing.items()), tuple(first)
 
 

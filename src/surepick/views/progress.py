@@ -192,7 +192,7 @@ def _recent_shares(look: Look) -> FloatArray:
 
     A policy that has neglected an arm turns to it when a rival that needs it is the last one left.
     """
-    half = [sample for sample in look.samples if 2 * sample.n_used <= look.n_used]
+    half = [sample for sample in look.samples if 2 * sample.n_measurements <= look.n_used]
     before = half[-1].evidence.counts if half else np.zeros(look.problem.n_arms)
     recent = (look.evidence.counts - before).astype(float)
     shares = recent / max(recent.sum(), 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from surepick.sessions.leasing import slot_of
+from surepick.sessions import requests
 from surepick.store import Lease
 from surepick.views.look import Look
 
@@ -70,7 +70,9 @@ def work(look: Look) -> Work:
     """
     names, asked = look.problem.arm_names, dict(look.asked)
     held = {lease.token: lease for lease in look.leases}
-    held_of = Counter(slot_of(lease.token).arm for lease in look.leases if lease.expires > look.now)
+    held_of = Counter(
+        requests.Token.parse(lease.token).arm for lease in look.leases if lease.expires > look.now
+    )
     wants = tuple(
         Want(arm, names[arm], asked.get(arm, count), count, min(count, held_of[arm]))
         for arm, count in look.missing
@@ -88,7 +90,7 @@ def work(look: Look) -> Work:
 
 
 def _token(look: Look, token: str, lease: Lease | None) -> Token:
-    arm = slot_of(token).arm
+    arm = requests.Token.parse(token).arm
     name = look.problem.arm_names[arm]
     if lease is None:
         return Token(token, arm, name, None, None)
@@ -104,7 +106,7 @@ def _workers(look: Look) -> tuple[Worker, ...]:
         Worker(
             name=name,
             n_tokens=len(leases),
-            n_ahead=sum(slot_of(lease.token).arm not in wanted for lease in leases),
+            n_ahead=sum(requests.Token.parse(lease.token).arm not in wanted for lease in leases),
             expires_in=max(lease.expires for lease in leases) - look.now,
             is_stale=max(lease.expires for lease in leases) <= look.now,
         )

@@ -1,0 +1,191 @@
+"""A run of the policy inside a session: its pilot, complete rounds, unasked measurements and history."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.evidence import Evidence, Moments
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.pilot import Begun, begin, hand_over, standing_after
+from surepick.core.policy import Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
+from surepick.sessions.history import Sample, Trace
+from surepick.sessions.settings import Body, Setup
+from surepick.sessions.snapshot import restore_run, run_to_json
+from surepick.sessions.tapes import Used
+from surepick.simulation.outcome import Status
+from surepick.simulation.seeds import round_rng
+
+# Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
+ONCE_RECALLING = ("CombGapE", "Uniform")
+
+
+class Decision(NamedTuple):
+    """What the policy decides: the kind and the body of the event that records it."""
+
+    kind: str
+    body: Body
+
+
+class PolicyRun:
+    """A run of the policy from the beginning of the tapes, and what it has seen of them.
+
+    It changes by `absorb`, `add_unasked` and `decide`, which the ledger calls and nobody else; a session that
+    is extended to another policy begins a new one.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        n_arms = setup.problem.n_arms
+        self.setup = setup
+        self.problem: AnyProblem = setup.problem  # with the noise scale, once it is known
+        self.policy: Policy = setup.policy  # with the delta that is left after a pilot
+        self.n_rounds = 0
+        self.evidence = Evidence.none(n_arms)
+        self.moments = Moments(n_arms)
+        self.trace = Trace(n_arms)
+        self.n_unasked_counted = 0
+        self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
+        self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
+        self._run: Run | None = start(self.policy, self.problem) if setup.pilot is None else None
+
+    @property
+    def is_piloting(self) -> bool:
+        """Whether the noise scale is still being learned."""
+        return self._run is None
+
+    @property
+    def counts_unasked(self) -> bool:
+        """Whether the policy's proof allows measurements that nobody asked for, so that they are counted."""
+        run = self._run
+        if run is None:  # any scale will do to see what kind of run it will be
+            run = self._begun(np.ones(self.problem.n_arms)).run
+        return self.setup.recalls and recalling(self.policy, run, unasked=True) is not None
+
+    def standing(self) -> Standing:
+        """Where the run stands."""
+        if self._run is None:
+            return Standing()
+        return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
+
+    def log_evidence(self) -> FloatArray | None:
+        """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
+        return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+
+    def absorb(self, used: Iterable[Used]) -> None:
+        """Take in a complete round."""
+        counts, sums = self._nothing()
+        for arm, values, singles in used:
+            counts[arm], sums[arm] = len(values), math.fsum(values)
+            for value in singles:
+                self.moments.add(arm, value)
+        self.evidence = self.evidence + Evidence(counts, sums)
+        if self._run is None:
+            self._end_pilot(counts, sums)
+        else:
+            self._run.absorb(counts, sums)
+            self.n_rounds += 1
+
+    def add_unasked(self, arm: int, value: float) -> None:
+        """Keep an unasked measurement until the next decision, if it can be counted at all."""
+        if self.setup.recalls and self.problem.relevant[arm]:
+            self._unasked.append((arm, value))
+
+    def decide(self) -> Decision | None:
+        """What to measure now that a complete round was seen, or the answer; None of who can only look."""
+        self._recall()
+        if self._run is None:
+            assert self.setup.pilot is not None
+            return Decision(
+                "asked", {"pilot": True, "counts": _sparse(self.setup.pilot.counts(self.problem))}
+            )
+        if isinstance(self._run, Onlooker):
+            return None
+        rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
+        decision = self._run.decide(rng)
+        if self.trace.wants(self.n_rounds):
+            self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
+        if isinstance(decision, Stop):
+            plan = list(decision.plan) if isinstance(decision.plan, tuple) else decision.plan
+            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": plan})
+        budget = self.setup.budget
+        if budget is not None and self.evidence.n_measurements + int(decision.counts.sum()) > budget:
+            return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None})
+        return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)})
+
+    def _recall(self) -> None:
+        """Count what was recorded unasked since the last round, if the policy's proof allows it.
+
+        Only now: whoever recorded it may have seen the measurements of the round that has just been absorbed.
+        """
+        run = recalling(self.policy, self._run, unasked=True) if self._unasked else None
+        if run is None:
+            return
+        counts, sums = self._nothing()
+        for arm, value in self._unasked:
+            counts[arm] += 1
+            sums[arm] += value
+            self.moments.add(arm, value)
+        run.recall(counts, sums)
+        self.evidence = self.evidence + Evidence(counts, sums)
+        self.n_unasked_counted += len(self._unasked)
+        self._unasked = []
+
+    def _end_pilot(self, counts: IntArray, sums: FloatArray) -> None:
+        """Start the policy with the noise scale that the pilot bounds."""
+        assert self.setup.pilot is not None
+        scale = self.setup.pilot.scale_bound(self.moments.variances(), self.problem, self.setup.policy.delta)
+        begun = self._begun(scale)
+        self.problem, self.policy, self._run = begun
+        if self.setup.recalls:
+            hand_over(begun, Evidence(counts, sums))
+        elif begun.policy.name in ONCE_RECALLING:
+            begun.run.absorb(counts, sums)
+
+    def _begun(self, scale: FloatArray) -> Begun:
+        assert self.setup.pilot is not None
+        return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale)
+
+    def _nothing(self) -> tuple[IntArray, FloatArray]:
+        return np.zeros(self.problem.n_arms, dtype=np.int64), np.zeros(self.problem.n_arms)
+
+    def to_json(self) -> Body | None:
+        """As JSON values, or None when the policy's run does not say what its state is."""
+        state = None if self._run is None else run_to_json(self._run)
+        if self._run is not None and state is None:
+            return None
+        scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
+        return {
+            "n_rounds": self.n_rounds,
+            "counts": self.evidence.counts.tolist(),
+            "sums": self.evidence.sums.tolist(),
+            "moments": self.moments.to_json(),
+            "trace": self.trace.to_json(),
+            "n_counted": self.n_unasked_counted,
+            "unasked": self._unasked,
+            "scale": None if scale is None else scale.tolist(),
+            "run": state,
+        }
+
+    @classmethod
+    def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
+        """The run that was kept."""
+        run = cls(setup)
+        run.n_rounds, run.n_unasked_counted = kept["n_rounds"], kept["n_counted"]
+        run.evidence = Evidence(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
+        run.moments = Moments.from_json(kept["moments"])
+        run.trace = Trace.from_json(setup.problem.n_arms, kept["trace"])
+        run._unasked = [(arm, value) for arm, value in kept["unasked"]]
+        if kept["scale"] is not None:
+            run.problem, run.policy, run._run = run._begun(np.array(kept["scale"]))
+        if kept["run"] is not None:
+            assert run._run is not None
+            restore_run(run._run, kept["run"])
+        return run
+
+
+def _sparse(counts: IntArray) -> list[list[int]]:
+    return [[arm, count] for arm, count in enumerate(counts.tolist()) if count]

@@ -1,0 +1,149 @@
+"""What a session begins with: checked once, kept in the first event of its log, and read from there."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from surepick._version import __version__
+from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
+from surepick.core.pilot import Pilot, pilot_for
+from surepick.core.policy import Policy
+from surepick.core.problem import Problem
+from surepick.errors import ParameterError, SessionError
+from surepick.policies import policy_named
+from surepick.sessions import codec
+
+LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a session was created with, or extended to."""
+
+    problem: AnyProblem
+    policy: Policy
+    seed: int
+    budget: int | None
+    pilot: Pilot | None  # None: the noise scale is known
+    recalls: bool = True  # False in sessions begun by a surepick that counted no unasked measurements
+
+    def to_json(self) -> Body:
+        """As JSON values."""
+        return {
+            "format": codec.FORMAT,
+            "problem": codec.problem_to_json(self.problem),
+            "policy": codec.policy_to_json(self.policy),
+            "seed": self.seed,
+            "budget": self.budget,
+            "pilot": None if self.pilot is None else self.pilot.to_json(),
+            "recalls": self.recalls,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
+        """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
+        _check_version(body["policy"])
+        pilot = body["pilot"]
+        return cls(
+            codec.problem_from_json(body["problem"], oracle),
+            codec.policy_from_json(body["policy"]),
+            body["seed"],
+            body["budget"],
+            None if pilot is None else Pilot.from_json(pilot),
+            body.get("recalls", False),
+        )
+
+    def extended(self, changes: Mapping[str, float], budget: int | None) -> Setup:
+        """The same with a smaller delta or epsilon (`changes`) or a larger budget; refused otherwise."""
+        for name, value in changes.items():
+            now = getattr(self.policy, name, None)
+            if now is None:
+                raise ParameterError(f"policy {self.policy.name} has no {name}, so it cannot be made smaller")
+            if value > now:
+                raise ParameterError(f"{name} is {now} and can only be made smaller, got {value}")
+        if budget is not None:
+            if self.budget is not None and budget < self.budget:
+                raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
+            budget = _whole("budget", "a number of measurements", budget, least=1)
+        policy = cast(Policy, replace(cast(Any, self.policy), **changes))
+        return replace(self, policy=policy, budget=self.budget if budget is None else budget)
+
+
+@dataclass(frozen=True)
+class NewSession:
+    """The settings of a session that is to begin, all of them checked.
+
+    | setting | what it is | unless given |
+    |---|---|---|
+    | problem | a `Problem` or an `OracleProblem` | |
+    | policy | which measurements to ask for, and when to stop | |
+    | name | the session's name in its store | |
+    | seed | fixes the policy's own randomness; a whole number, 0 or more | 0 |
+    | budget | measurements after which it gives up | no limit |
+    | lease | seconds until a token that was not told is handed out again | 3600 |
+    | pilot | how an unknown noise scale is learned | `Pilot()` where it is unknown |
+    """
+
+    problem: AnyProblem
+    policy: Policy
+    name: str
+    seed: int = 0
+    budget: int | None = None
+    lease: float = LEASE
+    pilot: Pilot | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.problem, Problem | OracleProblem):
+            raise ParameterError(
+                f"a session needs a Problem or an OracleProblem, got {type(self.problem).__name__}"
+            )
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
+        checked: Body = {"seed": _whole("seed", "a whole number", self.seed, least=0)}
+        if self.budget is not None:
+            checked["budget"] = _whole("budget", "a number of measurements", self.budget, least=1)
+        if not (self.lease > 0 and math.isfinite(self.lease)):
+            raise ParameterError(
+                f"lease is a number of seconds, more than 0, got {self.lease!r}", field="lease"
+            )
+        checked["lease"] = float(self.lease)
+        checked["pilot"] = pilot_for(self.problem, self.pilot, self.budget)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def setup(self) -> Setup:
+        """What decides: all but the name and the lease."""
+        return Setup(self.problem, self.policy, self.seed, self.budget, self.pilot)
+
+    def to_json(self) -> Body:
+        """The body of the first event of the log."""
+        body = {**self.setup.to_json(), "lease": self.lease, "surepick": __version__}
+        return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}
+
+
+def _whole(name: str, what: str, value: object, *, least: int) -> int:
+    """The value as an int; numbers of NumPy are fine, fractions and what is too small are not."""
+    try:
+        number = operator.index(cast(Any, value))
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ParameterError(f"{name} is {what}, {least} or more, got {value!r}", field=name)
+    return number
+
+
+def _check_version(kept: Mapping[str, Any]) -> None:
+    current = policy_named(kept["name"]).version
+    if kept["version"] != current:
+        raise SessionError(
+            f"this session was begun with {kept['name']} version {kept['version']}, and this surepick has "
+            f"version {current}, which may decide otherwise; nothing was changed: go on with the surepick "
+            "that began it, or export the measurements and import them into a new session"
+        )

@@ -1,0 +1,208 @@
+"""What is told of each arm, by index, and the part of it that the policy waits for.
+
+Every arm has a *tape*: its first, second, third measurement. A round asks for the next stretch of some tapes,
+and is complete when all of it is told; in which order, by whom, and whether some of it was told early, makes
+no difference to the policy. That is why many workers may measure ahead of a policy that asks for one
+measurement at a time: it reads the same tapes as it would alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surepick.core.arrays import IntArray
+from surepick.sessions.requests import Token
+from surepick.sessions.snapshot import from_json, to_json
+
+Indices = range | tuple[int, ...]
+
+
+class Used(NamedTuple):
+    """What a complete round has used of one arm."""
+
+    arm: int
+    values: list[float]  # one for each measurement; for those that were told as a mean, the mean
+    singles: list[float]  # those of them that are no means
+
+
+class LostTapesError(Exception):
+    """A run has to start over, and the ledger came from a snapshot: fold the log from its beginning."""
+
+
+class Tapes:
+    """Every arm's told measurements, and the round that the policy waits for.
+
+    Told measurements wait in stock until a complete round uses them. Tapes change by `tell`, `open_round`,
+    `use_round` and `rewind`, which the ledger calls and nobody else. Those from a snapshot are not whole:
+    used measurements are only counted there, so that they cannot be rewound.
+    """
+
+    def __init__(self, n_arms: int) -> None:
+        self.n_told = 0
+        self.n_missing = 0  # of the open round
+        self._is_whole = True
+        self._stock: list[dict[int, float]] = [{} for _ in range(n_arms)]
+        self._used = [array("d") for _ in range(n_arms)]  # nan where an index cannot be read again
+        self._first_unused = [0] * n_arms
+        self._last_told = [-1] * n_arms
+        # Indices told as one mean: a round takes them as a whole, a run that starts over skips them.
+        self._averaged: list[set[int]] = [set() for _ in range(n_arms)]
+        self._skipped: list[set[int]] = [set() for _ in range(n_arms)]
+        self._round: dict[int, Indices] = {}  # by arm: what the open round wants, told or not
+        self._stretch_ends: dict[int, dict[int, int]] = {}  # by arm: where told stretches begin and end
+
+    @property
+    def n_ahead(self) -> int:
+        """How many told measurements no round has used and the open one has no use for."""
+        wanted = sum(map(len, self._round.values()))
+        return sum(map(len, self._stock)) - (wanted - self.n_missing)
+
+    def is_told(self, token: Token) -> bool:
+        """Whether this measurement was told."""
+        arm, index = token
+        return index < self._first_unused[arm] or index in self._stock[arm] or index in self._skipped[arm]
+
+    def first_unused(self, arm: int) -> int:
+        """The first index of this tape that no complete round has used."""
+        return self._first_unused[arm]
+
+    def is_wanted(self, token: Token) -> bool:
+        """Whether the open round waits for this measurement."""
+        return token.index in self._round.get(token.arm, ()) and not self.is_told(token)
+
+    def wanted(self) -> Iterator[Token]:
+        """The measurements that the open round waits for, by arm and index.
+
+        A round may want a hundred thousand, told in any order, and every `ask` walks from its beginning. So
+        each walk notes where a stretch of told measurements begins and ends, and the next one jumps over it:
+        what is told stays told. A stretch grows when a later walk reaches its end, so that a walk costs as
+        much as there are gaps, not as there are measurements.
+        """
+        stretch_ends = self._stretch_ends  # of this round, also for who reads on when it is over
+        for arm, indices in self._round.items():
+            stock, ends, at = self._stock[arm], stretch_ends.setdefault(arm, {}), 0
+            while at < len(indices):
+                begin = at
+                while at < len(indices) and indices[at] in stock:
+                    at = ends.get(at, at + 1)
+                if at > begin:
+                    ends[begin] = at
+                if at < len(indices):
+                    yield Token(arm, indices[at])
+                    at += 1
+
+    def n_wanted(self, token: Token) -> int:
+        """How many measurements of its arm the open round still takes, from this one on, without a gap."""
+        arm, first = token
+        indices = self._round.get(arm, ())
+        if first not in indices:
+            return 0
+        if isinstance(indices, range) and first > self._last_told[arm]:
+            return indices.stop - first  # a round may be long: nothing beyond the last told one is told
+        rest = itertools.takewhile(lambda index: index in indices, itertools.count(first))
+        return sum(1 for _ in itertools.takewhile(lambda index: not self.is_told(Token(arm, index)), rest))
+
+    def end_of_round(self, arm: int) -> int:
+        """The first index of this tape after all that the open round wants."""
+        indices = self._round.get(arm)
+        return indices[-1] + 1 if indices else self._first_unused[arm]
+
+    def tell(self, arm: int, first: int, value: float, count: int = 1) -> None:
+        """Take in one value, or the mean of `count` measurements at this index and the next ones."""
+        told, wanted = range(first, first + count), self._round.get(arm, ())
+        for index in told:
+            self._stock[arm][index] = value
+            self.n_missing -= index in wanted
+        self.n_told += count
+        self._last_told[arm] = max(self._last_told[arm], told[-1])
+        if count > 1:
+            self._averaged[arm].update(told)
+
+    def open_round(self, counts: Iterable[tuple[int, int]]) -> None:
+        """Wait for the next measurements, so many of each of these arms."""
+        self._round = {arm: self._next_indices(arm, count) for arm, count in counts}
+        self._stretch_ends = {}
+        told = sum(index in wanted for arm, wanted in self._round.items() for index in self._stock[arm])
+        self.n_missing = sum(map(len, self._round.values())) - told
+
+    def _next_indices(self, arm: int, count: int) -> Indices:
+        first, skipped = self._first_unused[arm], self._skipped[arm]
+        if not skipped:
+            return range(first, first + count)
+        return tuple(itertools.islice((i for i in itertools.count(first) if i not in skipped), count))
+
+    def use_round(self) -> list[Used]:
+        """Take the measurements of a complete round out of stock; none when no round is open."""
+        used = [self._use(arm, indices) for arm, indices in self._round.items()]
+        self._round = {}
+        return used
+
+    def _use(self, arm: int, indices: Indices) -> Used:
+        averaged = self._averaged[arm]
+        values = [self._stock[arm].pop(index) for index in indices]
+        again = [math.nan if i in averaged else value for i, value in zip(indices, values, strict=True)]
+        self._first_unused[arm] = indices[-1] + 1
+        if self._is_whole:
+            tape = self._used[arm]
+            for index, value in zip(indices, again, strict=True):
+                tape.extend(itertools.repeat(math.nan, index - len(tape)))
+                tape.append(value)
+        return Used(arm, values, [value for value in again if not math.isnan(value)])
+
+    def rewind(self) -> None:
+        """Put everything that was told back in stock, for a run that starts at the beginning."""
+        if not self._is_whole:
+            raise LostTapesError
+        self.open_round([])
+        for arm, tape in enumerate(self._used):
+            self._skipped[arm] |= self._averaged[arm]
+            told = {index: value for index, value in enumerate(tape) if not math.isnan(value)}
+            told.update(self._stock[arm])
+            self._stock[arm] = {i: value for i, value in told.items() if i not in self._skipped[arm]}
+            self._first_unused[arm] = 0
+            del tape[:]
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the used measurements, as JSON values; a long round is not listed."""
+        return {
+            "n_told": self.n_told,
+            "_missing": self.n_missing,
+            "_cursor": self._first_unused,
+            "_last_told": self._last_told,
+            "stock": [to_json([_whole(stock), np.array(list(stock.values()))]) for stock in self._stock],
+            "averaged": [to_json(self._unused(arm, of)) for arm, of in enumerate(self._averaged)],
+            "skipped": [to_json(self._unused(arm, of)) for arm, of in enumerate(self._skipped)],
+            "asked": [
+                [arm, of.start, of.stop] if isinstance(of, range) else [arm, list(of)]
+                for arm, of in self._round.items()
+            ],
+        }
+
+    def _unused(self, arm: int, indices: Iterable[int]) -> IntArray:
+        return _whole(sorted(index for index in indices if index >= self._first_unused[arm]))
+
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> Tapes:
+        """The tapes that were kept, which are not whole."""
+        tapes = cls(len(kept["stock"]))
+        tapes._is_whole = False
+        tapes.n_told, tapes.n_missing = kept["n_told"], kept["_missing"]
+        tapes._first_unused, tapes._last_told = kept["_cursor"], kept["_last_told"]
+        stocks = [[part.tolist() for part in from_json(stock)] for stock in kept["stock"]]
+        tapes._stock = [dict(zip(indices, values, strict=True)) for indices, values in stocks]
+        tapes._averaged = [set(from_json(indices).tolist()) for indices in kept["averaged"]]
+        tapes._skipped = [set(from_json(indices).tolist()) for indices in kept["skipped"]]
+        tapes._round = {
+            arm: tuple(rest[0]) if len(rest) == 1 else range(*rest) for arm, *rest in kept["asked"] or ()
+        }
+        return tapes
+
+
+def _whole(indices: Iterable[int]) -> IntArray:
+    return np.fromiter(indices, dtype=np.int64)

@@ -1,0 +1,214 @@
+"""Telling, recording and withdrawing: what is checked of a measurement, and how it gets into the log.
+
+Everything that depends on what others may have written is checked in the commit, where the ledger is at the
+end of the log.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Container, Iterable
+from typing import Any
+
+from surepick.core.arrays import outside
+from surepick.core.oracle_problem import AnyProblem
+from surepick.errors import ParameterError, SessionError
+from surepick.sessions.leasing import AHEAD, leased
+from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.replica import Change, LostRaceError, Replica
+from surepick.sessions.requests import Receipt, Token
+from surepick.sessions.settings import Body
+
+_HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
+
+
+class Telling:
+    """Brings the measurements of one session into its log; it has no state of its own."""
+
+    def __init__(self, replica: Replica, problem: AnyProblem) -> None:
+        self._replica = replica
+        self._problem = problem
+
+    def token(self, text: object) -> Token:
+        """The token with this text, if it can be one of this session."""
+        try:
+            token = Token.parse(text)
+        except ValueError:
+            token = None
+        if token is None or token.arm >= self._problem.n_arms:
+            raise SessionError(
+                f"{text!r} is not a token of session {self._replica.name!r}; {_HOW_TOKENS_LOOK}",
+                field="token",
+            )
+        return token
+
+    def _body(self, token: Token, value: Any, mean: float | None, count: int | None, worker: str) -> Body:
+        """What was told, checked and as JSON values."""
+        body: Body = {"arm": token.arm, "index": token.index, **({"worker": worker} if worker else {})}
+        if (value is None) == (mean is None) or (mean is None) != (count is None):
+            raise ParameterError("tell takes either a value (or several), or mean= together with count=")
+        if mean is not None and count is not None:
+            if count < 1:
+                raise ParameterError(f"count is a number of measurements, 1 or more, got {count!r}")
+            extra = {"count": int(count)} if count > 1 else {}
+            return {**body, "value": number(self._problem, token.arm, mean), **extra}
+        if not isinstance(value, Iterable) or isinstance(value, str):
+            return {**body, "value": number(self._problem, token.arm, value)}
+        values = [number(self._problem, token.arm, one) for one in value]
+        if not values:
+            raise ParameterError("tell takes at least one value, got none; to give a token back use withdraw")
+        return {**body, "value": values[0]} if len(values) == 1 else {**body, "values": values}
+
+    def tell(self, text: str, value: Any, mean: float | None, count: int | None, worker: str) -> Receipt:
+        """Write down what was told under this token; say so if it had its measurement already."""
+        token = self.token(text)
+        body = self._body(token, value, mean, count, worker)
+        self._read_on_if_unknown(token)
+        try:
+            if not self._replica.ledger.tapes.is_told(token):
+                self._replica.commit(lambda: self._measured(token, body))
+                return Receipt.ACCEPTED
+        except LostRaceError:
+            pass
+        return self._told_before(token, body)
+
+    def record(self, arm: int, value: float, key: str, remarks: Body) -> Receipt:
+        """Write down a measurement that nobody asked for, once if it has a key."""
+        body = {"arm": arm, "value": number(self._problem, arm, value), **remarks}
+        name = f"recorded:{key}" if key else None
+        try:
+            self._replica.commit(lambda: self._recorded(name, body))
+        except LostRaceError:
+            return Receipt.REPEATED
+        return Receipt.ACCEPTED
+
+    def withdraw(self, text: str, reason: str) -> Token:
+        """Write down that this token was given back unmeasured."""
+        token = self.token(text)
+        self._read_on_if_unknown(token)
+        body = {"arm": token.arm, "index": token.index, "reason": reason}
+
+        def make() -> Change:
+            if self._replica.ledger.tapes.is_told(token):
+                raise SessionError(
+                    f"token '{token}' was told already and cannot be withdrawn; nothing was changed"
+                )
+            refuse_unasked(self._replica.ledger, token)
+            return Change([NewEvent("withdrawn", body)], [str(token)])
+
+        self._replica.commit(make)
+        return token
+
+    def _read_on_if_unknown(self, token: Token) -> None:
+        """Read what is new when this token was not handed out as far as is known here."""
+        if self._replica.is_stale or not takes(self._replica.ledger, token):
+            self._replica.catch_up()
+
+    def _measured(self, token: Token, body: Body) -> Change:
+        """The event of a told token; indices for several values are chosen now that nobody else can."""
+        ledger, count, n_values = self._replica.ledger, body.get("count", 1), len(body.get("values", ()))
+        if ledger.tapes.is_told(token):
+            raise LostRaceError
+        refuse_unasked(ledger, token)
+        if count > 1:
+            refuse_long_mean(ledger, token, count)
+        if ledger.is_over:
+            body = {**body, "after_end": True}
+        release = [str(token)]
+        if n_values or count > 1:
+            leases = leased(self._replica.store.leases(self._replica.name))
+            filled: Container[int] = range(token.index, token.index + count)
+            if n_values:
+                now, worker = self._replica.clock(), body.get("worker", "")
+                others = {t for t, of in leases.items() if of.expires > now and of.worker != worker}
+                body = {**body, "places": _following(ledger, token, n_values, others)}
+                filled = set(body["places"])
+            told = ledger.tapes.is_told  # leases on what was told before are of no use either
+            needless = (t for t in leases if (t.arm == token.arm and t.index in filled) or told(t))
+            release = list(map(str, needless))
+        return Change([NewEvent("measured", body, f"told:{token}")], release)
+
+    def _recorded(self, key: str | None, body: Body) -> Change:
+        """The measurement as an event, if there is none with its key; refused if that is of another one."""
+        event = None if key is None else self._replica.store.find(self._replica.name, key)
+        if event is None:
+            return Change([NewEvent("recorded", body, key)])
+        kept: Body = json.loads(event.body)
+        if (kept["arm"], kept["value"]) != (body["arm"], body["value"]):
+            names = self._problem.arm_names
+            raise SessionError(
+                f"{event.key!r} is another measurement, {names[kept['arm']]!r} = {kept['value']:g}, got "
+                f"{names[body['arm']]!r} = {body['value']:g}; the first one stays: give this one its own key"
+            )
+        raise LostRaceError
+
+    def _told_before(self, token: Token, body: Body) -> Receipt:
+        """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""
+        event = self._replica.store.find(self._replica.name, f"told:{token}")
+        kept: Body = {"worker": None} if event is None else json.loads(event.body)
+        if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
+            return Receipt.REPEATED
+        if kept.get("worker", "") != body.get("worker", ""):
+            self._replica.commit(lambda: Change([NewEvent("noted", {"late": body})], [str(token)]))
+            return Receipt.LATE
+        raise SessionError(
+            f"token '{token}' was told before with {kept.get('value', kept.get('values'))}, got "
+            f"{body.get('value', body.get('values'))}; the first value stays. If several workers "
+            "measure, each needs a name of its own: ask(worker=...)"
+        )
+
+
+def takes(ledger: Ledger, token: Token) -> bool:
+    """Whether a value for this token can be told: it is asked for, told already, or not far ahead."""
+    return token.index < ledger.tapes.end_of_round(token.arm) + AHEAD
+
+
+def refuse_unasked(ledger: Ledger, token: Token) -> None:
+    """Refuse a token that cannot have been handed out."""
+    if not takes(ledger, token):
+        raise SessionError(f"token '{token}' was never handed out; {_HOW_TOKENS_LOOK}", field="token")
+
+
+def refuse_long_mean(ledger: Ledger, token: Token, count: int) -> None:
+    """Refuse the mean of more measurements than the open round takes from this token on."""
+    if ledger.run.is_piloting:
+        raise SessionError(
+            "the noise scale is being learned from single measurements; tell the values, not their mean"
+        )
+    wanted = ledger.tapes.n_wanted(token)
+    if count > wanted:
+        raise SessionError(
+            f"token '{token}' takes the mean of at most {wanted} measurements (`wanted`), "
+            f"got count={count}; tell the single values instead, of which any number may come at once"
+        )
+
+
+def number(problem: AnyProblem, arm: int, value: object) -> float:
+    """The value, or mean of several, of a measurement of this arm; refused if it cannot be one."""
+    name = problem.arm_names[arm]
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
+    if not math.isfinite(found):
+        raise SessionError(
+            f"the value of arm {arm} ({name!r}) must be finite, got {found}; repeat the measurement, or "
+            "withdraw its token"
+        )
+    if problem.bounds is not None and outside(problem.bounds, arm, found):
+        low, high = problem.bounds[arm].tolist()
+        raise SessionError(
+            f"the value of arm {arm} ({name!r}) must lie within its bounds, {low:g} to {high:g}, got "
+            f"{found:g}; the guarantee rests on them, so if the value is right, begin again with wider "
+            "bounds"
+        )
+    return found
+
+
+def _following(ledger: Ledger, token: Token, count: int, others: Container[Token]) -> list[int]:
+    """This index and the next ones of the tape that are not told and not another worker's."""
+    rest = (Token(token.arm, index) for index in itertools.count(token.index + 1))
+    free = (t.index for t in rest if not ledger.tapes.is_told(t) and t not in others)
+    return [token.index, *itertools.islice(free, count - 1)]

@@ -1,0 +1,115 @@
+"""One session shared by threads: nothing is lost, and the answer is that of a simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, problem, same_run
+from surepick.errors import ParameterError
+from surepick.sessions.requests import Receipt
+from surepick.sessions.session import Session
+
+N_THREADS = 8
+
+
+@pytest.fixture(autouse=True)
+def often_switched() -> Iterator[None]:
+    """Threads take turns a hundred times as often as usual, so that they meet in the middle of things."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(work: Callable[[int], None]) -> None:
+    """Do this work in eight threads at once; the first error of any of them is raised here."""
+    errors: list[BaseException] = []
+
+    def guarded(i: int) -> None:
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(N_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads)
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.FixtureRequest) -> None:
+    url, policy = "memory://", sp.CombGapE(delta=0.1)
+    if kind == "sqlite":
+        url = str(request.getfixturevalue("sqlite_url"))
+    session, tapes = Session.create(url, problem(), policy, name="mine", seed=3), Tapes(4)
+    receipts: list[Receipt] = []
+
+    def work(i: int) -> None:
+        while requests := session.ask(2, worker=f"thread {i}"):
+            receipts.extend(session.tell(asked, tapes.value(asked.token)) for asked in requests)
+            assert session.standing() is not None
+            assert {lease.worker for lease in session.leases()} <= {f"thread {k}" for k in range(N_THREADS)}
+
+    in_threads(work)
+    assert session.outcome is not None
+    assert same_run(session.outcome, sp.simulate(problem(), policy, Tapes(4), seed=3))
+    told = Counter(m.token for m in session.measurements())
+    assert set(told.values()) == {1}
+    assert receipts == [Receipt.ACCEPTED] * len(told)
+    assert session.verify(session.certificate().to_json()).holds
+    assert same_run(Session.load(session.store, "mine").outcome, session.outcome)  # type: ignore[arg-type]
+
+
+def test_threads_that_note_record_and_withdraw_lose_nothing_either(sqlite_url: str) -> None:
+    session = Session.create(sqlite_url, problem(), sp.CombGapE(delta=0.01), name="mine", seed=3)
+    tapes, extra = Tapes(5), Tapes(6)
+
+    def work(i: int) -> None:
+        for n in range(6):
+            session.record(n % 4, extra.value(f"{n % 4}.{100 * i + n}"), key=f"{i}, {n}")
+            session.note(f"{i}, {n}")
+            for asked in session.ask(2, worker=f"thread {i}", wait=False):
+                if n % 3:
+                    session.tell(asked, tapes.value(asked.token))
+                else:
+                    session.withdraw(asked)
+
+    in_threads(work)
+    events = list(session.events())
+    written = Counter(event.kind for event in events)
+    assert written["recorded"] == written["noted"] == 6 * N_THREADS
+    assert written["withdrawn"] > 0
+    assert session.ledger().n_told == written["measured"]
+    assert session.verify().holds
+
+
+@pytest.mark.parametrize("kind", [int, np.float32, np.float64, np.int64, Fraction], ids=lambda k: k.__name__)
+def test_a_clock_may_give_any_kind_of_number(kind: Callable[[int], float], sqlite_url: str) -> None:
+    ticks = itertools.count(10**9)
+    session = Session.create(
+        sqlite_url, problem(), sp.CombGapE(), name="mine", clock=lambda: kind(next(ticks))
+    )
+    session.tell(session.ask()[0], 1.0)
+    session.note("read again")
+    assert session.verify().holds
+    assert [type(event.time) for event in Session.load(sqlite_url, "mine").events()] == [float] * 4
+
+
+def test_a_clock_that_has_stopped_is_refused_before_anything_is_written() -> None:
+    with pytest.raises(ParameterError, match="the clock must give seconds since 1970, got nan"):
+        Session.create("memory://", problem(), sp.CombGapE(), name="mine", clock=lambda: math.nan)
