@@ -188,7 +188,8 @@ def main() -> None:
     stored.CERTIFICATES.mkdir()
     for name in store.names():
         session = stored.opened(store, name, read_only=True)
-        print(f"{name:40} {session.status!s:14} {session.fingerprint.position:5} {session.ledger().n_used}")
+        n_events, n_measurements = session.fingerprint.position, session.ledger().n_measurements
+        print(f"{name:40} {session.status!s:14} {n_events:5} {n_measurements}")
         if name.endswith(" finished"):
             session = stored.opened(store, name)
             stored.certificate_file(name).write_text(stored.certificate_text(session), encoding="utf-8")

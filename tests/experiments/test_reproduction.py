@@ -213,7 +213,7 @@ def test_theory_stands_beside_what_was_measured(result: Reproduction) -> None:
     row = result.columns[0].rows["CombGapE"][0]
     report = theory_report(row.case.problem, [("CombGapE", row)])
     names = [bound.name for bound in report.bounds]
-    assert names[0] == "lower bound"
+    assert names[0] == "the limit"
     assert {"CombGapE, Theorem 4.2", "RAGE, up to a constant"} <= set(names)
     assert report.measured[0].multiple.number == pytest.approx(row.n_measurements / report.bounds[0].number)
     page = theory_markdown(theory_reports(result))

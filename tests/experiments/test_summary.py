@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 from surepick.errors import ParameterError
 from surepick.experiments import Case, Row
 from surepick.experiments.summary import brief, error_rate, relative_measurements, spread, summarize
+from surepick.planning.limit import binary_kl
 from tiny_cases import PUBLISHED, problem
 
 
@@ -28,8 +29,7 @@ def made_up(
         n_plans=2,
         n_arms=2,
         n_relevant=2,
-        limit=limit,
-        characteristic_time=(1.0, 1.0),
+        characteristic_time=(limit / binary_kl(0.05),) * 2,
         instance="same",
         description="made up",
         parameters={"policy": "CombGapE", "delta": 0.05},

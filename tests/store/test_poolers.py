@@ -19,8 +19,8 @@ import surepick as sp
 from pooler import Pooler
 from session_tools import Tapes, problem, run_to_end, same_run
 from store_workers import query
-from surepick.sessions.certificate import verify
 from surepick.sessions.session import Session
+from surepick.sessions.verify import verify
 from surepick.store import Claim, open_store
 from surepick.store.address import parse
 from surepick.testing.stores import in_threads, note

@@ -3,6 +3,8 @@
 A session is where the policies and the store meet. The log is the truth, the `Ledger` is its fold, a
 `Replica` keeps them together. `Leasing` hands out tokens, `Telling` takes measurements in. Whatever changes
 the session catches up with the log, makes an event from the ledger, and appends it in one transaction.
+
+Longer than other files: all that a user calls stands in one class, most of it as documentation.
 """
 
 from __future__ import annotations

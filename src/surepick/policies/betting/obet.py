@@ -16,6 +16,8 @@ Cost of a block: two or three oracle calls for each arm that is not fixed yet, m
 What it shows: `standing()` has the lead and a rival as plan vectors, the estimated gap, a radius as of
 BetGapE, and `risk`, a proved bound on the probability that declaring the lead now is wrong (it costs an
 oracle call for each free arm). `evidence` holds counts and sums of all complete blocks.
+
+Longer than other files: the proof goes through it line by line.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ use that arm is kept in two offsets.
 Rounding drift is cut by recomputing everything every `REFRESH` rounds, and before every stop. Both the
 step-by-step run and the compiled driver execute `advance`, so they take the same decisions to the last bit.
 Ties go to the lowest index.
+
+Longer than other files: the passes of one round call each other, and are read together.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Policies that draw: worlds from a posterior vote for a plan; GenTS-Explore and TS-Explore, baselines."""
