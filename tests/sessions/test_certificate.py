@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -16,7 +17,7 @@ from surepick.sessions import codec
 from surepick.sessions.certificate import rivals_of
 from surepick.sessions.noise_check import check_noise
 from surepick.sessions.session import Session
-from surepick.store import Store, open_store
+from surepick.store import Draft, Head, MemoryStore, Store, open_store
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -40,6 +41,28 @@ def test_a_certificate_names_the_plan_and_what_it_rests_on() -> None:
     assert len(certificate.rivals) == 4
     assert "wrong with probability at most 0.1" in certificate.guarantee
     assert str(outcome.plan_name) in str(certificate)
+
+
+def test_digests_are_whole() -> None:
+    session = finished()
+    certificate = session.certificate()
+    text = codec.dumps(codec.problem_to_json(problem())).encode()
+    assert certificate.problem == hashlib.sha256(text).hexdigest()
+    assert len(certificate.log_checksum) == 64
+    assert session.verify().remarks == ()
+
+
+def test_an_old_log_goes_on_in_its_own_form_and_is_called_old() -> None:
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in finished().events()]
+    old = MemoryStore()
+    old.create("mine", drafts[:9], start=Head(0, "0" * 32))
+    session = Session.load(old, "mine")
+    run_to_end(session, Tapes())
+    certificate = session.certificate()
+    assert (len(certificate.log_checksum), len(certificate.problem)) == (32, 16)
+    verdict = session.verify(certificate.to_json())
+    assert verdict.holds
+    assert any("an old log" in remark for remark in verdict.remarks)
 
 
 def test_a_running_session_has_no_certificate() -> None:
@@ -73,7 +96,7 @@ def test_a_certificate_survives_json_and_verifies(store: Store) -> None:
         ({"plan_name": "plan 3"}, "'plan_name' is not what the log gives"),
         ({"delta": 0.01}, "'delta' is not what"),
         ({"counts": {}}, "'counts' is not what"),
-        ({"log_checksum": "0" * 32}, "another log"),
+        ({"log_checksum": "0" * 64}, "another log"),
         ({"log_position": 3}, "no end where"),
     ],
 )
@@ -106,8 +129,6 @@ def verify_all(store: Store) -> tuple[str, ...]:
 
 
 def test_a_decision_that_the_policy_does_not_take_is_noticed() -> None:
-    from surepick.store import START, Draft, MemoryStore
-
     honest = finished()
     drafts = [Draft(e.kind, e.body, e.time, e.key) for e in honest.events()]
     last = drafts[-1]
@@ -116,7 +137,6 @@ def test_a_decision_that_the_policy_does_not_take_is_noticed() -> None:
     drafts[-1] = last._replace(body=codec.dumps(body))
     forged = MemoryStore()
     forged.create("mine", drafts)
-    assert forged.head("mine") != START
     assert any("another decision" in text for text in verify_all(forged))
 
 

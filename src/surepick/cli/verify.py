@@ -65,6 +65,8 @@ def doctor(
 def _print_verdict(verdict: Any) -> None:
     for objection in verdict.objections:
         say(f"objection: {objection}")
+    for remark in verdict.remarks:
+        say(f"remark: {remark}")
     found = f"{how_many(verdict.n_events, 'event')}, {how_many(verdict.n_rounds, 'round')}, {verdict.status}"
     answer = f", answer {verdict.plan_name!r}" if verdict.plan_name else ""
     say(f"{'holds' if verdict.holds else 'does not hold'}: {found}{answer}")

@@ -66,7 +66,7 @@ class Certificate:
     n_unasked: int
     n_unasked_counted: int
     rivals: tuple[Rival, ...]
-    problem: str  # its fingerprint
+    problem: str  # its fingerprint: SHA-256, or 16 digits of it in logs with short checksums
     log_position: int
     log_checksum: str
     surepick: str = __version__
@@ -115,7 +115,9 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_unasked=ledger.n_unasked,
         n_unasked_counted=ledger.run.n_unasked_counted,
         rivals=_rivals(ledger, lead),
-        problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
+        problem=codec.fingerprint(
+            codec.problem_to_json(setup.problem), codec.SHORT if end.is_old else codec.FULL
+        ),
         log_position=end.position,
         log_checksum=end.checksum,
     )

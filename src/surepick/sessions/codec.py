@@ -21,6 +21,7 @@ from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.policies import policy_named
 
 FORMAT = 1
+SHORT, FULL = 16, 64  # digits of fingerprints
 FUNCTION = "function"  # the kind of oracle that no file keeps
 
 Json = dict[str, Any]
@@ -40,22 +41,25 @@ def dumps(value: object) -> str:
     return _encode(value)
 
 
-def fingerprint(value: object) -> str:
-    """Sixteen hexadecimal digits that two different values share only by a miracle.
+def fingerprint(value: object, digits: int = SHORT) -> str:
+    """So many hexadecimal digits of SHA-256 of the value's JSON text.
+
+    SHORT ones tell apart what nobody forges: rows of experiments, and problems in certificates of old logs.
+    FULL ones can be relied on against somebody who looks for two values with one fingerprint.
 
     >>> fingerprint({"a": 1}) == fingerprint({"a": 1}), fingerprint({"a": 1}) == fingerprint({"a": 2})
     (True, False)
     """
-    return digest(dumps(value).encode())
+    return digest(dumps(value).encode(), digits)
 
 
-def digest(data: bytes) -> str:
-    """Sixteen hexadecimal digits of SHA-256.
+def digest(data: bytes, digits: int = SHORT) -> str:
+    """The first hexadecimal digits of SHA-256.
 
     >>> len(digest(b"a")), digest(b"a") == digest(b"b")
     (16, False)
     """
-    return hashlib.sha256(data).hexdigest()[:16]
+    return hashlib.sha256(data).hexdigest()[:digits]
 
 
 def problem_to_json(problem: AnyProblem) -> Json:

@@ -16,6 +16,11 @@ from surepick.sessions.ledger import Ledger
 from surepick.sessions.settings import Setup
 from surepick.store import Event, Store
 
+OLD = (
+    "an old log: its checksums have 128 bits and the fingerprint of its problem has 64, not 256 as in logs "
+    "begun now; that shows damage, but not a forgery by whoever could prepare two logs with one checksum"
+)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -26,6 +31,7 @@ class Verdict:
     n_rounds: int
     status: str
     plan_name: str | None
+    remarks: tuple[str, ...] = ()  # what to know of it besides; no objections
 
     @property
     def holds(self) -> bool:
@@ -47,10 +53,10 @@ def verify(
     objections: list[str] = []
     ledger: Ledger | None = None
     ends: dict[int, Event] = {}
-    position = 0
+    position, is_old = 0, False
     try:
         for event in store.read(name):
-            position = event.position
+            position, is_old = event.position, event.is_old
             body = json.loads(event.body)
             if ledger is None:
                 ledger = Ledger(Setup.from_json(body, oracle))
@@ -73,7 +79,8 @@ def verify(
         objections += _compare(name, ledger, ends, certificate)
     plan = ledger.problem.name_of(ledger.plan)
     status = "running" if ledger.status is None else str(ledger.status)
-    return Verdict(tuple(objections), position, ledger.n_rounds, status, plan)
+    remarks = (OLD,) if is_old else ()
+    return Verdict(tuple(objections), position, ledger.n_rounds, status, plan, remarks)
 
 
 def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mapping[str, Any]) -> list[str]:

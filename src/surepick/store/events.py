@@ -1,4 +1,9 @@
-"""Events and their chain: every event carries a checksum of itself and of all events before it."""
+"""Events and their chain: every event carries a checksum of itself and of all events before it.
+
+A checksum is SHA-256 in hexadecimal, all 64 digits of it. Logs that were begun before have the first 32
+digits and keep to them: each checksum is as long as the one before it, so a log is of one form from its first
+event to its last, and none is ever written again.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,8 @@ class Head(NamedTuple):
     checksum: str
 
 
-START = Head(0, "0" * 32)
+DIGITS, OLD_DIGITS = 64, 32  # of a checksum: in logs begun now, and in those begun before
+START = Head(0, "0" * DIGITS)
 
 
 class Draft(NamedTuple):
@@ -43,6 +49,11 @@ class Event(NamedTuple):
     def head(self) -> Head:
         """The head of the log when this event was its last."""
         return Head(self.position, self.checksum)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether its log was begun when checksums were shorter."""
+        return len(self.checksum) == OLD_DIGITS
 
 
 class Lease(NamedTuple):
@@ -96,8 +107,14 @@ def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
 def is_successor(event: Event, head: Head) -> bool:
     """Whether this event is exactly what was written after this head."""
     position, kind, key, time, body, checksum = event
-    expected = _checksum(head.checksum, head.position + 1, kind, key, time, body)
+    before = start_of(event).checksum if head == START else head.checksum
+    expected = _checksum(before, head.position + 1, kind, key, time, body)
     return position == head.position + 1 and checksum == expected
+
+
+def start_of(first: Event) -> Head:
+    """The head before the first event of a log: as many zeros as its checksums have digits."""
+    return Head(0, "0" * OLD_DIGITS) if first.is_old else START
 
 
 def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator[Event]:
@@ -115,7 +132,7 @@ def _checksum(before: str, position: int, kind: str, key: str | None, time: floa
     """Of the JSON text [before, position, kind, key, time, body]; written out, being needed so often."""
     name = "null" if key is None else _text(key)
     line = f'["{before}",{position},{_text(kind)},{name},{time!r},{_text(body)}]'
-    return hashlib.sha256(line.encode()).hexdigest()[:32]
+    return hashlib.sha256(line.encode()).hexdigest()[: len(before)]
 
 
 def _broken(log: str, expected: int, found: int) -> str:

@@ -19,12 +19,12 @@ class MemoryStore:
         self._logs: dict[str, _Log] = {}
         self._lock = threading.RLock()
 
-    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
+    def create(self, name: str, drafts: Sequence[Draft], *, start: Head = START) -> Head:
         """Begin a log with these events; refused when the name is taken."""
         with self._lock:
             if name in self._logs:
                 raise name_taken(name, self.place)
-            self._logs[name] = log = _Log()
+            self._logs[name] = log = _Log(start)
             return log.append(drafts)
 
     def names(self) -> list[str]:
@@ -131,7 +131,8 @@ class MemoryStore:
 class _Log:
     """One log: its events in order, those that have a key, its leases and its snapshot."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Head) -> None:
+        self.start = start
         self.events: list[Event] = []
         self.keyed: dict[str, Event] = {}
         self.leases: dict[str, Lease] = {}
@@ -139,7 +140,7 @@ class _Log:
 
     @property
     def head(self) -> Head:
-        return self.events[-1].head if self.events else START
+        return self.events[-1].head if self.events else self.start
 
     def append(self, drafts: Sequence[Draft]) -> Head:
         keys = [draft.key for draft in drafts if draft.key is not None]

@@ -20,8 +20,11 @@ class Store(Protocol):
         """Where the store is, for people; without password."""
         ...
 
-    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
-        """Begin a log with these events; refused when the name is taken."""
+    def create(self, name: str, drafts: Sequence[Draft], *, start: Head = START) -> Head:
+        """Begin a log with these events; refused when the name is taken.
+
+        `start` is the head before its first event, which says how long its checksums are.
+        """
         ...
 
     def names(self) -> list[str]:

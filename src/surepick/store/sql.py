@@ -35,15 +35,15 @@ class SqlStore:
         """The file, or the address of the database without its password."""
         return self._driver.place
 
-    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
+    def create(self, name: str, drafts: Sequence[Draft], *, start: Head = START) -> Head:
         """Begin a log with these events; refused when the name is taken."""
-        row = {"name": name, "position": START.position, "checksum": START.checksum}
+        row = {"name": name, "position": start.position, "checksum": start.checksum}
         try:
             with self._transaction():
                 (made,) = self._transactions.run([(statements.MAKE_SESSION, row)])
                 if made.rowcount != 1:
                     raise name_taken(name, self.place)
-                return self.append(name, drafts, expected=START)
+                return self.append(name, drafts, expected=start)
         except BaseException:
             self._ids.pop(name, None)  # it may be the number of a session that was rolled back
             raise

@@ -114,6 +114,14 @@ class StoreContract:
         assert heads["a"] == heads["b"]
         assert store.create("c", [note("same"), note("other")]) != heads["a"]
 
+    def test_a_log_keeps_the_length_of_checksums_that_it_began_with(self, store: Store) -> None:
+        for name, digits in (("new", 64), ("old", 32)):
+            head = store.create(name, [note()], start=Head(0, "0" * digits))
+            store.append(name, [note(), note()], expected=head)
+            assert [len(event.checksum) for event in store.read(name)] == [digits] * 3
+            assert store.head(name) == list(store.read(name))[-1].head
+        assert store.create("usual", [note()]) == next(iter(store.read("new"))).head
+
     def test_appending_nothing_changes_nothing(self, store: Store) -> None:
         head = store.create("trips", [note()])
         assert store.append("trips", [], expected=head) == head
