@@ -22,6 +22,7 @@ from session_tools import Tapes
 from surepick.cli import app, main
 from surepick.errors import SurepickError
 from surepick.sessions.session import Session
+from surepick.store import Draft, open_store
 
 PROBLEM = """kind = "table"
 plans = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]]
@@ -172,6 +173,53 @@ def test_doctor_explains_damage_and_rescues_what_is_left() -> None:
         rows = list(csv.DictReader(stream))
     assert 100 < len(rows) <= 800  # the write-ahead log may hold what the file has lost
     assert Path("surepick.db").read_bytes() == whole[: len(whole) * 2 // 3]
+
+
+ODD_LOGS = {
+    "no JSON": [("created", "{")],
+    "no object": [("created", "[]")],
+    "an empty object": [("created", "{}")],
+    "another kind": [("noted", "{}")],
+    "a nested bomb": [("created", "[" * 100_000)],
+    "an arm that is not there": [("created", None), ("measured", '{"arm": 99, "index": 0, "value": 1.0}')],
+    "a body without its parts": [("created", None), ("measured", "{}")],
+    "a value that is text": [("created", None), ("measured", '{"arm": 0, "index": 0, "value": "x"}')],
+    "a kind that is not known": [("created", None), ("dreamt", "{}")],
+}
+
+
+def test_odd_sessions_are_listed_beside_the_others_and_refused_in_words() -> None:
+    ok("new", "mine.toml", "--policy", "CombGapE")
+    store = open_store("surepick.db")
+    created = next(store.read("mine")).body
+    for name, log in ODD_LOGS.items():
+        store.create(name, [Draft(kind, created if body is None else body, 1.0) for kind, body in log])
+    rows = {row["session"]: row for row in answer("list")}
+    assert rows.keys() == {"mine", *ODD_LOGS}
+    assert (rows["mine"]["status"], rows["mine"]["measurements"]) == ("running", 0)
+    for name in ODD_LOGS.keys() - {"a value that is text"}:  # which nobody has looked at yet
+        assert rows[name]["measurements"] is None
+        assert repr(name) in refused("status", "-s", name) or name == "a kind that is not known"
+    assert "mine" in ok("list")
+
+
+def test_what_nobody_asked_for_is_rescued_too_and_imported_once() -> None:
+    ok("new", "mine.toml", "--policy", "CombGapE")
+    session = Session.load("surepick.db")
+    session.tell("0.0", 1.5)
+    session.record("tin", 2.5, key="sheet 1")
+    session.record(2, -0.5)
+    session.record(3, 9.0, picked=True)
+    session.store.close()
+    ok("doctor", "--rescue", "left.csv")
+    ok("new", "mine.toml", "--policy", "CombGapE", "--name", "again")
+    for _ in range(2):
+        ok("import", "left.csv", "--session", "again")
+    again = Session.load("surepick.db", "again")
+    kept = [(m.token, m.arm, m.value) for m in again.measurements()]
+    assert kept == [("0.0", 0, 1.5), (None, 1, 2.5), (None, 2, -0.5), (None, 3, 9.0)]
+    assert [m.picked for m in again.measurements()] == [False, False, False, True]
+    assert again.store.find("again", "recorded:sheet 1") is not None
 
 
 def measuring(folder: Path, body: str) -> str:

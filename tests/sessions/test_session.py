@@ -6,7 +6,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -150,6 +150,48 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
     assert same_run(session.outcome, expected)  # type: ignore[arg-type]
     monkeypatch.undo()
     assert session.verify(session.certificate().to_json()).holds
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.extend(delta=0.01),
+        lambda s: s.extend(budget=10**6),
+        lambda s: s.close(),
+        lambda s: s.note("a remark"),
+        lambda s: s.record(0, 1.0),
+        lambda s: s.withdraw(s.ask()[0]),
+    ],
+    ids=["smaller delta", "budget", "close", "note", "record", "withdraw"],
+)
+def test_after_every_kind_of_event_a_session_opens_from_a_snapshot(
+    change: Callable[[Session], object], sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 20)
+    session, tapes = new(sqlite_url), Tapes()
+    for _ in range(12):
+        tell_all(session, session.ask(), tapes)
+    assert session.store.snapshot("mine") is not None
+    change(session)
+    follower = Session.load(sqlite_url, "mine")
+    monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
+    again = Session.load(sqlite_url, "mine")
+    assert again.ledger().to_json() == follower.ledger().to_json()
+
+
+def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
+    session, tapes = new(sqlite_url), Tapes()
+    for _ in range(12):
+        tell_all(session, session.ask(), tapes)
+    with monkeypatch.context() as died:
+        died.setattr(Replica, "_keep_snapshot", lambda self: None)
+        session.extend(delta=0.01)
+    tell_all(again := Session.load(sqlite_url, "mine"), again.ask(), tapes)
+    monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
+    assert Session.load(sqlite_url, "mine").policy.delta == 0.01
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "ledger": {}}', b"changed"])
@@ -436,6 +478,45 @@ def test_a_spent_budget_can_be_raised() -> None:
     session.extend(budget=100_000)
     expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
     assert same_run(run_to_end(session, tapes), expected)
+
+
+def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_given(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    session, tapes = new(store), Tapes()
+    while session.ledger().n_told < expected.n_measurements - 1:
+        tell_all(session, session.ask(), tapes)
+    (last,) = session.ask()
+    with monkeypatch.context() as died:  # between the measurement and the decision
+        died.setattr(Replica, "decide", lambda self: None)
+        died.setattr(Replica, "_is_quick", lambda self: False)
+        session.tell(last, tapes.value(last.token))
+    other = Session.load(store, "mine")
+    other.close("no money left")
+    assert other.status is sp.Status.CONFIDENT
+    certificate = other.certificate().to_json()
+    session.close()
+    assert session.verify(certificate).holds
+
+
+def test_closing_while_a_round_waits_to_be_decided_closes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, tapes = new(store), Tapes()
+    with monkeypatch.context() as died:
+        died.setattr(Replica, "decide", lambda self: None)
+        died.setattr(Replica, "_is_quick", lambda self: False)
+        session.tell(session.ask()[0], 0.5)
+    other = Session.load(store, "mine")
+    other.close()
+    assert other.status is sp.Status.CLOSED
+    assert session.status is sp.Status.CLOSED
+    assert session.verify().holds
+    other.extend(budget=10**6)
+    other.store.release("mine", [lease.token for lease in other.leases()])
+    tapes.value = lambda token, told=tapes.value: 0.5 if token == "0.0" else told(token)  # type: ignore[method-assign]
+    assert run_to_end(other, tapes).status is sp.Status.CONFIDENT
 
 
 def test_a_closed_session_can_go_on() -> None:

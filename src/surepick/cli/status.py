@@ -12,7 +12,6 @@ from surepick.cli.opening import only_name, open_session, open_to_read
 from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl
 from surepick.cli.render import answer, print_columns, say
 from surepick.core.wording import how_many
-from surepick.errors import SurepickError
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
@@ -79,7 +78,7 @@ def _summary(place: Store, name: str) -> dict[str, Any]:
 
     try:
         state = state_of(Session.load(place, name, read_only=True))
-    except SurepickError as error:
+    except Exception as error:  # one odd session must not hide the others
         return {"session": name, "status": str(error), "measurements": None, "answer": None}
     return {
         "session": name,

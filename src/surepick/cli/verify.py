@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +17,10 @@ from surepick.core.wording import how_many
 from surepick.errors import FileError
 
 if TYPE_CHECKING:
-    from surepick.sessions.requests import Token
     from surepick.store import Event
     from surepick.store.doctor import LogHealth
+
+RESCUED = ("session", "token", "arm_index", "value", "count", "proved", "arm", "key", "picked")
 
 
 def verify(
@@ -87,7 +88,10 @@ def read_certificate(path: Path | None) -> dict[str, Any] | None:
     """The certificate in a JSON file, on its own or as a part of what `status` and `export` write."""
     if path is None:
         return None
+    from surepick.core.tables import refuse_endless
+
     try:
+        refuse_endless(path)
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FileError(f"cannot read a certificate from {str(path)!r}: {error}") from None
@@ -98,26 +102,49 @@ def read_certificate(path: Path | None) -> dict[str, Any] | None:
 
 
 def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
-    """Write the measurements of all readable events; how many there were."""
+    """Write the measurements of all readable events, unasked ones included; how many there were.
+
+    `import` takes the file. There an unasked measurement needs the name of its arm, and gets a key, so that
+    it is kept once however often the file is imported.
+    """
     n = 0
     with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("session", "token", "arm_index", "value", "count", "proved"))
+        writer = csv.DictWriter(stream, RESCUED)
+        writer.writeheader()
         for log in logs:
+            names = _arm_names(log)
             for event, proved in zip(log.events, log.proved, strict=True):
-                for token, value, body in _told(event):
-                    writer.writerow((log.name, token, body["arm"], repr(value), body.get("count", 1), proved))
+                for row in _told(event, names):
+                    writer.writerow({"session": log.name, **row, "proved": proved})
                     n += 1
     return n
 
 
-def _told(event: Event) -> Iterator[tuple[Token, float, dict[str, Any]]]:
+def _arm_names(log: LogHealth) -> Sequence[str]:
+    """The names of the arms, if the first event can still be read."""
+    try:
+        names: list[str] = json.loads(log.events[0].body)["problem"]["arm_names"]
+        return names
+    except (ValueError, LookupError, TypeError):
+        return ()
+
+
+def _told(event: Event, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The measurements of this event as rows; none of one that was damaged beyond reading."""
     from surepick.sessions.requests import Token, told_in
 
-    if event.kind != "measured":
-        return
+    if event.kind not in ("measured", "recorded"):
+        return []
     try:
         body = json.loads(event.body)
-        yield from ((Token(body["arm"], index), value, body) for index, value in told_in(body))
-    except (ValueError, KeyError, TypeError):
-        return  # a body that was damaged beyond reading
+        arm = body["arm"]
+        row = {"arm_index": arm, "count": body.get("count", 1), "arm": names[arm] if names else arm}
+        if event.kind == "measured":
+            return [
+                {**row, "token": Token(arm, index), "value": repr(value)} for index, value in told_in(body)
+            ]
+        key = (event.key or "").removeprefix("recorded:") or f"event {event.position}, rescued"
+        picked = "yes" if body.get("picked") else ""
+        return [{**row, "value": repr(body["value"]), "key": key, "picked": picked}]
+    except (ValueError, LookupError, TypeError):
+        return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from surepick.core.arrays import FloatArray, read_only
 from surepick.errors import ProblemError
 
 TablePath: TypeAlias = str | Path
+LARGEST = 2**28  # bytes of a file of tables or problems that is read; in memory it takes ten times as much
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
 
 
@@ -58,6 +60,7 @@ def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
     Commas separate cells; or semicolons or tabs, as spreadsheets write them where numbers have a comma, and
     then 2,5 is read as 2.5. A byte-order mark is skipped.
     """
+    refuse_endless(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             separator = _separator(next((line for line in stream if line.strip()), ""))
@@ -73,6 +76,21 @@ def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
     if separator == ",":
         return lines
     return [*lines[:1], *((number, [*map(_with_point, row)]) for number, row in lines[1:])]
+
+
+def refuse_endless(path: Path) -> None:
+    """Refuse what has no end, such as /dev/zero, or is too large to be read whole, before it is read."""
+    try:
+        found = path.stat()
+    except OSError:
+        return  # whoever opens it says why
+    if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
+        raise ProblemError(f"{str(path)!r} is a device, not a file; name a file")
+    if found.st_size > LARGEST:
+        raise ProblemError(
+            f"{str(path)!r} has {found.st_size:,} bytes, too many to read it whole; give a file of at most "
+            f"{LARGEST:,} bytes"
+        )
 
 
 def _separator(header: str) -> str:

@@ -28,6 +28,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 # closer than 1e-9 would differ in value by less than any measurement can tell.
 SAME_PLAN = 1e-9
 MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
+MOST_DRAWS = 1_000_000  # at once; after so many a plan that is missing is the best of hardly any draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,8 @@ class Box:
         >>> box.best_plans(lambda weights: [1, weights[0] < 2, 0], 3, 9, None, None).n_plans
         2
         """
-        n_draws, n_arms = as_count("n_draws", n_draws), self.lower.size
+        instead = "begin with fewer; search_further adds draws to those that were made"
+        n_draws, n_arms = as_count("n_draws", n_draws, most=MOST_DRAWS, instead=instead), self.lower.size
         rng, found, done = (
             seeded(self.seed),
             _DistinctPlans(tolerance, known),
@@ -247,7 +249,9 @@ def all_plans(family: Family, progress: Progress | None) -> Candidates:
 
 def best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progress | None) -> Candidates:
     """The best plans of the family under a guess of the means."""
-    wanted, weights = as_count("n_best", n_best), family.weights(guess)
+    instead = "a longer list is better left to the family's oracle_problem()"
+    wanted = as_count("n_best", n_best, most=MOST_LISTED, instead=instead)
+    weights = family.weights(guess)
     found = _first(family, weights, wanted + 1, progress)
     if len(found) <= wanted:
         return _listed(found, "all")

@@ -20,8 +20,8 @@ def seeded(seed: int) -> np.random.Generator:
         raise ProblemError(f"seed must be a whole number, 0 or more, got {seed!r}") from None
 
 
-def as_count(what: str, given: object) -> int:
-    """A whole number of at least 1.
+def as_count(what: str, given: object, *, most: int | None = None, instead: str = "") -> int:
+    """A whole number of at least 1, and where there is a limit at most that; `instead` says what else to do.
 
     >>> as_count("n_draws", 100)
     100
@@ -32,6 +32,8 @@ def as_count(what: str, given: object) -> int:
         raise ProblemError(f"{what} must be a whole number, got {given!r}") from None
     if count < 1:
         raise ProblemError(f"{what} must be at least 1, got {count}")
+    if most is not None and count > most:
+        raise ProblemError(f"{what} must be at most {most:,}, got {count:,}; {instead}")
     return count
 
 

@@ -14,7 +14,14 @@ from typing import NamedTuple
 
 from surepick._version import __version__
 from surepick.core.policy import Policy
-from surepick.errors import ConflictError, DamageError, ParameterError, SessionError, StoreError
+from surepick.errors import (
+    ConflictError,
+    DamageError,
+    ParameterError,
+    SessionError,
+    StoreError,
+    SurepickError,
+)
 from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.settings import Setup
@@ -76,7 +83,7 @@ class Replica:
         try:
             head = self._fold(self.ledger, news, self.head)
         except LostTapesError:
-            self.ledger, head = self._open_whole()
+            self.ledger, head = self._open()  # who extended the session keeps a snapshot of what became of it
         self.is_stale = False
         if head != self.head:
             self.head, self._company_at = head, head.position
@@ -134,7 +141,7 @@ class Replica:
             try:
                 return ledger, self._fold(ledger, self.store.read(self.name, after=head), head)
             except (LostTapesError, DamageError):
-                pass  # the log itself decides
+                self._kept = 0  # the log itself decides; whoever writes next keeps a better snapshot
         return self._open_whole()
 
     def _kept_ledger(self) -> tuple[Ledger, Head] | None:
@@ -159,9 +166,11 @@ class Replica:
         return ledger, self._fold(ledger, self.store.read(self.name, after=begin), begin)
 
     def _fold(self, ledger: Ledger, events: Iterable[Event], head: Head) -> Head:
-        for event in events:
-            ledger.apply(event.kind, json.loads(event.body))
-            head = event.head
+        event = self._created
+        with making_sense_of(lambda: event, self.name):  # around the loop, of which every open feels the cost
+            for event in events:
+                ledger.apply(event.kind, json.loads(event.body))
+                head = event.head
         return head
 
     def _append_alone(self, make: Callable[[], Change], quick: bool) -> bool:
@@ -188,6 +197,8 @@ class Replica:
             except LostTapesError:
                 self.ledger, _ = self._open_whole()
                 self.ledger.apply(kind, body)
+            if kind == "extended":
+                self._kept = self._next_snapshot = 0  # from the snapshot before it nobody can go on
         if quick and self._is_quick():
             drafts += self._decisions()
         return self.store.append(self.name, drafts, expected=self.head, release=release)
@@ -196,7 +207,7 @@ class Replica:
         """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
         with self.store.exclusive(self.name, after=lambda: self.head) as view:
             missed = view.events
-            if all(self._is_beside(event.kind) for event in missed):
+            if missed and all(self._is_beside(event.kind) for event in missed):
                 self._fold(self.ledger, missed, self.head)
                 self.head = self.store.append(self.name, drafts, expected=missed[-1].head)
             else:
@@ -237,6 +248,21 @@ class Replica:
                 self.store.save_snapshot(self.name, Snapshot(self.head, json.dumps(kept).encode()))
         self._kept = self._progress()
         self._next_snapshot = began + 20 * (time.monotonic() - began)
+
+
+@contextmanager
+def making_sense_of(current: Callable[[], Event], name: str) -> Iterator[None]:
+    """Within, what goes wrong without words of ours means: the current event is none that surepick wrote."""
+    try:
+        yield
+    except (SurepickError, LostTapesError):
+        raise
+    except Exception as error:
+        event = current()
+        raise DamageError(
+            f"event {event.position} of session {name!r} ({event.kind}) is none that surepick writes "
+            f"({type(error).__name__}: {error}); the log can be read with `surepick log`"
+        ) from error
 
 
 def drafts_of(events: Iterable[NewEvent], now: float) -> list[Draft]:

@@ -28,7 +28,7 @@ from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify
 from surepick.sessions.leasing import Leasing, leased
 from surepick.sessions.ledger import Ledger, NewEvent
-from surepick.sessions.replica import Change, Replica, drafts_of
+from surepick.sessions.replica import Change, Replica, drafts_of, making_sense_of
 from surepick.sessions.requests import Measurement, Receipt, Request, Token, measurements_in
 from surepick.sessions.settings import LEASE, NewSession, Setup
 from surepick.sessions.telling import Telling, takes
@@ -72,12 +72,13 @@ class Session:
         self._clock = in_seconds(clock)
         self._lock = threading.RLock()  # held by the thread that uses the ledger or changes it
         self._created = self._first_event()
-        body = json.loads(self._created.body)
-        self.lease: float = body["lease"]
-        if read_only and oracle is None and codec.needs_function(body["problem"]):
-            oracle = absent
-        self._setup = Setup.from_json(body, oracle)
-        self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
+        with making_sense_of(lambda: self._created, name):
+            body = json.loads(self._created.body)
+            self.lease: float = body["lease"]
+            if read_only and oracle is None and codec.needs_function(body["problem"]):
+                oracle = absent
+            self._setup = Setup.from_json(body, oracle)
+            self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
         self._replica = Replica(store, name, self._setup, self._created, self._clock)
         self._leasing = Leasing(self._replica, self.lease)
         self._telling = Telling(self._replica, self._setup.problem)
@@ -366,14 +367,20 @@ class Session:
             replica.commit(make, quick=False)
 
     def close(self, reason: str = "") -> None:
-        """End the session by hand; it stays readable, and `extend` lets it go on."""
+        """End the session by hand; it stays readable, and `extend` lets it go on.
+
+        One that has ended already stays as it is. So does one whose last measurement is told and whose answer
+        is only not written down yet: it is decided first.
+        """
 
         def make() -> Change:
             closed = NewEvent("closed", {"reason": reason}, self._ledger.closing_key())
-            return Change([] if self._ledger.is_over else [closed])
+            return Change([] if self._ledger.is_over or self._ledger.is_due else [closed])
 
         with self._changing() as replica:
             replica.commit(make, quick=False)
+            while not self._ledger.is_over:  # a round was complete and is decided now; maybe not the last
+                replica.commit(make, quick=False)
 
     def certificate(self) -> Certificate:
         """What the session found and what it rests on, for anybody to check with `verify`."""

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from surepick import problems
-from surepick.errors import FileError
+from surepick.cli.verify import read_certificate
+from surepick.core.tables import read_table
+from surepick.errors import FileError, ProblemError, SurepickError
 from surepick.problems.files.kinds import COMMON_KEYS, KINDS
+from surepick.problems.files.section import read_text
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")
@@ -290,3 +293,38 @@ def test_the_python_of_the_guide_runs(monkeypatch):
     for code in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
         exec(code, names)
     assert names["loaded"].kind == "table"
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+@pytest.mark.parametrize(
+    "text",
+    [
+        TABLE + '[truth]\nmeans = "/dev/zero"',
+        'kind = "table"\nplans = "/dev/zero"',
+    ],
+)
+def test_what_has_no_end_is_refused_before_it_is_read(load, text):
+    with pytest.raises(SurepickError, match="'/dev/zero' is a device, not a file"):
+        load(text)
+
+
+def test_a_device_is_no_problem_file_and_no_certificate():
+    for read in (read_text, read_certificate):
+        with pytest.raises(FileError, match="is a device, not a file"):
+            read(Path("/dev/zero"))
+
+
+def test_a_file_too_large_to_read_is_refused_by_its_size(tmp_path):
+    with (tmp_path / "large.csv").open("wb") as stream:
+        stream.truncate(2**28 + 1)  # of which the disk holds nothing
+    with pytest.raises(ProblemError, match=r"268,435,457 bytes, too many to read"):
+        read_table(tmp_path / "large.csv")
+
+
+PATHS = 'kind = "paths"\nedges = [["A", "B", 4], ["B", "D", 5], ["A", "D", 3]]\nsource = "A"\ntarget = "D"\n'
+
+
+@pytest.mark.parametrize("text", [KNAPSACK + "n_draws = 500_000_000", PATHS + "n_best = 500_000_000"])
+def test_a_search_that_would_take_hours_is_refused_before_it_begins(load, text):
+    with pytest.raises(SurepickError, match=r"must be at most [\d,]+, got 500,000,000"):
+        load(text)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surepick.core.tables import Table, read_table
-from surepick.errors import FileError, suggestion
+from surepick.core.tables import Table, read_table, refuse_endless
+from surepick.errors import FileError, ProblemError, suggestion
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,10 @@ class Section:
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, or a clear error that names it."""
     try:
+        refuse_endless(path)
         return path.read_text(encoding="utf-8-sig")
+    except ProblemError as error:
+        raise FileError(str(error)) from None
     except OSError as error:
         raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
     except UnicodeDecodeError:
