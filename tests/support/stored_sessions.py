@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import surepick as sp
+from surepick.sessions.certificate import NEWER
 from surepick.store import Event, Store
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -86,8 +87,9 @@ def begun_with(store: Store, name: str) -> tuple[str, int]:
 
 
 def certificate_text(session: sp.Session) -> str:
-    """The certificate as it is kept in a file."""
-    return json.dumps(session.certificate().to_json(), indent=1) + "\n"
+    """The certificate as it was kept in a file, without the keys that certificates did not have then."""
+    now = {key: value for key, value in session.certificate().to_json().items() if key not in NEWER}
+    return json.dumps(now, indent=1) + "\n"
 
 
 def as_written_now(text: str) -> str:

@@ -37,6 +37,7 @@ from surepick.cli.render import (
     print_json,
     short,
 )
+from surepick.core.among import among
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
@@ -158,9 +159,11 @@ def _print_outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
 def print_answer(loaded: Loaded, result: Outcome) -> None:
     """The plan and its promise, or who leads without one."""
     if result.plan is None:
+        found = among(loaded.problem, result.policy, result.standing)
+        proved = "nothing is proved of it." if found is None else f"and this is proved: {escape(found)}."
         text = (
             f"[bold yellow]Not sure yet[/]: the budget was spent. {escape(repr(result.lead_name))} leads, "
-            "but nothing is promised. Give a larger --budget, or accept near-ties with --epsilon."
+            f"{proved} Give a larger --budget, or accept near-ties with --epsilon."
         )
         console.print(Panel(text, border_style="yellow"))
     else:
@@ -263,6 +266,8 @@ def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[s
         "n_rounds": result.n_rounds,
         "cost": result.cost,
         "risk": result.risk,
+        "n_remaining": None if result.remaining is None else len(result.remaining),
+        "among": among(loaded.problem, result.policy, result.standing),
         "limit": measured,
         "times_the_limit": result.n_measurements / measured if measured else None,
         "counts": dict(zip(loaded.problem.arm_names, result.counts.tolist(), strict=True)),

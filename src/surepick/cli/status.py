@@ -48,7 +48,9 @@ def log(
 
 def state_of(session: Session) -> dict[str, Any]:
     """What every answer in JSON says about the session."""
+    from surepick.core.among import among, named
     from surepick.sessions import codec
+    from surepick.sessions.certificate import MOST_RIVALS
 
     ledger = session.ledger()
     standing, name_of = ledger.standing(), ledger.problem.name_of
@@ -61,6 +63,9 @@ def state_of(session: Session) -> dict[str, Any]:
         "gap": codec.finite_or_none(standing.gap),
         "radius": codec.finite_or_none(standing.radius),
         "risk": codec.finite_or_none(standing.risk),
+        "n_remaining": None if standing.remaining is None else len(standing.remaining),
+        "remaining": None if standing.remaining is None else named(ledger.problem, standing, MOST_RIVALS),
+        "among": among(ledger.problem, session.policy, standing),
         "learning_noise": ledger.run.is_piloting,
         "n_told": ledger.n_told,
         "n_used": ledger.n_measurements,
@@ -112,6 +117,7 @@ def print_status(session: Session) -> None:
         "rival": state["rival"],
         "gap": _gap(state),
         "risk": None if state["risk"] is None else f"at most {state['risk']:.3g} if declared now",
+        "proved": state["among"],
     }
     for name, value in lines.items():
         if value is not None:

@@ -39,6 +39,11 @@ class Standing:
     `gap` is the estimated lead over the rival and `radius` its uncertainty in the policy's own terms.
     `risk` is a proved bound on the probability that declaring the lead now would be wrong, where the policy
     has one at every moment; otherwise None.
+
+    `remaining` are the plans that are not ruled out, the lead among them: the best plan is one of them (with
+    epsilon: one of them is within epsilon of the best), now and at every other moment of the run, except with
+    probability delta in all. None where the policy proves no such set. `good` are plans proved to be within
+    epsilon of the best, right as a list except with probability delta.
     """
 
     lead: Answer | None = None
@@ -46,10 +51,21 @@ class Standing:
     gap: float | None = None
     radius: float | None = None
     risk: float | None = None
+    remaining: tuple[Answer, ...] | None = None
+    good: tuple[Answer, ...] = ()
+
+
+def parts_of(standing: Standing) -> list[Any]:
+    """Lead, rival, gap, radius and risk, as logs and snapshots keep a standing of the past.
+
+    >>> parts_of(Standing(3, 1, 0.5))
+    [3, 1, 0.5, None, None]
+    """
+    return [standing.lead, standing.rival, standing.gap, standing.radius, standing.risk]
 
 
 def standing_of(parts: Sequence[Any]) -> Standing:
-    """The standing with these fields; a plan vector may come as a list.
+    """The standing with these parts; a plan vector may come as a list.
 
     >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).lead
     (1.0, 0.0)

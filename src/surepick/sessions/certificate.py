@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
+from surepick.core.among import among, named
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem, OracleProblem, counted
@@ -27,6 +28,7 @@ from surepick.simulation.outcome import Status
 from surepick.store import Event
 
 MOST_RIVALS = 100  # the closest ones; the others are further away
+NEWER = ("lead_name", "risk", "n_remaining", "remaining", "among")  # keys that certificates once did not have
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,12 @@ class Certificate:
     log_position: int
     log_checksum: str
     surepick: str = __version__
+    # Without an answer: the lead and its risk, how many plans the best is among, up to delta, and the first.
+    lead_name: str | None = None
+    risk: float | None = None
+    n_remaining: int | None = None
+    remaining: tuple[str, ...] | None = None
+    among: str | None = None  # the same as a sentence
 
     @property
     def is_confident(self) -> bool:
@@ -77,8 +85,9 @@ class Certificate:
         return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"format": codec.FORMAT, **dataclasses.asdict(self)}
+        """As JSON values; what is not known of a session without an answer is left out, as of all others."""
+        data = {"format": codec.FORMAT, **dataclasses.asdict(self)}
+        return {key: value for key, value in data.items() if value is not None or key not in NEWER}
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -120,7 +129,19 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         ),
         log_position=end.position,
         log_checksum=end.checksum,
+        **({} if ledger.plan is not None else _without_answer(ledger)),
     )
+
+
+def _without_answer(ledger: Ledger) -> dict[str, Any]:
+    """What is proved all the same, where the policy proves anything at every moment."""
+    standing, problem = ledger.standing(), ledger.problem
+    found: dict[str, Any] = {"lead_name": problem.name_of(standing.lead), "risk": standing.risk}
+    if standing.remaining is not None:
+        found["n_remaining"] = len(standing.remaining)
+        found["remaining"] = tuple(named(problem, standing, MOST_RIVALS))
+        found["among"] = among(problem, ledger.setup.policy, standing)
+    return found
 
 
 def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
@@ -230,13 +251,14 @@ def _recorded_assumption(ledger: Ledger) -> str:
 
 def _lines(certificate: Certificate) -> list[str]:
     sure = certificate.is_confident
+    none = "none: nothing is promised" if certificate.among is None else "none yet, but:"
     n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
     are = plural(n_counted, "is", "are")
     unasked = f"; of {how_many(n_unasked, 'unasked one')} {n_counted:,} {are} counted" if n_unasked else ""
     measured = how_many(certificate.n_measurements, "measurement")
     lines = [
         f"session      {certificate.session}: {certificate.status}",
-        f"answer       {certificate.plan_name if sure else 'none: nothing is promised'}",
+        f"answer       {certificate.plan_name if sure else none}",
         f"guarantee    {certificate.guarantee}",
         f"assumes      {certificate.noise}",
         f"policy       {certificate.policy['name']} version {certificate.policy['version']}",
@@ -244,6 +266,8 @@ def _lines(certificate: Certificate) -> list[str]:
         f"rests on     {measured} in {how_many(certificate.n_rounds, 'round')}{unasked}",
         f"log          {how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}",
     ]
+    if certificate.among is not None:
+        lines.insert(2, f"proved       {certificate.among}")
     lines += [
         f"rival        {_against_answer(certificate, rival)}: behind by {rival.gap:.4g} +- {rival.error:.4g}"
         for rival in certificate.rivals[:5]

@@ -6,13 +6,13 @@ the session is, and which rounds it holds depends on nothing but their number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Standing, standing_of
+from surepick.core.policy import Standing, parts_of, standing_of
 
 MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
 MOST_NUMBERS = 2**14  # of samples times arms
@@ -51,7 +51,8 @@ class Trace:
 
     def add(self, sample: Sample) -> None:
         """Keep this sample; when there are too many, let every second one go."""
-        self._samples.append(sample)
+        kept = standing_of(parts_of(sample.standing))  # without its list of plans, which may be long
+        self._samples.append(replace(sample, standing=kept))
         if len(self._samples) > self._most:
             self._stride *= 2
             self._samples = [kept for kept in self._samples if self.wants(kept.n_rounds)]
@@ -63,7 +64,7 @@ class Trace:
             "samples": [
                 [
                     s.n_rounds,
-                    *_standing_to_json(s.standing),
+                    *parts_of(s.standing),
                     s.evidence.counts.tolist(),
                     s.evidence.sums.tolist(),
                 ]
@@ -86,7 +87,3 @@ class Trace:
                 for n_rounds, *standing, counts, sums in data["samples"]
             ]
         return trace
-
-
-def _standing_to_json(standing: Standing) -> list[Any]:
-    return [standing.lead, standing.rival, standing.gap, standing.radius, standing.risk]

@@ -11,7 +11,7 @@ from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, SessionError
 from surepick.sessions import codec
-from surepick.sessions.certificate import certify
+from surepick.sessions.certificate import NEWER, certify
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.settings import Setup
 from surepick.store import Event, Store
@@ -98,6 +98,8 @@ def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mappin
     if not theirs.get("rivals"):
         ignored.append("rivals")  # who writes a certificate without the oracle's function does not know them
     theirs.setdefault("n_unasked_counted", 0)  # which certificates did not have at first
+    for key in NEWER:
+        theirs.setdefault(key, mine.get(key))
     differing = sorted(
         key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key) and key not in ignored
     )

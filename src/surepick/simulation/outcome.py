@@ -49,6 +49,19 @@ class Outcome:
         """A proved bound on the probability that declaring the lead is wrong, where the policy has one."""
         return self.standing.risk
 
+    @property
+    def remaining(self) -> tuple[Answer, ...] | None:
+        """The plans that the best one is among, up to delta, also when the budget is spent.
+
+        None where the policy proves no such set; with epsilon one of them is within epsilon of the best.
+        """
+        return self.standing.remaining
+
+    @property
+    def good(self) -> tuple[Answer, ...]:
+        """Plans proved to be within epsilon of the best, right as a list up to delta; the answer is one."""
+        return self.standing.good
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from surepick.core.among import among
 from surepick.core.gaps import between
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
@@ -46,6 +47,8 @@ class Summary:
     rival: str | None
     risk: float | None  # a proved bound for declaring the lead now, where the policy has one
     confidence: float | None
+    among: str | None  # which plans the best one is among, as a proved sentence
+    n_remaining: int | None  # how many these are
     toward: float | None  # the share of the evidence that is needed, on the scale of logarithms
     guarantee: str
     assumption: str
@@ -96,6 +99,8 @@ def summary(look: Look) -> Summary:
         rival=look.name_of(look.rival),
         risk=standing.risk,
         confidence=None if standing.risk is None else 1.0 - standing.risk,
+        among=_among(look),
+        n_remaining=None if standing.remaining is None else len(standing.remaining),
         toward=None if weight is None else weight.toward,
         guarantee=look.promise.text,
         assumption=_assumption(look),
@@ -138,9 +143,9 @@ def sentence(look: Look) -> str:
     if look.status is Status.CONFIDENT:
         return f"“{lead}” is {_claim(look)}; {after} {plural(look.n_used, 'was', 'were')} enough."
     if look.status is Status.BUDGET_SPENT:
-        return f"Not sure: the budget was spent after {after}. {_promises_nothing(lead)}"
+        return f"Not sure: the budget was spent after {after}. {_without_answer(look, lead)}"
     if look.status is Status.CLOSED:
-        return f"Closed by hand after {after}. {_promises_nothing(lead)}"
+        return f"Closed by hand after {after}. {_without_answer(look, lead)}"
     if look.is_piloting:
         missing = how_many(look.n_missing, "of the first ones is", "of the first ones are")
         return f"Learning how noisy the measurements are: {missing} missing."
@@ -156,8 +161,19 @@ def _claim(look: Look) -> str:
     return f"{best}, wrong with probability at most {look.policy.delta:g}"
 
 
-def _promises_nothing(lead: str | None) -> str:
-    return "Nothing leads yet." if lead is None else f"“{lead}” leads, but nothing is promised."
+def _without_answer(look: Look, lead: str | None) -> str:
+    if lead is None:
+        return "Nothing leads yet."
+    missing = "nothing is promised" if _among(look) is None else "that it is the best is not proved"
+    return f"“{lead}” leads, but {missing}."
+
+
+def _among(look: Look) -> str | None:
+    """Which plans the best one is among; the answer of a session that is sure says more."""
+    if look.status is Status.CONFIDENT or not look.promise.proved:
+        return None
+    found = among(look.problem, look.policy, look.standing)
+    return None if found is None else f"{found[0].upper()}{found[1:]}."
 
 
 def _nothing_yet(look: Look) -> str:

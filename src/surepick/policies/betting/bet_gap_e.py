@@ -118,25 +118,45 @@ class BetRun(BlockRun[int]):
         return use
 
     def standing(self) -> Standing:
-        """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
+        """The lead, the rival with the least wealth against it, and the risk of declaring the lead now.
+
+        And the plans that are not ruled out, with the proof of the answer: see docs/bet-gap-e.md.
+        """
         books, lead = self._books, int(self._books.now.lead)
         if lead < 0:
             return Standing()
         peak = self.log_evidence()
+        peak[lead] = -np.inf  # it stays, whatever was bet against it
+        remaining = tuple(np.flatnonzero(peak < books.question.target).tolist())
         peak[lead] = np.inf
         single = books.single[0]
         single.rival = rival = int(np.argmin(peak))
         self._take(self._blocks.LOOK)
         radius = math.sqrt(2 * single.spread * books.question.target)
-        return Standing(lead, rival, float(single.gap), radius, min(1.0, math.exp(-float(peak[rival]))))
+        risk = min(1.0, math.exp(-float(peak[rival])))
+        return Standing(lead, rival, float(single.gap), radius, risk, remaining, self._good())
 
     def log_evidence(self) -> FloatArray:
         """The largest log wealth so far in bets against each plan, as a rival of the current lead."""
-        lead, pieces = self._books.now.lead, self._books.pieces
+        return self._evidence_for(int(self._books.now.lead))
+
+    def _evidence_for(self, lead: int) -> FloatArray:
+        """The same as a rival of this lead, which with epsilon may have a piece of its own."""
         peak: FloatArray = self._books.plans["peak"].copy()
+        pieces = self._books.pieces
         for own in np.flatnonzero(pieces.slots["owner"] == lead) if lead >= 0 else ():
             np.maximum(peak, pieces.peak[own], out=peak)
         return peak
+
+    def _good(self) -> tuple[int, ...]:
+        """The leads, now or earlier, all of whose rivals are ruled out: within epsilon of the best."""
+        leads = {int(self._books.now.lead), *self._books.pieces.slots["owner"].tolist()} - {-1}
+        return tuple(lead for lead in sorted(leads) if self._is_good(lead))
+
+    def _is_good(self, lead: int) -> bool:
+        peak = self._evidence_for(lead)
+        peak[lead] = np.inf
+        return bool(peak.min() >= self._books.question.target)
 
     def state(self) -> dict[str, Any]:
         """All that a fresh run needs to become this one, as arrays and numbers."""

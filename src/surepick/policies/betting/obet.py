@@ -172,13 +172,15 @@ class OBetRun(BlockRun[Bet]):
             return Standing()
         lead = self._plans.answer(self._lead)
         rivals = self._account.rivals
+        only = None if self._account.branch.free.size else (lead,)  # what is left is one plan, or a branch
         if not len(rivals.plans):
-            return Standing(lead, risk=self._bound_risk())
+            return Standing(lead, risk=self._bound_risk(), remaining=only, good=only or ())
         field = self._field()
         k = int(np.argmax(field.deficit))
         radius = math.sqrt(2 * float(field.spread[k]) * self._target)
         gap = float(field.gap[k]) - self._policy.epsilon
-        return Standing(lead, self._plans.answer(rivals.plans[k]), gap, radius, self._bound_risk())
+        rival = self._plans.answer(rivals.plans[k])
+        return Standing(lead, rival, gap, radius, self._bound_risk(), only, only or ())
 
     def state(self) -> dict[str, Any]:
         """All that a fresh run needs to become this one; plans are vectors."""

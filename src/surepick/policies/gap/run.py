@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +107,21 @@ class GapRun:
         lead, rival = int(now.lead), int(now.rival)
         gap = float(race.value[lead] - race.value[rival])
         radius = float(now.score - race.value[rival])
-        return Standing(lead, rival, gap, radius, self._risk(lead))
+        remaining = self._remaining(lead) if self._rule.radius.sound else None
+        good = remaining if remaining is not None and len(remaining) == 1 else ()
+        return Standing(lead, rival, gap, radius, self._risk(lead), remaining, good)
+
+    def _remaining(self, lead: int) -> tuple[int, ...]:
+        """The plans whose gap to the lead is not above its radius: sound radii hold for all pairs at once."""
+        race, now, n = self._race, self._race.now, self._problem.n_plans
+        spread = race.spread[:n] + now.off_spread
+        if race.rule.radius == radii.RECTANGLE:
+            radius = math.sqrt(2.0 * now.level) * spread
+        else:
+            radius = np.sqrt(np.maximum(2.0 * spread * (race.pair[:n] + now.off_pair + now.level), 0.0))
+        stays = race.value[:n] + radius - race.value[lead] > self._rule.epsilon
+        stays[lead] = True
+        return tuple(np.flatnonzero(stays).tolist())
 
     def state(self) -> dict[str, Any]:
         """The race."""

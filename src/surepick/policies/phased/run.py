@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
+from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, parts_of, standing_of
 from surepick.core.problem import Problem
 
 
@@ -91,15 +91,19 @@ class PhasedRun:
         self._recalled = self._recalled + Evidence(counts, sums)
 
     def standing(self) -> Standing:
-        """The lead of the last phase, its closest rival among the plans then left, and their gap."""
-        return self._standing
+        """The lead of the last phase, its closest rival among the plans then left, and their gap.
+
+        The plans that are left hold the best one in all phases together, which is what is proved of them.
+        """
+        left = tuple(sorted(self._order[self._active].tolist()))
+        return replace(self._standing, remaining=left, good=left if len(left) == 1 else ())
 
     def state(self) -> dict[str, Any]:
         """Which phase it is, and the plans that are left."""
         return {
             "number": self._number,
             "active": self._active,
-            "standing": astuple(self._standing),
+            "standing": parts_of(self._standing),
             "recalled": [self._recalled.counts, self._recalled.sums],
             "pilot_gap": self.pilot_gap,
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -19,7 +19,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_oracle
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, standing_of
+from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, parts_of, standing_of
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, ProblemError
 from surepick.kernels.records import arrays_of, refill
@@ -208,7 +208,7 @@ class OracleRun:
         """The evidence, and what the last draws showed."""
         return {
             "evidence": [self._evidence.counts, self._evidence.sums],
-            "standing": astuple(self._standing),
+            "standing": parts_of(self._standing),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -1,0 +1,49 @@
+"""What is proved before there is an answer: the plans that the best one is among, in words."""
+
+from __future__ import annotations
+
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import Policy, Standing, epsilon_of
+from surepick.core.promise import Promise
+from surepick.core.wording import shortened
+
+MOST_NAMED = 12  # plans; of longer lists the first are named
+LONGEST_NAME = 60  # letters
+
+
+def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
+    """Which plans the best one is among, in one sentence; None while none is ruled out, or nothing proved.
+
+    Give the policy as it was chosen: after a pilot the set holds at its whole delta.
+
+    >>> from surepick.core.problem import Problem
+    >>> from surepick.policies import BetGapE
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"])
+    >>> among(problem, BetGapE(), Standing(lead=0, remaining=(0, 2)))
+    'the best of 3 plans is one of these 2: road, ship; wrong with probability at most 0.05'
+    """
+    if standing.remaining is None or not problem.is_listed or not Promise.read(policy.guarantee).proved:
+        return None
+    n, n_plans, epsilon = len(standing.remaining), problem.n_plans, epsilon_of(policy)
+    if n == n_plans:
+        return None
+    chance = f"wrong with probability at most {policy.delta:g}"
+    names = named(problem, standing)
+    if n == 1:
+        what = "the best" if epsilon == 0 else f"within {epsilon:g} of the best"
+        return f"{names[0]} is {what} of {n_plans:,} plans; {chance}"
+    listed = ", ".join(names) + (", ..." if n > len(names) else "")
+    if epsilon == 0:
+        return f"the best of {n_plans:,} plans is one of these {n:,}: {listed}; {chance}"
+    return f"of {n_plans:,} plans one of these {n:,} is within {epsilon:g} of the best: {listed}; {chance}"
+
+
+def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:
+    """The names of the plans that are not ruled out, the lead first, at most so many of them.
+
+    >>> from surepick.core.problem import Problem
+    >>> named(Problem([[1, 0], [0, 1]], plan_names=["road", "rail"]), Standing(lead=1, remaining=(0, 1)))
+    ['rail', 'road']
+    """
+    plans = sorted(standing.remaining or (), key=lambda plan: plan != standing.lead)
+    return [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in plans[:most]]
