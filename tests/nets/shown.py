@@ -7,8 +7,10 @@ their own, so no time in them depends on today.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
@@ -31,7 +33,6 @@ SESSIONS = {
 }
 COMMANDS = {
     "status.json": ("status", "--json"),
-    "status.txt": ("status",),
     "log.json": ("log", "--last", "0", "--json"),
     "log.txt": ("log",),
     "export.csv": ("export",),
@@ -51,6 +52,8 @@ def printed(file: str, store: Path) -> bytes:
     """What the command of this file prints now."""
     short, _, command = file.partition("-")
     words = OF_THE_STORE.get(file) or (*COMMANDS[command], "--session", SESSIONS[short])
+    os.environ["TZ"] = "UTC"  # terminals show the time of their place
+    time.tzset()
     result = CliRunner().invoke(app, [*words, "--store", str(store)])
     assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout_bytes

@@ -40,7 +40,7 @@ def test_the_fingerprint_of_a_problem_is_that_of_its_json(store: Path) -> None:
 
 
 def test_looking_changes_nothing(store: Path) -> None:
-    for file in ("betgape-status.json", "costs-export.csv", "function-log.json", "pilot-status.txt"):
+    for file in ("betgape-status.json", "costs-export.csv", "function-log.json", "pilot-status.json"):
         shown.printed(file, store)
     assert tables(store) == tables(stored.STORE)
 

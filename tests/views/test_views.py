@@ -70,7 +70,8 @@ def test_the_state_and_the_sentence_follow_the_session() -> None:
     assert (seen.state, seen.answer) == (State.SURE, "plan 4")
     n = session.outcome.n_measurements
     assert seen.sentence == (
-        f"“plan 4” is the best plan, wrong with probability at most 0.1; {n} measurements were enough."
+        f"“plan 4 (copper, zinc)” is the best plan, wrong with probability at most 0.1; {n} measurements "
+        "were enough."
     )
 
 
@@ -80,7 +81,8 @@ def test_an_end_without_certainty_promises_nothing() -> None:
     seen = views.summary(look(spent))
     assert seen.state == State.OUT_OF_BUDGET
     assert seen.sentence == (
-        "Not sure: the budget was spent after 4 measurements. “plan 4” leads, but nothing is promised."
+        "Not sure: the budget was spent after 4 measurements. “plan 4 (copper, zinc)” leads, but nothing is "
+        "promised."
     )
     assert seen.answer is None
     closed = new()
@@ -101,7 +103,7 @@ def test_an_end_without_certainty_says_which_plans_remain() -> None:
         "The best of 5 plans is one of these 4: plan 4, plan 0, plan 1, plan 3; wrong with probability at "
         "most 0.1."
     )
-    assert seen.sentence.endswith("“plan 4” leads, but that it is the best is not proved.")
+    assert seen.sentence.endswith("“plan 4 (copper, zinc)” leads, but that it is the best is not proved.")
     certificate = spent.certificate()
     assert certificate.remaining == ("plan 4", "plan 0", "plan 1", "plan 3")
     assert seen.among[1:-1] == str(certificate.among)[1:]

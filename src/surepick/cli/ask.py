@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surepick.cli.hints import command
 from surepick.cli.opening import open_session
 from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, Json, Name, StoreUrl, Worker
-from surepick.cli.render import answer, say
-from surepick.cli.status import print_status, state_of
+from surepick.cli.render import answer, remark, say
+from surepick.cli.status import state_of
 from surepick.core.wording import how_many
 from surepick.errors import SessionError
 
@@ -28,12 +29,13 @@ def ask(
     """Say what to measure next: a token and the name of the arm, one per line.
 
     Asking again gives the same tokens until something is told. Exit code 3: the session has ended; 4: other
-    workers hold everything that can be measured now.
+    workers hold everything that can be measured now. Both are said on standard error: standard output holds
+    tokens alone.
     """
     opened = open_session(store, session)
     requests = opened.ask(n, worker=worker, wait=False)
     data = {"requests": [_request(request) for request in requests], **state_of(opened)}
-    answer(data, as_json, lambda: _print_requests(requests, opened))
+    answer(data, as_json, lambda: _print_requests(requests, opened, store))
     if not requests:
         raise typer.Exit(ALL_HELD if opened.status is None else ENDED)
 
@@ -79,7 +81,9 @@ def tell(
         receipt = opened.tell(found, mean=values[0], count=mean_of, worker=worker)
     else:
         receipt = opened.tell(found, values, worker=worker)
-    answer({"receipt": str(receipt), **state_of(opened)}, as_json, lambda: _print_told(receipt, opened))
+    answer(
+        {"receipt": str(receipt), **state_of(opened)}, as_json, lambda: _print_told(receipt, opened, store)
+    )
 
 
 def withdraw(
@@ -118,16 +122,24 @@ def _request(request: Request) -> dict[str, Any]:
     return {"token": request.token, "arm": request.arm_name, "wanted": request.wanted}
 
 
-def _print_requests(requests: list[Request], session: Session) -> None:
+def _print_requests(requests: list[Request], session: Session, store: str) -> None:
     for request in requests:
         say(f"{request.token}\t{request.arm_name}")
     if not requests and session.status is None:
-        say("other workers hold everything that can be measured now; try again later")
+        remark("other workers hold everything that can be measured now; try again later")
     elif not requests:
-        print_status(session)
+        remark(ending(session, store))
 
 
-def _print_told(receipt: object, session: Session) -> None:
-    state = state_of(session)
-    end = f"; the session has ended: {state['status']}" if session.status else ""
-    say(f"{receipt}; {how_many(state['n_told'], 'measurement')} told{end}")
+def _print_told(receipt: object, session: Session, store: str) -> None:
+    say(f"{receipt}; {how_many(session.ledger().n_told, 'measurement')} told")
+    if session.status is not None:
+        say(ending(session, store))
+
+
+def ending(session: Session, store: str) -> str:
+    """That the session has ended, with what, and where to see it."""
+    from surepick.views import look, summary
+
+    sentence = summary(look(session)).sentence
+    return f"the session has ended. {sentence} See: {command('status', session, store)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from surepick.cli.against_truth import listing_warning
 from surepick.cli.options import Delta, File, Json, PilotSize, Pooled, Seed, pilot_of
 from surepick.cli.render import bar, console, make_table, print_json
 from surepick.core.wording import how_many, plural
@@ -50,7 +51,7 @@ def check(
     if as_json:
         print_json({**_data(loaded, found), "pilot": costs})
         return
-    _print(loaded, found, costs)
+    _print(loaded, found, costs, delta)
 
 
 def _forecast(
@@ -144,11 +145,13 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
     return data
 
 
-def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | None) -> None:
+def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | None, delta: float) -> None:
     problem, say = loaded.problem, console.print
     goal = "smallest" if problem.minimize else "largest"
     say(f"[bold]{escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
     say(f"plans: {loaded.problem.completeness}.")
+    if warning := listing_warning(loaded, delta):
+        say(f"[yellow]![/] {escape(warning)}")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
     n_matter = problem.n_arms - len(idle)
     matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from surepick.cli.ask import ending
 from surepick.cli.opening import open_session
 from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl, Worker
 from surepick.cli.render import answer, say
@@ -66,7 +67,13 @@ def import_(
     opened = open_session(store, session)
     counts = import_rows(opened, read_rows(file), answers=answers, picked=picked, worker=worker)
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
-    answer({"imported": counts, **state_of(opened)}, as_json, lambda: say(text))
+    answer({"imported": counts, **state_of(opened)}, as_json, lambda: _print_imported(text, opened, store))
+
+
+def _print_imported(text: str, session: Session, store: str) -> None:
+    say(text)
+    if session.status is not None:
+        say(ending(session, store))
 
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
@@ -150,9 +157,8 @@ def import_rows(
 
     counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
     waiting = []
-    for row in rows:  # a name that is not known is refused before anything is told
-        if not row.get("token"):
-            session.problem.arm(row["arm"])
+    for row in rows:  # what cannot be right is refused before anything is told
+        _refuse_another_arm(session, row)
     for row in rows:
         if not row.get("token") and not answers:
             was_picked = picked or bool(row.get("picked"))
@@ -167,6 +173,21 @@ def import_rows(
             break
         waiting = left
     return counts
+
+
+def _refuse_another_arm(session: Session, row: Row) -> None:
+    """Refuse a name that is not known, and a token that is of another arm than the one beside it."""
+    named = row.get("arm") and session.problem.arm(row["arm"])
+    if not row.get("token"):
+        return
+    arm = session.arm_of(row["token"])
+    if row.get("arm") and named != arm:
+        raise SessionError(
+            f"token {row['token']!r} is a measurement of {session.problem.arm_names[arm]!r} in session "
+            f"{session.name!r}, and the file has {row['arm']!r} beside it, so it was written for other arms; "
+            "nothing was told. Leave the column 'token' out and say --answers, or import it into the session "
+            "that it was exported from"
+        )
 
 
 def _tell_row(session: Session, row: Row, worker: str, counts: dict[str, int]) -> bool:

@@ -23,7 +23,7 @@ def extend(
     """Go on with a smaller delta or epsilon, or with more budget."""
     opened = open_session(store, session)
     opened.extend(delta=delta, epsilon=epsilon, budget=budget)
-    answer(state_of(opened), as_json, lambda: print_status(opened))
+    answer(state_of(opened), as_json, lambda: print_status(opened, store))
 
 
 def close(
@@ -35,3 +35,4 @@ def close(
     opened = open_session(store, session)
     opened.close(reason)
     say(f"session {opened.name!r} is {opened.status}")
+    print_status(opened, store)

@@ -24,8 +24,8 @@ from surepick.cli.options import (
     StoreUrl,
     pilot_of,
 )
-from surepick.cli.render import answer, say
-from surepick.cli.status import state_of
+from surepick.cli.render import answer, remark, say
+from surepick.cli.status import print_next, state_of
 from surepick.errors import NameTakenError, SessionError
 
 if TYPE_CHECKING:
@@ -52,7 +52,16 @@ def new(
     """
     session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
     data = {"session": session.name, "store": session.store.place, **state_of(session)}
-    answer(data, as_json, lambda: say(f"session {session.name!r} begun; next: surepick ask"))
+    answer(data, as_json, lambda: _print_begun(session, store))
+
+
+def _print_begun(session: Session, store: str) -> None:
+    about = session.given_problem.about
+    say(f"session {session.name!r} begun{f': {about.title}' if about.title else ''}")
+    warning = None if about.listing is None else about.listing.warning(session.policy.delta)
+    if warning is not None:
+        remark(f"! {warning}")
+    print_next(session, store)
 
 
 def _create(

@@ -87,6 +87,11 @@ def say(text: str) -> None:
     typer.echo(text)
 
 
+def remark(text: str) -> None:
+    """Print one line on standard error: about the answer, and no part of it."""
+    typer.echo(text, err=True)
+
+
 def print_columns(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     """Print rows under the names of their columns, aligned."""
     cells = [columns, *(tuple(_cell(row[column]) for column in columns) for row in rows)]

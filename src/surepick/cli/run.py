@@ -27,8 +27,8 @@ from surepick.cli.options import (
     SessionBudget,
     StoreUrl,
 )
-from surepick.cli.render import answer, say
-from surepick.cli.status import state_of
+from surepick.cli.render import answer
+from surepick.cli.status import print_status, state_of
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def run(
     outcome = session.outcome
     assert outcome is not None
     data = {**state_of(session), "certificate": session.certificate().to_json()}
-    answer(data, as_json, lambda: say(str(session.certificate())))
+    answer(data, as_json, lambda: print_status(session, store))
     raise typer.Exit(0 if outcome.plan is not None else NOT_SURE)
 
 

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
+from surepick.cli.against_truth import listing_warning, truth_data, truth_sentence
 from surepick.cli.options import (
     Budget,
     Delta,
@@ -170,21 +171,10 @@ def print_answer(loaded: Loaded, result: Outcome) -> None:
         console.print(_plan_table(loaded, result.plan))
         text = f"[bold green]{escape(result.plan_name or '')}[/] is the answer: {result.guarantee}."
         console.print(Panel(text, title="certificate", border_style="green"))
-        truth = _truth_sentence(loaded, result)
-        if truth:
-            console.print(truth)
-
-
-def _truth_sentence(loaded: Loaded, result: Outcome) -> str:
-    """In a simulation the truth is known: say how the answer compares."""
-    from surepick.planning.comparison import loss
-
-    if loaded.means is None or result.plan is None:
-        return ""
-    lost = loss(loaded.problem, result.plan, loaded.means)
-    if lost == 0:
-        return "The truth of this simulation agrees: it is the best plan.\n"
-    return f"The truth of this simulation: it is {lost:.3g} worse than the best plan.\n"
+        if truth := truth_sentence(loaded, result):
+            console.print(escape(truth) + "\n")
+    if warning := listing_warning(loaded, result.policy.delta):
+        console.print(f"[yellow]![/] {escape(warning)}\n")
 
 
 def _plan_table(loaded: Loaded, plan: Answer) -> Table:
@@ -268,6 +258,7 @@ def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[s
         "risk": result.risk,
         "n_remaining": None if result.remaining is None else len(result.remaining),
         "among": among(loaded.problem, result.policy, result.standing),
+        **truth_data(loaded, result),
         "limit": measured,
         "times_the_limit": result.n_measurements / measured if measured else None,
         "counts": dict(zip(loaded.problem.arm_names, result.counts.tolist(), strict=True)),

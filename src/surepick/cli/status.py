@@ -8,21 +8,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surepick.cli.hints import next_steps
 from surepick.cli.opening import only_name, open_session, open_to_read
 from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl
-from surepick.cli.render import answer, print_columns, say
-from surepick.core.wording import how_many
+from surepick.cli.render import answer, console, print_columns, say
+from surepick.cli.screen import N_RIVALS, look_at, screen
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
     from surepick.store import Event, Store
+    from surepick.views import Page
 
 
-def status(session: Name = None, store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Say where a session stands: the lead, its closest rival, what was measured; or its answer."""
+def status(
+    plans: Annotated[int, typer.Option(min=0, help="Show this many other plans; 0 shows all.")] = N_RIVALS,
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Say where a session stands: the answer or the lead, what it does, its rivals, and what to do next."""
     opened = open_session(store, session, read_only=True)
-    data = {**state_of(opened), **({"certificate": opened.certificate().to_json()} if opened.status else {})}
-    answer(data, as_json, lambda: print_status(opened))
+    if as_json:
+        data = {**state_of(opened), **_in_words(look_at(opened, plans))}
+        certificate = {"certificate": opened.certificate().to_json()} if opened.status else {}
+        answer({**data, **certificate}, True, lambda: None)
+        return
+    print_status(opened, store, plans)
 
 
 def list_(store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
@@ -43,7 +54,7 @@ def log(
     name = session or only_name(place)
     skipped = max(0, place.head(name).position - last) if last else 0
     rows = [_event(event) for event in place.read(name) if event.position > skipped]
-    answer(rows, as_json, lambda: print_columns(("position", "time", "kind", "body"), rows))
+    answer(rows, as_json, lambda: print_columns(("position", "time", "kind", "body"), [*map(_local, rows)]))
 
 
 def state_of(session: Session) -> dict[str, Any]:
@@ -98,34 +109,47 @@ def _event(event: Event) -> dict[str, Any]:
     return {"position": event.position, "time": moment, "kind": event.kind, "body": json.loads(event.body)}
 
 
-def print_status(session: Session) -> None:
-    """Print where a running session stands, or the certificate of one that has ended."""
+def _local(row: dict[str, Any]) -> dict[str, Any]:
+    """The row for a terminal, with the time of this place."""
+    moment = datetime.fromisoformat(row["time"]).astimezone()
+    return {**row, "time": moment.strftime("%Y-%m-%d %H:%M:%S")}
+
+
+def _in_words(page: Page) -> dict[str, Any]:
+    """What `status` says beside the bare state."""
+    from surepick.views import to_json
+
+    summary = page.summary
+    found: dict[str, Any] = to_json(
+        {
+            "title": summary.title,
+            "unit": summary.unit,
+            "sentence": summary.sentence,
+            "runner_up": summary.runner_up,
+            "value": summary.value,
+            "value_error": summary.value_error,
+            "cost": summary.cost,
+            "plan": page.plan,
+            "other_plans": page.rivals.rows,
+        }
+    )
+    return found
+
+
+def print_status(session: Session, store: str, plans: int = N_RIVALS) -> None:
+    """Print where the session stands, its certificate once it has ended, and what to do next."""
+    from rich.rule import Rule
+
+    console.print(screen(look_at(session, plans), most_pieces=None))
     if session.status is not None:
+        console.print(Rule("Certificate", align="left", style="dim"))
         say(str(session.certificate()))
-        return
-    state = state_of(session)
-    lines = {
-        "session": f"{state['session']}: running",
-        "told": f"{how_many(state['n_told'], 'measurement')}, {state['n_used']:,} used in "
-        + how_many(state["n_rounds"], "round"),
-        "unasked": f"{how_many(state['n_unasked'], 'measurement')}, {state['n_unasked_counted']:,} counted"
-        if state["n_unasked"]
-        else None,
-        "waits for": how_many(state["n_missing"], "measurement"),
-        "phase": "learning the noise scale" if state["learning_noise"] else None,
-        "lead": state["lead"],
-        "rival": state["rival"],
-        "gap": _gap(state),
-        "risk": None if state["risk"] is None else f"at most {state['risk']:.3g} if declared now",
-        "proved": state["among"],
-    }
-    for name, value in lines.items():
-        if value is not None:
-            say(f"{name:<13}{value}")
+    print_next(session, store)
 
 
-def _gap(state: dict[str, Any]) -> str | None:
-    if state["gap"] is None:
-        return None
-    within = "" if state["radius"] is None else f", known to within {state['radius']:.4g}"
-    return f"{state['gap']:.4g}{within}"
+def print_next(session: Session, store: str) -> None:
+    """Print the commands that lead on from here."""
+    steps = next_steps(session, store)
+    width = max((len(words) for words, _ in steps), default=0)
+    for at, (words, what) in enumerate(steps):
+        say(f"{'next:' if at == 0 else '     '} {words.ljust(width)}  {what}")

@@ -27,15 +27,17 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
     n, n_plans, epsilon = len(standing.remaining), problem.n_plans, epsilon_of(policy)
     if n == n_plans:
         return None
+    listing = problem.about.listing
+    plans = f"{n_plans:,} plans" if listing is None or listing.is_complete else listing.words
     chance = f"wrong with probability at most {policy.delta:g}"
     names = named(problem, standing)
     if n == 1:
         what = "the best" if epsilon == 0 else f"within {epsilon:g} of the best"
-        return f"{names[0]} is {what} of {n_plans:,} plans; {chance}"
+        return f"{names[0]} is {what} of {plans}; {chance}"
     listed = ", ".join(names) + (", ..." if n > len(names) else "")
     if epsilon == 0:
-        return f"the best of {n_plans:,} plans is one of these {n:,}: {listed}; {chance}"
-    return f"of {n_plans:,} plans one of these {n:,} is within {epsilon:g} of the best: {listed}; {chance}"
+        return f"the best of {plans} is one of these {n:,}: {listed}; {chance}"
+    return f"of {plans} one of these {n:,} is within {epsilon:g} of the best: {listed}; {chance}"
 
 
 def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Plans
+from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer
@@ -42,6 +42,37 @@ def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence
     variance = mean_variance(problem, evidence)[differs]
     gap = float(difference @ np.nan_to_num(evidence.means))
     return gap, math.sqrt(float(difference[differs] ** 2 @ variance))
+
+
+def in_errors(gap: FloatArray, error: FloatArray) -> FloatArray:
+    """The gaps in units of their errors; 0 where nothing is known."""
+    known = np.isfinite(error) & (error > 0)
+    return np.asarray(np.divide(gap, error, out=np.zeros_like(gap), where=known))
+
+
+def closest_first(
+    lead: int, gap: FloatArray, error: FloatArray, log_evidence: FloatArray | None = None
+) -> IntArray:
+    """The rivals of the lead, the hardest to rule out first: the one home of "closest rival".
+
+    That is by the proved evidence against them where there is some, then by the gap in units of its error.
+    """
+    order: IntArray = np.argsort(in_errors(gap, error), kind="stable")
+    order = order[order != lead]
+    if log_evidence is not None:
+        by_evidence: IntArray = order[np.argsort(np.maximum(log_evidence[order], 0.0), kind="stable")]
+        return by_evidence
+    return order
+
+
+def runner_up(lead: int, gap: FloatArray) -> int | None:
+    """The plan that looks best after the lead; its gap is the smallest, however well it is known.
+
+    >>> runner_up(0, np.array([0.0, 3.0, 1.0]))
+    2
+    """
+    others = np.delete(np.arange(len(gap)), lead)
+    return int(others[np.argmin(gap[others])]) if len(others) else None
 
 
 def squares_of(plans: Plans) -> Plans:

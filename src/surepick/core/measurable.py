@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy.typing as npt
 
+from surepick.core.about import About
 from surepick.core.arrays import (
     Bounds,
     FloatArray,
@@ -33,6 +35,7 @@ class Measurable:
     minimize: bool
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     layout: Layout | None
+    about: About
 
     @property
     def sign(self) -> float:
@@ -80,6 +83,15 @@ class Measurable:
     def with_layout(self, layout: Layout | None) -> Self:
         """The same problem, drawn by this layout."""
         return self._with(layout=layout)
+
+    def with_about(self, **changes: Any) -> Self:
+        """The same problem with another title, unit, plausible range or listing; it decides nothing.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]]).with_about(title="The way to work", unit="min").about.unit
+        'min'
+        """
+        return self._with(about=replace(self.about, **changes))
 
     def _fill(
         self, arms: tuple[str, ...], noise_scale: PerArm | None, bounds: Bounds | None, **others: Any

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import NOTHING, About
 from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
@@ -66,6 +67,7 @@ class OracleProblem(Measurable):
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
     layout: Layout | None = None  # how to draw a plan; decides nothing
+    about: About = NOTHING  # title, unit and the like; decides nothing
     best_within: BestWithin | None = None
     losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
 

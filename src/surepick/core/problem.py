@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import NOTHING, About
 from surepick.core.arrays import (
     DEFAULT_NOISE_SCALE,
     BoolArray,
@@ -65,6 +66,7 @@ class Problem(Measurable):
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
     relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
     layout: Layout | None = None  # how to draw a plan; decides nothing
+    about: About = NOTHING  # title, unit and the like; decides nothing
 
     is_listed: ClassVar[Literal[True]] = True
     can_decide: ClassVar[Literal[True]] = True  # an `OracleProblem` may have lost its function

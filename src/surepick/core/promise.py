@@ -75,6 +75,9 @@ class Promise:
         Give the problem as the user gave it: a pilot fills in a noise scale that the promise must not claim.
         """
         promise = cls.read(policy.guarantee)
+        listing = problem.about.listing
+        if promise.proved and listing is not None and not listing.is_complete:
+            promise = replace(promise, goal=_of_listed(promise.goal, listing.words))
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
             return replace(promise, assumption=PILOTED)
         if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:
@@ -90,6 +93,16 @@ class Promise:
     def reason(self) -> str:
         """Why nothing is promised; empty where something is."""
         return "" if self.proved else self.goal[len(_NONE) :].lstrip(": ")
+
+
+def _of_listed(goal: str, listed: str) -> str:
+    """The goal where the best plan is the best of a list that may lack the best of all.
+
+    >>> _of_listed("the best plan, wrong with probability at most 0.05", "the 9 listed plans")
+    'the best of the 9 listed plans, wrong with probability at most 0.05'
+    """
+    what, wrong, rest = goal.partition(", wrong with")
+    return f"{what.removesuffix(' plan') if what == 'the best plan' else what} of {listed}{wrong}{rest}"
 
 
 def _split(assumption: str) -> tuple[str, str]:

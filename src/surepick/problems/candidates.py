@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import Listing
 from surepick.core.arrays import FloatArray, IntArray, read_only
 from surepick.errors import ProblemError
 from surepick.problems.numbers import as_count, as_numbers, seeded
@@ -73,6 +74,18 @@ class Candidates:
             return self.chance_of_new
         slack = (1 + math.sqrt(2)) * math.sqrt(math.log(2 / risk) / self.n_draws)
         return min(1.0, self.chance_of_new + slack)
+
+    @property
+    def listing(self) -> Listing:
+        """The same for sessions and certificates to keep."""
+        known = self.how != "best"
+        return Listing(
+            self.n_plans,
+            self.how,
+            self.explanation,
+            self.chance_of_new if known else None,
+            self.chance_of_new_at_most() if known else None,
+        )
 
     @property
     def explanation(self) -> str:

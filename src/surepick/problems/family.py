@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import About
 from surepick.core.arrays import Bounds, FloatArray, PerArm, names_for, read_only
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
@@ -228,7 +229,8 @@ class FoundProblem(Problem):
             layout=family.layout,
             **options,
         )
-        values = {"family": family, "candidates": candidates, "box": box, "_options": options}
+        about = About(listing=candidates.listing)
+        values = {"family": family, "candidates": candidates, "box": box, "_options": options, "about": about}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -248,6 +250,9 @@ class FoundProblem(Problem):
         larger = FoundProblem(self.family, found, self.box, self._options)
         if self.bounds is not None:
             larger = larger.with_bounds(self.bounds)
+        larger = larger.with_about(
+            title=self.about.title, unit=self.about.unit, plausible=self.about.plausible
+        )
         # places may have been given to it since
         return larger if self.layout is None else larger.with_layout(self.layout)
 

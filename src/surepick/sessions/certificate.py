@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
+from surepick.core.about import Listing
 from surepick.core.among import among, named
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.oracle_problem import AnyProblem, OracleProblem, counted
+from surepick.core.gaps import behind, closest_first, mean_variance, runner_up
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_set
+from surepick.core.plan_words import amounts, value_of
 from surepick.core.policy import Answer, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
-from surepick.core.wording import how_many, plural
+from surepick.core.wording import plural
 from surepick.errors import ProblemError
 from surepick.sessions import codec
+from surepick.sessions.certificate_text import text
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.noise_check import NoiseFinding, check_noise
 from surepick.sessions.settings import Setup
@@ -28,7 +32,11 @@ from surepick.simulation.outcome import Status
 from surepick.store import Event
 
 MOST_RIVALS = 100  # the closest ones; the others are further away
-NEWER = ("lead_name", "risk", "n_remaining", "remaining", "among")  # keys that certificates once did not have
+# Keys that certificates did not have at first; one that is absent, or says nothing, is left out.
+NEWER = (
+    *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
+    *("runner_up", "listing", "n_remaining", "remaining", "among"),
+)
 
 
 @dataclass(frozen=True)
@@ -71,10 +79,18 @@ class Certificate:
     problem: str  # its fingerprint: SHA-256, or 16 digits of it in logs with short checksums
     log_position: int
     log_checksum: str
-    surepick: str = __version__
-    # Without an answer: the lead and its risk, how many plans the best is among, up to delta, and the first.
+    title: str = ""
+    unit: str = ""  # of a measurement and of a plan's value
+    lead: Answer | None = None  # the answer, or who leads where there is none
     lead_name: str | None = None
-    risk: float | None = None
+    lead_amounts: Mapping[str, float] | None = None  # what it takes of each arm
+    lead_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
+    risk: float | None = None  # a proved bound for declaring the lead, where the policy has one
+    closest_rival: str | None = None  # the hardest to rule out
+    runner_up: str | None = None  # the best after the lead by the estimates
+    listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
+    surepick: str = __version__
+    # Without an answer: how many plans the best one is among, up to delta, and the first of them.
     n_remaining: int | None = None
     remaining: tuple[str, ...] | None = None
     among: str | None = None  # the same as a sentence
@@ -85,19 +101,28 @@ class Certificate:
         return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values; what is not known of a session without an answer is left out, as of all others."""
+        """As JSON values; of what certificates did not say at first, what is known."""
         data = {"format": codec.FORMAT, **dataclasses.asdict(self)}
-        return {key: value for key, value in data.items() if value is not None or key not in NEWER}
+        return {key: value for key, value in data.items() if value not in (None, "") or key not in NEWER}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What somebody should know before believing it."""
+        listing = None if self.listing is None else Listing(**self.listing).warning(self.delta)
+        return (*map(str, self.noise_findings), *([] if listing is None else [listing]))
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return text(self)
 
 
 def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
     """The certificate of a session that ended with this event."""
     problem, setup, status = ledger.problem, ledger.setup, ledger.status
     assert status is not None
-    lead = ledger.standing().lead if ledger.plan is None else ledger.plan
+    standing = ledger.standing()
+    lead = standing.lead if ledger.plan is None else ledger.plan
+    listing = problem.about.listing
+    closest, second = (None, None) if lead is None else _closest_and_second(ledger, lead)
     scale = problem.noise_scale
     return Certificate(
         session=name,
@@ -129,19 +154,41 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         ),
         log_position=end.position,
         log_checksum=end.checksum,
-        **({} if ledger.plan is not None else _without_answer(ledger)),
+        title=problem.about.title,
+        unit=problem.about.unit,
+        lead=lead,
+        lead_name=problem.name_of(lead),
+        lead_amounts=None if lead is None else amounts(problem, lead),
+        lead_value=None if lead is None else value_of(problem, lead, ledger.evidence),
+        risk=codec.finite_or_none(standing.risk),
+        closest_rival=problem.name_of(closest),
+        runner_up=problem.name_of(second),
+        listing=None if listing is None else dataclasses.asdict(listing),
+        **({} if ledger.plan is not None else _remaining(ledger)),
     )
 
 
-def _without_answer(ledger: Ledger) -> dict[str, Any]:
-    """What is proved all the same, where the policy proves anything at every moment."""
+def _remaining(ledger: Ledger) -> dict[str, Any]:
+    """The plans that the best one is among, where the policy proves that at every moment."""
     standing, problem = ledger.standing(), ledger.problem
-    found: dict[str, Any] = {"lead_name": problem.name_of(standing.lead), "risk": standing.risk}
-    if standing.remaining is not None:
-        found["n_remaining"] = len(standing.remaining)
-        found["remaining"] = tuple(named(problem, standing, MOST_RIVALS))
-        found["among"] = among(problem, ledger.setup.policy, standing)
-    return found
+    if standing.remaining is None:
+        return {}
+    return {
+        "n_remaining": len(standing.remaining),
+        "remaining": tuple(named(problem, standing, MOST_RIVALS)),
+        "among": among(problem, ledger.setup.policy, standing),
+    }
+
+
+def _closest_and_second(ledger: Ledger, lead: Answer) -> tuple[Answer | None, Answer | None]:
+    """The rival that is hardest to rule out, and the one that looks best; the latter of listed plans only."""
+    problem, evidence = ledger.problem, ledger.evidence
+    if not problem.is_listed:
+        rival = ledger.standing().rival
+        return (None if rival == lead else rival), None
+    assert isinstance(lead, int)
+    gap, error = behind(problem, lead, np.nan_to_num(evidence.means), mean_variance(problem, evidence))
+    return int(closest_first(lead, gap, error, ledger.run.log_evidence())[0]), runner_up(lead, gap)
 
 
 def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
@@ -247,39 +294,3 @@ def _recorded_assumption(ledger: Ledger) -> str:
         f"; {n} {plural(n, 'measurement')} that nobody asked for {plural(n, 'is', 'are')} counted: whether "
         f"{made} made and recorded did not depend on {value}, nor on others that the policy had not read"
     )
-
-
-def _lines(certificate: Certificate) -> list[str]:
-    sure = certificate.is_confident
-    none = "none: nothing is promised" if certificate.among is None else "none yet, but:"
-    n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
-    are = plural(n_counted, "is", "are")
-    unasked = f"; of {how_many(n_unasked, 'unasked one')} {n_counted:,} {are} counted" if n_unasked else ""
-    measured = how_many(certificate.n_measurements, "measurement")
-    lines = [
-        f"session      {certificate.session}: {certificate.status}",
-        f"answer       {certificate.plan_name if sure else none}",
-        f"guarantee    {certificate.guarantee}",
-        f"assumes      {certificate.noise}",
-        f"policy       {certificate.policy['name']} version {certificate.policy['version']}",
-        f"settings     delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}",
-        f"rests on     {measured} in {how_many(certificate.n_rounds, 'round')}{unasked}",
-        f"log          {how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}",
-    ]
-    if certificate.among is not None:
-        lines.insert(2, f"proved       {certificate.among}")
-    lines += [
-        f"rival        {_against_answer(certificate, rival)}: behind by {rival.gap:.4g} +- {rival.error:.4g}"
-        for rival in certificate.rivals[:5]
-    ]
-    return lines + [f"warning      {finding}" for finding in certificate.noise_findings]
-
-
-def _against_answer(certificate: Certificate, rival: Rival) -> str:
-    """The rival's name; where plans are vectors, what it has that the answer has not, which is shorter."""
-    if not isinstance(rival.plan, tuple) or not isinstance(certificate.plan, tuple):
-        return rival.plan_name
-    more = np.array(rival.plan) - np.array(certificate.plan)
-    arms = list(certificate.counts)
-    gained, lost = counted(arms, np.maximum(more, 0.0)), counted(arms, np.maximum(-more, 0.0))
-    return f"{gained} instead of {lost}"

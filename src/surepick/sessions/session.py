@@ -285,6 +285,10 @@ class Session:
         with self.held() as ledger:
             return ledger.tapes.is_told(self._telling.token(token))
 
+    def arm_of(self, token: str) -> int:
+        """The index of the arm that this token is a measurement of."""
+        return self._telling.token(token).arm
+
     def takes(self, token: str) -> bool:
         """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
         with self.held() as ledger:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from surepick._version import __version__
+from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy
@@ -51,7 +52,9 @@ class Setup:
         _check_version(body["policy"])
         pilot = body["pilot"]
         return cls(
-            codec.problem_from_json(body["problem"], oracle),
+            codec.problem_from_json(body["problem"], oracle).with_about(
+                **vars(About.from_json(body.get("about")))
+            ),
             codec.policy_from_json(body["policy"]),
             body["seed"],
             body["budget"],
@@ -125,6 +128,8 @@ class NewSession:
     def to_json(self) -> Body:
         """The body of the first event of the log."""
         body = {**self.setup.to_json(), "lease": self.lease, "surepick": __version__}
+        if about := self.problem.about.to_json():
+            body["about"] = about
         return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}
 
 

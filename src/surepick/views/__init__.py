@@ -13,6 +13,7 @@ dataclass of plain values (numbers, text, None, tuples of such), which `to_json`
 | `rivals(seen, first=0, n=10)` | `Rivals` | `rows`: gap, interval, evidence of each rival, closest first |
 | `arms(seen, first=0, n=None)` | `Arms` | `rows`: measurements of each arm beside the best allocation |
 | `work(seen)` | `Work` | the open round: `wants` by arm, first `tokens`, `workers` |
+| `plan(seen)` | `Plan` or None | the lead as what it does: all its `pieces`, its value and unit |
 | `picture(seen, plan=None, other=None)` | `Picture` or None | a plan, the lead unless given, to draw |
 | `moments(seen)` | tuple of `Moment` | the positions of a slider, for `look(session, n_used=...)` |
 | `page(seen)` | `Page` | all of these at once |
@@ -36,6 +37,7 @@ from surepick.sessions.codec import finite_or_none
 from surepick.views.arms import Arm, Arms, arms
 from surepick.views.look import Look, look
 from surepick.views.pictures import Entry, Link, Picture, Place, picture
+from surepick.views.plan import Piece, Plan, plan
 from surepick.views.progress import Forecast, Point, Progress, progress
 from surepick.views.rivals import Rival, Rivals, rivals
 from surepick.views.summary import State, Summary, Warning, summary
@@ -52,7 +54,9 @@ __all__ = [
     "Moment",
     "Page",
     "Picture",
+    "Piece",
     "Place",
+    "Plan",
     "Point",
     "Progress",
     "Rival",
@@ -70,6 +74,7 @@ __all__ = [
     "moments",
     "page",
     "picture",
+    "plan",
     "progress",
     "rivals",
     "shortened",
@@ -96,6 +101,7 @@ class Page:
     rivals: Rivals
     arms: Arms
     work: Work
+    plan: Plan | None
     picture: Picture | None
     moments: tuple[Moment, ...]
 
@@ -108,6 +114,7 @@ def page(look: Look, *, n_rivals: int = 10, n_arms: int = 20) -> Page:
         rivals=rivals(look, n=n_rivals),
         arms=arms(look, n=n_arms),
         work=work(look),
+        plan=plan(look),
         picture=picture(look, other=look.rival),
         moments=moments(look),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import between, noise_variance
+from surepick.core.gaps import between, closest_first, in_errors, noise_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Standing
 from surepick.design.allocation import optimal_allocation
@@ -36,18 +36,11 @@ class Gaps(NamedTuple):
     def of(cls, lead: int, gap: FloatArray, error: FloatArray) -> Gaps:
         """These gaps to the lead and their errors, with the rivals in order."""
         gap[lead] = error[lead] = 0.0  # whatever rounding makes of it
-        order = np.argsort(in_errors(gap, error), kind="stable")
-        return cls(gap, error, order[order != lead])
+        return cls(gap, error, closest_first(lead, gap, error))
 
     def log_evidence(self, epsilon: float) -> FloatArray:
         """Log of how many times more likely the measurements are under each gap than under a tie."""
         return np.asarray(in_errors(self.gap + epsilon, self.error).clip(0.0) ** 2 / 2)
-
-
-def in_errors(gap: FloatArray, error: FloatArray) -> FloatArray:
-    """The gaps in units of their errors; 0 where nothing is known."""
-    known = np.isfinite(error) & (error > 0)
-    return np.asarray(np.divide(gap, error, out=np.zeros_like(gap), where=known))
 
 
 class Weight(NamedTuple):

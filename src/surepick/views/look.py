@@ -11,9 +11,10 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import behind, mean_variance, squares_of
+from surepick.core.gaps import behind, closest_first, mean_variance, runner_up, squares_of
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.plan_words import called
 from surepick.core.policy import Answer, Policy, Standing, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
@@ -152,10 +153,8 @@ class Look:
     def rival_order(self) -> IntArray:
         """The rivals of a listed lead, those with the least evidence against them first, then the closest."""
         assert self.gaps is not None
-        order = self.gaps.order
-        if self.log_evidence is None:
-            return order
-        return order[np.argsort(np.maximum(self.log_evidence[order], 0.0), kind="stable")]
+        assert isinstance(self.lead, int)
+        return closest_first(self.lead, self.gaps.gap, self.gaps.error, self.log_evidence)
 
     @property
     def rival(self) -> Answer | None:
@@ -164,6 +163,15 @@ class Look:
             return int(self.rival_order[0])
         rival = self.standing.rival
         return None if rival == self.lead else rival
+
+    @property
+    def runner_up(self) -> int | None:
+        """The listed plan that looks best after the lead; it may be easier to rule out than the rival."""
+        return (
+            None
+            if self.gaps is None or not isinstance(self.lead, int)
+            else runner_up(self.lead, self.gaps.gap)
+        )
 
     @property
     def by_cost(self) -> bool:
@@ -194,6 +202,10 @@ class Look:
         if plan is None:
             return None
         return self.problem.name_of(plan) or label(self.problem, self.vector(plan))
+
+    def called(self, plan: Answer | None) -> str | None:
+        """The plan's name; where that is a number only, with what the plan does."""
+        return called(self.problem, plan)
 
     def at(self, n_used: int) -> Look:
         """What a look showed when the policy had seen this many measurements: recorded, not computed again.

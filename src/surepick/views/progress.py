@@ -9,11 +9,11 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import noise_variance
+from surepick.core.gaps import in_errors, noise_variance
 from surepick.core.policy import Standing
 from surepick.core.wording import plural
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
-from surepick.views.gaps import Weight, exp, in_errors
+from surepick.views.gaps import Weight, exp
 from surepick.views.look import Look
 from surepick.views.text import rounded
 

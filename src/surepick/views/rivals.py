@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.gaps import between
+from surepick.core.plan_words import has_own_name, value_of
 from surepick.core.policy import Answer
 from surepick.core.wording import shortened
 from surepick.views.gaps import Weight, exp
@@ -27,6 +28,7 @@ class Rival:
 
     plan: int | None  # None where plans are not listed
     name: str
+    value: float | None  # by the estimates; None while an arm of it is unmeasured
     label: str  # the name, or where that is long what the rival has more of than the lead
     gap: float
     error: float
@@ -104,6 +106,7 @@ def _row(look: Look, plan: Answer, gap: float, error: float, log_evidence: float
     return Rival(
         plan=plan if isinstance(plan, int) else None,
         name=look.name_of(plan) or "",
+        value=None if (known := value_of(look.problem, plan, look.evidence)) is None else known[0],
         label=_label(look, plan),
         gap=gap,
         error=error,
@@ -118,10 +121,13 @@ def _row(look: Look, plan: Answer, gap: float, error: float, log_evidence: float
 
 def _label(look: Look, plan: Answer) -> str:
     name = look.name_of(plan) or ""
-    if len(name) <= LONGEST_NAME or look.lead is None:
+    if has_own_name(look.problem, plan) and (len(name) <= LONGEST_NAME or look.lead is None):
         return name
+    if look.lead is None:
+        return look.called(plan) or ""
     more = np.flatnonzero(look.vector(plan) > look.vector(look.lead))
-    return shortened("with " + ", ".join(look.problem.arm_names[s] for s in more), LONGEST_NAME)
+    words = "with " + (", ".join(look.problem.arm_names[s] for s in more) or "less")
+    return shortened(words if has_own_name(look.problem, plan) else f"{name} {words}", LONGEST_NAME)
 
 
 def _needed(look: Look, weight: Weight | None) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from surepick.core.among import among
 from surepick.core.gaps import between
+from surepick.core.plan_words import value_of
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
 from surepick.simulation.outcome import Status
@@ -31,7 +32,7 @@ class State(enum.StrEnum):
 class Warning:
     """Something that a person should know; `kind` says what it is about."""
 
-    kind: str  # "noise", "tie", "worker", "promise", "machine", "budget", "decision"
+    kind: str  # "noise", "listing", "tie", "worker", "promise", "machine", "budget", "decision"
     text: str
 
 
@@ -45,6 +46,11 @@ class Summary:
     answer: str | None  # the name of the plan, once it is sure
     lead: str | None
     rival: str | None
+    runner_up: str | None  # the best after the lead by the estimates; the rival is the hardest to rule out
+    title: str
+    unit: str  # of a measurement and of a plan's value
+    value: float | None  # of the lead, by the estimates
+    value_error: float | None  # its standard deviation
     risk: float | None  # a proved bound for declaring the lead now, where the policy has one
     confidence: float | None
     among: str | None  # which plans the best one is among, as a proved sentence
@@ -90,6 +96,10 @@ def summary(look: Look) -> Summary:
     """
     standing = look.standing
     weight = look.weigh()
+    value, error = (look.lead is not None and value_of(look.problem, look.lead, look.evidence)) or (
+        None,
+        None,
+    )
     return Summary(
         session=look.session,
         state=str(state_of(look)),
@@ -97,6 +107,11 @@ def summary(look: Look) -> Summary:
         answer=look.name_of(look.answer),
         lead=look.name_of(look.lead),
         rival=look.name_of(look.rival),
+        runner_up=look.name_of(look.runner_up),
+        title=look.problem.about.title,
+        unit=look.problem.about.unit,
+        value=value,
+        value_error=error,
         risk=standing.risk,
         confidence=None if standing.risk is None else 1.0 - standing.risk,
         among=_among(look),
@@ -139,13 +154,13 @@ def state_of(look: Look) -> State:
 def sentence(look: Look) -> str:
     """The answer so far, for people."""
     after = how_many(look.n_used, "measurement")
-    lead = look.name_of(look.lead)
+    lead = look.called(look.lead)
     if look.status is Status.CONFIDENT:
         return f"“{lead}” is {_claim(look)}; {after} {plural(look.n_used, 'was', 'were')} enough."
     if look.status is Status.BUDGET_SPENT:
-        return f"Not sure: the budget was spent after {after}. {_without_answer(look, lead)}"
+        return f"Not sure: the budget was spent after {after}. {_best_guess(look)}"
     if look.status is Status.CLOSED:
-        return f"Closed by hand after {after}. {_without_answer(look, lead)}"
+        return f"Closed by hand after {after}. {_best_guess(look)}"
     if look.is_piloting:
         missing = how_many(look.n_missing, "of the first ones is", "of the first ones are")
         return f"Learning how noisy the measurements are: {missing} missing."
@@ -157,15 +172,18 @@ def sentence(look: Look) -> str:
 def _claim(look: Look) -> str:
     if not look.promise.proved:
         return "the answer, without a promise"
-    best = "the best plan" if look.epsilon == 0 else f"within {look.epsilon:g} of the best plan"
-    return f"{best}, wrong with probability at most {look.policy.delta:g}"
+    return look.promise.goal
 
 
-def _without_answer(look: Look, lead: str | None) -> str:
+def _best_guess(look: Look) -> str:
+    """Who leads where nothing is promised, and how wrong that may be where it is proved."""
+    lead, risk = look.called(look.lead), look.standing.risk
     if lead is None:
         return "Nothing leads yet."
-    missing = "nothing is promised" if _among(look) is None else "that it is the best is not proved"
-    return f"“{lead}” leads, but {missing}."
+    if risk is None or risk >= 1.0:
+        missing = "nothing is promised" if _among(look) is None else "that it is the best is not proved"
+        return f"“{lead}” leads, but {missing}."
+    return f"“{lead}” leads; declaring it would be wrong with probability at most {risk:.2g}."
 
 
 def _among(look: Look) -> str | None:
@@ -187,7 +205,7 @@ def _nothing_yet(look: Look) -> str:
 
 def _doubt(look: Look) -> str:
     standing = look.standing
-    rival = look.name_of(look.rival)
+    rival = look.called(look.rival)
     if standing.risk is not None:
         if standing.risk >= 1.0:
             return f"nothing rules out “{rival}” yet" if rival else "nothing is ruled out yet"
@@ -195,8 +213,9 @@ def _doubt(look: Look) -> str:
     if rival is None or look.lead is None or look.rival is None:
         return "not sure yet"
     gap, _ = between(look.problem, look.lead, look.rival, look.evidence)
-    within = "" if standing.radius is None else f", known to within {standing.radius:.3g}"
-    return f"it is ahead of “{rival}” by {gap:.3g}{within}"
+    enough = None if standing.radius is None else standing.radius - look.epsilon
+    needed = "" if enough is None else f"; {look.policy.name} is sure when that exceeds {enough:.3g}"
+    return f"it is ahead of “{rival}” by {gap:.3g}{needed}"
 
 
 def _assumption(look: Look) -> str:
@@ -207,8 +226,21 @@ def _assumption(look: Look) -> str:
 def warnings(look: Look) -> tuple[Warning, ...]:
     """What a person should know, the gravest first."""
     found = [Warning("noise", str(finding) + ".") for finding in look.noise_findings]
-    found += [*_of_promise(look), *_of_tie(look), *_of_budget(look), *_of_workers(look), *_of_decisions(look)]
+    found += [
+        *_of_listing(look),
+        *_of_promise(look),
+        *_of_tie(look),
+        *_of_budget(look),
+        *_of_workers(look),
+        *_of_decisions(look),
+    ]
     return tuple(found)
+
+
+def _of_listing(look: Look) -> list[Warning]:
+    listing = look.problem.about.listing
+    text = None if listing is None else listing.warning(look.policy.delta)
+    return [] if text is None else [Warning("listing", f"{text[0].upper()}{text[1:]}.")]
 
 
 def _of_promise(look: Look) -> list[Warning]:

@@ -132,6 +132,15 @@ def moment(seconds: float | None) -> str:
     return "–" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def local(seconds: float | None) -> str:
+    """A time as the clock on this machine's wall shows it, for the terminal; files and pages say UTC.
+
+    >>> len(local(0.0))
+    16
+    """
+    return "–" if seconds is None else datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def clock(seconds: float | None) -> str:
     """A time in the form that a machine reads.
 

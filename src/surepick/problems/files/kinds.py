@@ -291,7 +291,7 @@ def _optional_guess(document: Section) -> list[float] | None:
     return list(given)
 
 
-COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list_plans")
+COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list_plans", "unit", "plausible")
 _DRAWS = "spread n_draws seed"
 _LISTED = f"{_DRAWS} n_best every guess minimize places"
 _LIMITS = "limits senses lower upper whole variable_names minimize"  # of a production

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.about import Range
 from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.tables import Table
@@ -58,22 +59,49 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
     except ProblemError as error:
         raise document.error(str(error)) from error
     title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
+    problem = problem.with_about(
+        title=title, unit=document.text("unit", ""), plausible=_plausible(document, problem, guess, spread)
+    )
     return Loaded(problem, means, name, title, built.axes, guess, spread, scale)
 
 
 def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
     """The problem with the bounds that the file gives, if it does."""
-    given = document.values.get("bounds")
+    given = _ranges(document, "bounds", problem.arm_names)
     if given is None:
         return problem
-    if isinstance(given, dict):
-        part = Section(document.path, "bounds.", given)
-        given = part.in_order(problem.arm_names, is_list_of_numbers, "two numbers, [low, high]")
-    if not (is_list_of_numbers(given) or (isinstance(given, list) and all(map(is_list_of_numbers, given)))):
-        raise document.wrong("bounds", "[low, high], a list with one such pair per arm, or a table of them")
     unknown = document.values.get("noise_scale", "unknown") == "unknown"
     scale = None if unknown else problem.noise_scale
     return problem.with_noise(*scale_and_bounds(scale, given, problem.arm_names))
+
+
+def _ranges(document: Section, key: str, arm_names: tuple[str, ...]) -> Any:
+    """What the file gives as [low, high] under this key: one pair, or one per arm; None where it does not."""
+    given = document.values.get(key)
+    if isinstance(given, dict):
+        part = Section(document.path, f"{key}.", given)
+        given = part.in_order(arm_names, is_list_of_numbers, "two numbers, [low, high]")
+    pairs = isinstance(given, list) and all(map(is_list_of_numbers, given))
+    if given is not None and not (is_list_of_numbers(given) or pairs):
+        raise document.wrong(key, "[low, high], a list with one such pair per arm, or a table of them")
+    return given
+
+
+def _plausible(
+    document: Section, problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | None
+) -> tuple[Range, ...] | None:
+    """The values that nobody would doubt: as given, or twice the spread and four noise scales of a guess."""
+    given = _ranges(document, "plausible", problem.arm_names)
+    if given is not None:
+        pairs = np.broadcast_to(np.array(given, dtype=float), (problem.n_arms, 2))
+        if not (pairs[:, 0] < pairs[:, 1]).all():
+            raise document.wrong("plausible", "pairs [low, high] with low below high")
+        return tuple((low, high) for low, high in pairs.tolist())
+    if guess is None or spread is None or not spread.any():
+        return None
+    noise = spread / 2 if problem.noise_scale is None else problem.noise_scale
+    reach = 2 * spread + 4 * noise
+    return tuple(zip((guess - reach).tolist(), (guess + reach).tolist(), strict=True))
 
 
 def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:

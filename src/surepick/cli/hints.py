@@ -1,0 +1,53 @@
+"""Commands to type next, as they work here: with the store and the session where these must be named."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from surepick.cli.options import DEFAULT_STORE
+from surepick.simulation.outcome import Status
+
+if TYPE_CHECKING:
+    from surepick.sessions.session import Session
+
+
+def command(words: str, session: Session, store: str) -> str:
+    """`surepick` with these words, for this session of the store that the command line named.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> session = sp.Session.create("memory://", problem, sp.BetGapE(), name="my trips")
+    >>> command("ask -n 4", session, "sqlite:///trips.db")
+    'surepick ask -n 4 --store sqlite:///trips.db'
+    """
+    parts = ["surepick", words]
+    if len(session.store.names()) > 1:
+        parts += ["--session", shlex.quote(session.name)]
+    if store != os.environ.get("SUREPICK_STORE", DEFAULT_STORE):
+        parts += ["--store", shlex.quote(store)]
+    return " ".join(parts)
+
+
+def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
+    """What to do now: a command, and what it is for. VALUE stands for what was measured."""
+    if not session.given_problem.can_decide:
+        return []  # its function is in somebody's Python program
+    report = (command("report", session, store), "all of it as one page, to keep or to send")
+    if session.status is None:
+        return [
+            (command("ask", session, store), "what to measure next"),
+            *(
+                (
+                    command(f"tell {request.token} VALUE", session, store),
+                    f"record it, here of {request.arm_name}",
+                )
+                for request in session.pending()[:1]
+            ),
+        ]
+    if session.status is Status.CONFIDENT:
+        return [report, (command("verify", session, store), "replay the log and check every decision")]
+    budget, spent = session.budget, session.status is Status.BUDGET_SPENT
+    further = f"--budget {2 * budget}" if spent and budget else f"--delta {session.policy.delta:g}"
+    return [(command(f"extend {further}", session, store), "go on measuring"), report]

@@ -1,0 +1,208 @@
+"""A session on the screen, for `status` and `watch`: the answer, how sure, the plan, its rivals, the work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from surepick.cli.render import make_table
+from surepick.core.wording import how_many
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from surepick.sessions.session import Session
+    from surepick.views import Page
+
+N_RIVALS, N_ARMS, N_TOKENS = 6, 6, 5
+MOST_PIECES = 8  # of the lead, on a screen that is drawn again and again
+BAR = 16  # letters
+ALL = 10**9  # rivals
+
+
+def look_at(session: Session, n_rivals: int = N_RIVALS) -> Page:
+    """What is recorded of the session, as much as is shown of it."""
+    from surepick import views
+
+    return views.page(views.look(session, n_tokens=N_TOKENS), n_rivals=n_rivals or ALL, n_arms=N_ARMS)
+
+
+def screen(page: Page, *, most_pieces: int | None = MOST_PIECES) -> RenderableType:
+    """Everything at a glance: the answer, how sure, the plan, its rivals, the arms, the work."""
+    from rich.console import Group
+    from rich.panel import Panel
+
+    summary = page.summary
+    colour = {"sure": "green", "running": "cyan"}.get(summary.state, "yellow")
+    title = _text(f"{summary.title or summary.session}: {summary.state}", 70, style=f"bold {colour}")
+    parts: list[RenderableType] = [
+        Panel(
+            _text(summary.sentence, 800, style="bold"), title=title, title_align="left", border_style=colour
+        ),
+        *(_text(f"! {warning.text}", 800, style="yellow") for warning in summary.warnings),
+        _facts(page),
+    ]
+    if page.plan is not None:
+        parts += _plan(page, most_pieces)
+    if page.rivals.rows:
+        parts += _rivals(page)
+    if page.arms.n_measurements:
+        parts += _arms(page)
+    if page.work.tokens:
+        parts += _work(page)
+    return Group(*parts)
+
+
+def _plan(page: Page, most: int | None) -> list[RenderableType]:
+    """The lead, piece by piece: what it takes of each arm, and what one of that is thought to be."""
+    plan = page.plan
+    assert plan is not None
+    unit = f", {plan.unit}" if plan.unit else ""
+    table = make_table("", "arm", "amount", f"of one{unit}", "±")
+    for piece in plan.pieces[:most]:
+        mean = "-" if piece.mean is None else f"{piece.mean:.4g}"
+        error = "-" if piece.error is None else f"{piece.error:.2g}"
+        table.add_row(_text(piece.name, 60), f"{piece.amount:.4g}", mean, error)
+    if most is not None and len(plan.pieces) > most:
+        table.add_row(_text(f"and {len(plan.pieces) - most:,} more", 60, style="dim"), "", "", "")
+    word = "answer" if page.summary.answer is not None else "lead"
+    return [_text(f"The {word}: {plan.name}", 400, style="bold"), table]
+
+
+def _text(words: object, length: int, style: str = "") -> Text:
+    """Text of people: no markup, no control characters."""
+    from rich.text import Text
+
+    from surepick.views.text import plain
+
+    return Text(plain(words, length), style=style)
+
+
+def _bar(share: float | None, colour: str) -> Text:
+    from rich.text import Text
+
+    full = round(BAR * min(max(share or 0.0, 0.0), 1.0))
+    return Text.assemble(("█" * full, colour), ("░" * (BAR - full), "bright_black"))
+
+
+def _facts(page: Page) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from surepick.core.plan_words import measured
+    from surepick.views.text import local
+
+    summary, progress = page.summary, page.progress
+    grid = Table.grid(padding=(0, 2))
+    sure = summary.state == "sure"
+    goal = f"{1 - progress.delta:.4g}"
+    level = f"{summary.toward or 0.0:.0%} of the evidence that is needed"
+    if summary.confidence is not None:
+        level = f"{summary.confidence:.4f}, sure at {goal}"
+    bar = _bar(1.0 if sure else summary.toward, "green" if sure else "cyan")
+    grid.add_row("confidence", Text.assemble(bar, "  ", level))
+    if summary.among is not None:
+        grid.add_row("proved", _text(summary.among, 900))
+    if progress.forecast is not None:
+        grid.add_row("forecast", _text(progress.forecast.explanation, 200))
+    if summary.value is not None and summary.value_error is not None:
+        value = measured((summary.value, summary.value_error), summary.unit)
+        grid.add_row("value", _text(f"{value} of the {'answer' if sure else 'lead'}", 100))
+    budget = "" if summary.budget is None else f" of at most {summary.budget:,}"
+    waiting = f", {summary.n_missing:,} missing in this round" if summary.n_missing else ""
+    in_rounds = how_many(summary.n_rounds, "round")
+    grid.add_row("measured", f"{summary.n_measurements:,}{budget} in {in_rounds}{waiting}")
+    if summary.n_unasked:
+        unasked = how_many(summary.n_unasked, "measurement")
+        grid.add_row("unasked", f"{unasked}, {summary.n_unasked_counted:,} counted")
+    if page.arms.by_cost:
+        grid.add_row("cost", f"{summary.cost:,.6g} so far")
+    grid.add_row("promise", _text(_promise(page), 300, style="dim"))
+    grid.add_row("session", _text(f"{summary.session}, begun {local(summary.created_at)}", 200, style="dim"))
+    return grid
+
+
+def _promise(page: Page) -> str:
+    summary = page.summary
+    if summary.state not in ("out of budget", "closed"):
+        return summary.guarantee
+    bound = "; the confidence above is proved all the same" if summary.confidence is not None else ""
+    return f"none: it ended before {summary.policy} was sure{bound}"
+
+
+def _rivals(page: Page) -> list[RenderableType]:
+    """The other plans: what each is worth, how far behind it is, and whether it is still possible."""
+    from rich.text import Text
+
+    from surepick.views.text import times
+
+    rivals, unit = page.rivals, page.summary.unit
+    title = f"The other plans: {rivals.n_ruled_out:,} of {rivals.n_rivals:,} ruled out"
+    value = f"value, {unit}" if unit else "value"
+    table = make_table("", "plan", value, "behind by", "", f"evidence, {times(rivals.needed)} needed")
+    for column in table.columns[3:]:
+        column.justify = "left"
+    for row in rivals.rows:
+        bar = Text.assemble(_bar(row.toward, "blue" if row.ruled_out else "yellow"), f" {times(row.times)}")
+        table.add_row(
+            _text(row.label, 36),
+            "-" if row.value is None else f"{row.value:.4g}",
+            f"{row.gap:.3g} ± {row.error:.2g}",
+            _text("ruled out" if row.ruled_out else "possible", 12, "dim" if row.ruled_out else "yellow"),
+            bar,
+        )
+    left = rivals.n_rivals - len(rivals.rows)
+    if left > 0:
+        table.add_row(_text(f"and {left:,} more", 36, style="dim"), "", "", "", "")
+    return [_text(title, 200, style="bold"), _text(_who_is_who(page), 400, style="dim"), table]
+
+
+def _who_is_who(page: Page) -> str:
+    summary = page.summary
+    errors = "± is one standard error"
+    if summary.rival is None or summary.runner_up is None:
+        return f"{errors}."
+    if summary.rival == summary.runner_up:
+        return f"Closest rival and runner-up: “{summary.rival}”; {errors}."
+    return (
+        f"Closest rival, the hardest to rule out: “{summary.rival}”; runner-up, the best after the lead by "
+        f"the estimates: “{summary.runner_up}”; {errors}."
+    )
+
+
+def _arms(page: Page) -> list[RenderableType]:
+    arms = page.arms
+    title = f"Arms: {arms.n_matter:,} of {arms.n_arms:,} matter, the most measured first"
+    unit = f", {page.summary.unit}" if page.summary.unit else ""
+    table = make_table("", "arm", "measured", "best", f"estimate{unit}", "±")
+    for row in arms.rows:
+        table.add_row(
+            _text(row.name, 36),
+            f"{row.count:,}",
+            "-" if row.best_count is None else f"{row.best_count:,.0f}",
+            "-" if row.mean is None else f"{row.mean:.4g}",
+            "-" if row.error is None else f"{row.error:.2g}",
+        )
+    return [_text(title, 200, style="bold"), table]
+
+
+def _work(page: Page) -> list[RenderableType]:
+    from surepick.views.text import duration
+
+    work = page.work
+    title = f"To measure: {work.n_missing:,}, of which {work.n_held:,} in somebody's hands"
+    table = make_table("", "token", "arm", "worker", "lease")
+    for column in table.columns[1:3]:
+        column.justify = "left"
+    for token in work.tokens:
+        lease = (
+            ""
+            if token.expires_in is None
+            else "ended"
+            if token.expires_in <= 0
+            else duration(token.expires_in)
+        )
+        who = "free" if token.worker is None else token.worker or "somebody"
+        table.add_row(token.token, _text(token.name, 36), _text(who, 30), lease)
+    return [_text(title, 200, style="bold"), table]

@@ -1,0 +1,103 @@
+"""What people should be told of a problem beside its numbers; none of it decides anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """How complete a list of plans is that a search found in a larger family.
+
+    `chance_missing` is the estimated chance that the best plan of the family is not in the list, if the truth
+    is like one more draw, and `chance_missing_at_most` bounds it at 95%; None where nothing can be said.
+    """
+
+    n_plans: int
+    how: str  # "draws", "best" or "all", as in `Candidates`
+    explanation: str
+    chance_missing: float | None = None
+    chance_missing_at_most: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every plan of the family is listed."""
+        return self.how == "all"
+
+    def warning(self, delta: float) -> str | None:
+        """What to say where the best plan of all is missing with a greater chance than delta; None elsewhere.
+
+        >>> print(Listing(1000, "draws", "", 0.97, 1.0).warning(0.05))
+        the best plan of all is missing from the list with a chance of about 0.97 (more than delta, 0.05):
+        what is promised is the best of the 1,000 listed plans
+        """
+        chance = self.chance_missing
+        if self.is_complete or (chance is not None and chance <= delta):
+            return None
+        missing = "nobody knows how likely the best plan of all is missing from the list"
+        if chance is not None:
+            about = f"with a chance of about {chance:.2g} (more than delta, {delta:g})"
+            missing = f"the best plan of all is missing from the list {about}"
+        return f"{missing}: what is promised is the best of {self.words}"
+
+    @property
+    def words(self) -> str:
+        """What the answer is the best of.
+
+        >>> Listing(1000, "draws", "").words
+        'the 1,000 listed plans'
+        """
+        return f"the {self.n_plans:,} listed plans"
+
+
+@dataclass(frozen=True)
+class About:
+    """Title and unit of a problem, the values that are plausible, and how complete its list of plans is.
+
+    `unit` is that of a measurement and of a plan's value. `plausible` has the lowest and the highest value of
+    a measurement that nobody would doubt, one pair per arm: others are asked about before they are recorded.
+    `listing` is None where the plans are exactly those that were given, and where they are not listed.
+    """
+
+    title: str = ""
+    unit: str = ""
+    plausible: tuple[Range, ...] | None = None
+    listing: Listing | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What is known, as JSON values; infinite ends are null."""
+        known = {name: value for name, value in asdict(self).items() if value}
+        if self.plausible is not None:
+            known["plausible"] = [
+                [end if math.isfinite(end) else None for end in pair] for pair in self.plausible
+            ]
+        return known
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any] | None) -> About:
+        """What `to_json` gave.
+
+        >>> about = About("Trips", "min", ((0.0, math.inf),), Listing(9, "draws", "nine", 0.1, 0.3))
+        >>> About.from_json(about.to_json()) == about
+        True
+        """
+        kept = kept or {}
+        plausible, listing = kept.get("plausible"), kept.get("listing")
+        return cls(
+            kept.get("title", ""),
+            kept.get("unit", ""),
+            None if plausible is None else tuple((_end(low, -1), _end(high, 1)) for low, high in plausible),
+            None if listing is None else Listing(**listing),
+        )
+
+
+NOTHING = About()
+
+
+def _end(kept: float | None, sign: int) -> float:
+    return sign * math.inf if kept is None else float(kept)

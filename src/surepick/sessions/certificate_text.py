@@ -1,0 +1,98 @@
+"""A certificate as people read it: the answer and what it does first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surepick.core.oracle_problem import counted
+from surepick.core.plan_words import listed, measured
+from surepick.core.wording import how_many, plural
+
+if TYPE_CHECKING:
+    from surepick.sessions.certificate import Certificate, Rival
+
+MOST_SHOWN = 5  # rivals
+
+
+def text(certificate: Certificate) -> str:
+    """All of it, a line for each fact."""
+    return "\n".join(f"{name:<13}{value}" for name, value in _facts(certificate))
+
+
+def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    title = f"{certificate.title}\n{'session':<13}" if certificate.title else ""
+    yield ("about" if title else "session"), f"{title}{certificate.session}: {certificate.status}"
+    yield "answer", _answer(certificate)
+    if certificate.among is not None:
+        yield "proved", certificate.among
+    if certificate.lead is not None and not certificate.is_confident:
+        risk = (
+            ""
+            if certificate.risk is None
+            else f"; declaring it is wrong with probability at most {certificate.risk:.3g}"
+        )
+        yield "lead", f"{certificate.lead_name}{risk}"
+    if certificate.lead_amounts:
+        yield "the plan", listed(dict(certificate.lead_amounts))
+    value = measured(certificate.lead_value, certificate.unit)
+    if value is not None:
+        yield "value", f"{value} (± one standard error)"
+    yield "guarantee", certificate.guarantee
+    if certificate.listing is not None:
+        yield "list", certificate.listing["explanation"]
+    yield "assumes", certificate.noise
+    yield "policy", f"{certificate.policy['name']} version {certificate.policy['version']}"
+    yield "settings", f"delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}"
+    yield "rests on", _rests_on(certificate)
+    yield "log", f"{how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}"
+    yield from _rivals(certificate)
+    for warning in certificate.warnings:
+        yield "warning", warning
+
+
+def _answer(certificate: Certificate) -> str:
+    if certificate.is_confident:
+        return str(certificate.plan_name)
+    return "none: nothing is promised" if certificate.among is None else "none yet, but:"
+
+
+def _rests_on(certificate: Certificate) -> str:
+    n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
+    unasked = (
+        f"; of {how_many(n_unasked, 'unasked one')} {n_counted:,} {plural(n_counted, 'is', 'are')} counted"
+        if n_unasked
+        else ""
+    )
+    measured = how_many(certificate.n_measurements, "measurement")
+    return f"{measured} in {how_many(certificate.n_rounds, 'round')}{unasked}"
+
+
+def _rivals(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    """The closest rival and the runner-up by these names, which may be one plan, then some more."""
+    names = {
+        plan: role
+        for plan, role in (
+            (certificate.runner_up, "runner-up"),
+            (certificate.closest_rival, "closest rival"),
+        )
+        if plan is not None
+    }
+    same = certificate.runner_up == certificate.closest_rival
+    shown = sorted(certificate.rivals, key=lambda rival: rival.plan_name not in names)[:MOST_SHOWN]
+    for rival in shown:
+        role = names.get(rival.plan_name)
+        note = "" if role is None else " (closest rival and runner-up)" if same else f" ({role})"
+        yield "rival", f"{against(certificate, rival)}: behind by {rival.gap:.4g} ± {rival.error:.2g}{note}"
+
+
+def against(certificate: Certificate, rival: Rival) -> str:
+    """The rival's name; where plans are vectors, what it has that the answer has not, which is shorter."""
+    if not isinstance(rival.plan, tuple) or not isinstance(certificate.lead, tuple):
+        return rival.plan_name
+    more = np.array(rival.plan) - np.array(certificate.lead)
+    arms = list(certificate.counts)
+    gained, lost = counted(arms, np.maximum(more, 0.0)), counted(arms, np.maximum(-more, 0.0))
+    return f"{gained} instead of {lost}"

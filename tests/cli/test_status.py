@@ -1,0 +1,157 @@
+"""What people are told by `status`, `ask`, `import` and `simulate`: answers in words, and nothing false."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.cli import app
+from surepick.problems.files.load import load
+
+ROADS = """
+kind = "table"
+title = "The way to the customer"
+unit = "min"
+plans = [[1, 0, 1, 0], [0, 1, 1, 0], [0, 1, 0, 2]]
+arm_names = ["ring road", "bridge", "tunnel", "ferry"]
+minimize = true
+noise_scale = 0.5
+"""
+MINUTES = {"ring road": 9.0, "bridge": 5.0, "tunnel": 4.0, "ferry": 8.0}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREPICK_STORE", raising=False)
+    (tmp_path / "roads.toml").write_text(ROADS)
+    return tmp_path
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def measure(n=10**6):
+    session = sp.Session.load("surepick.db")
+    for _ in range(n):
+        requests = session.ask()
+        if not requests:
+            break
+        session.tell(requests[0], MINUTES[requests[0].arm_name])
+    return session
+
+
+def test_status_gives_the_answer_in_words_with_value_and_unit(folder):
+    run("new", "roads.toml")
+    measure()
+    shown = run("status").stdout
+    for words in (
+        "The way to the customer",
+        "plan 1 (bridge, tunnel)",
+        "9 ± ",
+        "min",
+        "ruled out",
+        "Certificate",
+    ):
+        assert words in shown
+    assert "runner-up" in shown
+
+
+def test_after_closing_status_and_certificate_show_the_lead_and_its_risk(folder):
+    run("new", "roads.toml")
+    session = measure(6)
+    shown = run("close").stdout
+    risk = session.standing().risk
+    assert risk is not None
+    certificate = json.loads(run("status", "--json").stdout)["certificate"]
+    assert (certificate["plan"], certificate["lead_name"], certificate["risk"]) == (None, "plan 1", risk)
+    assert certificate["lead_amounts"] == {"bridge": 1.0, "tunnel": 1.0}
+    assert "“plan 1 (bridge, tunnel)” leads" in " ".join(shown.replace("│", " ").split())
+
+
+def test_ask_after_the_end_prints_nothing_but_tokens_on_standard_output(folder):
+    run("new", "roads.toml")
+    measure()
+    result = run("ask", code=3)
+    assert result.stdout == ""
+    assert "the session has ended" in result.stderr
+    assert "surepick status" in result.stderr
+
+
+def test_import_says_that_the_session_ended(folder):
+    run("new", "roads.toml")
+    measure()
+    run("export", "--to", "told.csv")
+    run("new", "roads.toml", "--name", "again")
+    shown = run("import", "told.csv", "--session", "again").stdout
+    assert "the session has ended" in shown
+
+
+def test_import_refuses_a_token_of_another_arm_and_names_both(folder):
+    run("new", "roads.toml")
+    measure(3)
+    run("export", "--to", "told.csv")
+    inserted = ROADS.replace('["ring road", ', '["ring road", "new road", ').replace(
+        "plans = [[1, 0, 1, 0], [0, 1, 1, 0], [0, 1, 0, 2]]",
+        "plans = [[1, 0, 0, 1, 0], [0, 0, 1, 1, 0], [0, 0, 1, 0, 2]]",
+    )
+    (folder / "inserted.toml").write_text(inserted)
+    run("new", "inserted.toml")
+    result = CliRunner().invoke(app, ["import", "told.csv", "--session", "inserted"])
+    assert "'new road'" in str(result.exception)
+    assert "'bridge'" in str(result.exception)
+    assert sp.Session.load("surepick.db", "inserted").ledger().n_told == 0
+
+
+def test_the_rival_is_the_same_plan_in_certificate_and_status_and_the_runner_up_is_named(folder):
+    run("new", "roads.toml")
+    session = measure()
+    certificate = session.certificate()
+    from surepick import views
+
+    page = views.page(views.look(session))
+    assert certificate.closest_rival == page.summary.rival == page.picture.other
+    assert certificate.runner_up == page.summary.runner_up
+    assert page.summary.rival == page.rivals.rows[0].name
+
+
+SITES = "\n".join(
+    ['kind = "trees"', "n_draws = 60", "spread = 4.0", "noise_scale = 1.0", "edges = ["]
+    + [f'  ["s{i}", "s{j}", {5 + (7 * i + 3 * j) % 5}],' for i in range(8) for j in range(i)]
+    + ["]", "[truth]", 'means = "guess"']
+)
+
+
+def test_a_list_that_lacks_plans_promises_the_best_of_the_listed_ones_alone(folder):
+    (folder / "sites.toml").write_text(SITES)
+    problem = load(folder / "sites.toml").problem
+    missing = problem.candidates.chance_of_new
+    assert missing > 0.05
+    shown = " ".join(run("simulate", "sites.toml", "--epsilon", "3").stdout.replace("│", " ").split())
+    assert f"of the {problem.n_plans:,} listed plans" in shown
+    assert "missing from the list" in shown
+    data = json.loads(run("simulate", "sites.toml", "--epsilon", "3", "--json").stdout)
+    assert data["loss_in_family"] >= data["loss"]
+    assert data["listing"]["chance_missing"] == missing
+    session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=3.0), name="sites")
+    while requests := session.ask():
+        session.tell(requests[0], 5.0 if requests[0].arm % 2 else 9.0)
+    certificate = session.certificate()
+    assert f"of the {problem.n_plans:,} listed plans" in certificate.guarantee
+    assert certificate.listing["chance_missing"] == missing
+    assert "missing from the list" in str(certificate)
+    assert session.verify(certificate.to_json()).holds
+    forged = {**certificate.to_json(), "listing": {**certificate.listing, "chance_missing": 0.0}}
+    assert not session.verify(forged).holds
+
+
+def test_a_complete_list_promises_the_best_plan():
+    problem = sp.problems.trees([("A", "B"), ("B", "C"), ("A", "C")])
+    assert problem.about.listing.is_complete
+    assert sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 5.0, 9.0]), seed=0).guarantee.startswith(
+        "the best plan,"
+    )
