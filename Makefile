@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: demo test test-slow lint docs pictures bench bench-quick browser clean help
+.PHONY: demo test test-slow soak lint docs pictures bench bench-quick browser clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-quick  the same with small samples, at most ten minutes"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
+	@echo "make soak       the simulations of make test again, by the ten thousand; HISTORIES=20000"
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("surepick needs Python 3.11 or newer, got %d.%d; set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -57,6 +58,11 @@ test: lint browser
 
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow
+
+HISTORIES ?= 20000
+FIRST ?= 100000
+soak: $(READY)
+	$(BIN)/python tests/support/session_histories.py --histories $(HISTORIES) --first $(FIRST)
 
 bench bench-quick: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench

@@ -1,0 +1,103 @@
+"""Threads that take turns: one runs at a time, and a function says who goes on at every pause.
+
+With a seeded choice a whole history of many processes happens again exactly; with all choices in turn every
+interleaving is seen.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+STUCK = 60.0  # seconds after which a turn that does not end is a failure
+
+
+class Actor:
+    """One line of work; it changes by its scheduler alone."""
+
+    def __init__(self, name: str, work: Callable[[], object]) -> None:
+        self.name = name
+        self.ready: Callable[[], bool] = lambda: True
+        self.is_done = False
+        self.error: BaseException | None = None
+        self.gate = threading.Semaphore(0)
+        self.thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self.handed_back = threading.Semaphore(0)
+
+    def _run(self, work: Callable[[], object]) -> None:
+        self.gate.acquire()
+        try:
+            work()
+        except BaseException as error:
+            self.error = error
+        self.is_done = True
+        self.handed_back.release()
+
+    def take_turn(self) -> None:
+        """Go on until the next pause, or to the end."""
+        if self.thread.ident is None:
+            self.thread.start()
+        self.gate.release()
+        if not self.handed_back.acquire(timeout=STUCK):
+            raise TimeoutError(f"{self.name} neither pauses nor ends: it waits for something real")
+
+
+class Scheduler:
+    """Runs actors in turns; `choose` picks one of the names of those that could go on, by its number."""
+
+    def __init__(self, choose: Callable[[list[str]], int]) -> None:
+        self._choose = choose
+        self._actors: list[Actor] = []
+        self._current: Actor | None = None
+
+    def add(self, name: str, work: Callable[[], object]) -> Actor:
+        """Another line of work, which begins at its first turn."""
+        self._actors.append(Actor(name, work))
+        return self._actors[-1]
+
+    def run(self) -> None:
+        """Let all of them run to their ends; the first error of any is raised at once."""
+        while waiting := [actor for actor in self._actors if not actor.is_done]:
+            able = [actor for actor in waiting if actor.ready()]
+            if not able:
+                raise RuntimeError(f"all wait for each other: {[actor.name for actor in waiting]}")
+            self._current = able[self._choose([actor.name for actor in able]) if len(able) > 1 else 0]
+            self._current.take_turn()
+            if self._current.error is not None:
+                raise self._current.error
+
+    def pause(self, until: Callable[[], bool] = lambda: True) -> None:
+        """Let others go on, and come back when this holds; without a scheduled thread it does nothing."""
+        actor = self._current
+        if actor is None or threading.current_thread() is not actor.thread:
+            return
+        actor.ready = until
+        actor.handed_back.release()
+        actor.gate.acquire()
+        actor.ready = lambda: True
+
+
+class TurnLock:
+    """What a reentrant lock is, for threads that take turns."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._owner: threading.Thread | None = None
+        self._depth = 0
+
+    def __enter__(self) -> TurnLock:
+        me = threading.current_thread()
+        if self._owner is not me:
+            while self._owner is not None:
+                self._scheduler.pause(lambda: self._owner is None)
+            self._owner = me
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None

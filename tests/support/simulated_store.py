@@ -1,0 +1,241 @@
+"""A database that many simulated processes share, and what can go wrong between them and it.
+
+Its laws are those of the real stores: transactions one after the other, an append at an expected head,
+readers see what was committed. Statements are pauses of a `Scheduler`. Faults are drawn at every one of them:
+the process dies before or after it, the answer is lost before or after it took effect, a reader sees a state
+that was committed a moment ago (never one older than it has seen itself).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from scheduler import Scheduler
+from surepick.errors import StoreError
+from surepick.store import START, Claim, Draft, Event, Head, Lease, MemoryStore, Snapshot, View
+
+T = TypeVar("T")
+REMEMBERED = 6  # committed states that a stale reader may see
+
+
+class DiedError(BaseException):
+    """The process was killed; nothing of it goes on."""
+
+
+@dataclass
+class Faults:
+    """How likely each fault is at a statement; `rng` draws them. `rates` may be set to nothing at the end."""
+
+    rng: Random
+    death: float = 0.0
+    lost: float = 0.0
+    stale: float = 0.0
+
+    def strikes(self, rate: float) -> bool:
+        return rate > 0 and self.rng.random() < rate
+
+    def end(self) -> None:
+        """From now on nothing goes wrong."""
+        self.death = self.lost = self.stale = 0.0
+
+
+class Database:
+    """What is committed, and who holds the writer's lock; it changes by commits alone.
+
+    With `one_lock` those who claim leases wait for those who append, as in SQLite; else not, as in
+    PostgreSQL.
+    """
+
+    def __init__(self, scheduler: Scheduler, *, one_lock: bool = True) -> None:
+        self.scheduler = scheduler
+        self.one_lock = one_lock
+        self.states = [MemoryStore()]  # the last of them is what is committed now
+        self.number = 0  # of the last one
+        self.on_disk = self.states[-1]  # what a power cut leaves
+        self.writer: object | None = None
+        self.claimer: object | None = None
+
+    @property
+    def now(self) -> MemoryStore:
+        return self.states[-1]
+
+    def commit(self, state: MemoryStore, *, durable: bool) -> None:
+        self.states = [*self.states[1 - REMEMBERED :], state]
+        self.number += 1
+        if durable:
+            self.on_disk = state
+
+    def power_cut(self) -> None:
+        """What was not on disk is gone: leases and snapshots, never an event."""
+        self.writer = self.claimer = None
+        self.states, self.number = [self.on_disk], self.number + 1
+
+
+class Process:
+    """A process of the simulation: whether it lives, and the last state that it has seen."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_dead = False
+        self.seen = 0
+
+
+class SimulatedStore:
+    """One process's way to the database."""
+
+    place = "simulation"
+
+    def __init__(self, database: Database, process: Process, faults: Faults) -> None:
+        self._database = database
+        self._process = process
+        self._faults = faults
+        self._open: MemoryStore | None = None  # the state within this process's transaction,
+        self._changes: list[Callable[[MemoryStore], object]] = []  # and how it was changed there
+
+    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
+        return self._write(lambda state: state.create(name, drafts))
+
+    def names(self) -> list[str]:
+        return self._read(lambda state: state.names())
+
+    def head(self, name: str) -> Head:
+        return self._read(lambda state: state.head(name))
+
+    def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
+        return iter(self._read(lambda state: list(state.read(name, after=after, limit=limit))))
+
+    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
+        held: list[str] = []
+        if claim is not None:
+            tokens, worker, until, now = claim
+            held = self.claim(name, tokens, worker=worker, until=until, now=now)
+        return self._read(lambda state: state.look(name, after=after))._replace(held=held)
+
+    def find(self, name: str, key: str) -> Event | None:
+        return self._read(lambda state: state.find(name, key))
+
+    def append(
+        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
+    ) -> Head:
+        return self._write(lambda state: state.append(name, drafts, expected=expected, release=release))
+
+    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+        wanted = list(tokens)
+        return self._write(
+            lambda state: state.claim(name, wanted, worker=worker, until=until, now=now), durable=False
+        )
+
+    def release(self, name: str, tokens: Sequence[str]) -> None:
+        self._write(lambda state: state.release(name, tokens), durable=False)
+
+    def leases(self, name: str) -> list[Lease]:
+        return self._read(lambda state: state.leases(name))
+
+    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        self._write(lambda state: state.save_snapshot(name, snapshot), durable=False)
+
+    def snapshot(self, name: str) -> Snapshot | None:
+        return self._read(lambda state: state.snapshot(name))
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    @contextmanager
+    def exclusive(
+        self,
+        name: str,
+        *,
+        after: Callable[[], Head] | None = None,
+        durable: bool = True,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Iterator[View]:
+        database, me = self._database, object()
+        lock = "writer" if durable or database.one_lock else "claimer"
+        self._begin_statement()
+        if getattr(database, lock) is not None:
+            meanwhile()
+        while getattr(database, lock) is not None:
+            self._pause(lambda: getattr(database, lock) is None)
+        setattr(database, lock, me)
+        try:
+            if lock == "writer":
+                self._open, self._changes = _copy(database.now), []
+                self._process.seen = database.number
+            yield self.look(name, after=START if after is None else after())
+            self._begin_statement()  # the commit
+            if self._open is not None:
+                self._commit(self._changes, durable)
+        finally:
+            self._open = None
+            if getattr(database, lock) is me:  # a power cut has freed it for others
+                setattr(database, lock, None)
+        self._end_statement()
+
+    def _read(self, look: Callable[[MemoryStore], T]) -> T:
+        self._begin_statement()
+        if self._open is not None:
+            return look(self._open)
+        database, age = self._database, 0
+        if self._faults.strikes(self._faults.stale):
+            newest = min(database.number - self._process.seen, len(database.states) - 1)
+            age = self._faults.rng.randint(0, max(newest, 0))
+        self._process.seen = max(self._process.seen, database.number - age)
+        answer = look(database.states[-1 - age])
+        self._end_statement()
+        return answer
+
+    def _write(self, change: Callable[[MemoryStore], T], *, durable: bool = True) -> T:
+        database = self._database
+        self._begin_statement()
+        if self._open is not None:
+            self._changes.append(change)
+            return change(self._open)
+        while database.writer is not None and (durable or database.one_lock):
+            self._pause(lambda: database.writer is None)
+        (answer,) = self._commit([change], durable)
+        self._end_statement()
+        return answer
+
+    def _commit(self, changes: Iterable[Callable[[MemoryStore], T]], durable: bool) -> list[T]:
+        """Change what is committed now: leases may have been claimed since a transaction began."""
+        state = _copy(self._database.now)
+        answers = [change(state) for change in changes]
+        self._database.commit(state, durable=durable)
+        self._process.seen = self._database.number
+        return answers
+
+    def _begin_statement(self) -> None:
+        """Let others go first; then the process may die, or the statement get lost on its way."""
+        if self._open is None:
+            self._pause()
+        self._strike("was not sent")
+
+    def _end_statement(self) -> None:
+        """It took effect; the process may die now, or the answer get lost."""
+        self._strike("was sent, and the answer is lost")
+
+    def _strike(self, how: str) -> None:
+        if self._process.is_dead or self._faults.strikes(self._faults.death):
+            self._process.is_dead = True
+            raise DiedError
+        if self._faults.strikes(self._faults.lost):
+            raise StoreError(f"the simulated statement {how}")
+
+    def _pause(self, until: Callable[[], bool] = lambda: True) -> None:
+        self._database.scheduler.pause(lambda: self._process.is_dead or until())
+        if self._process.is_dead:
+            raise DiedError
+
+
+def _copy(state: MemoryStore) -> MemoryStore:
+    other = MemoryStore()
+    for name, log in state._logs.items():
+        other._logs[name] = copied = copy.copy(log)
+        copied.events, copied.keyed = list(log.events), dict(log.keyed)
+        copied.leases, copied.snapshot = dict(log.leases), log.snapshot
+    return other
