@@ -64,7 +64,6 @@ def test_replay_takes_a_table_by_arm_name():
         (lambda: sp.Bernoulli([1.5]), "probabilities"),
         (lambda: sp.UniformNoise([1.0], half_width=-0.1), "negative"),
         (lambda: sp.Replay([[1.0], []]), "arm 1 needs at least one"),
-        (lambda: sp.Replay({"a": [1.0]}), "arm_names"),
         (lambda: sp.Replay({"a": [1.0]}, arm_names=["a", "b"]), "no measurements of arm 'b'"),
     ],
 )

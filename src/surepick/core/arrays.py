@@ -1,9 +1,13 @@
-"""Arrays and names of one entry per arm or plan: their types, and the checks that a user's numbers pass."""
+"""Arrays and names of one entry per arm or plan: their types, and the checks that a user's numbers pass.
+
+Numbers that carry labels (a dictionary, a pandas Series or DataFrame) are put in order by them, never taken
+by position: `aligned` is the one place that does so.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,14 +16,19 @@ import numpy.typing as npt
 from surepick.errors import ProblemError, suggestion
 
 if TYPE_CHECKING:
+    import pandas as pd
     from scipy import sparse
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Plans: TypeAlias = "FloatArray | sparse.csr_array"
-PerArm: TypeAlias = "float | Sequence[float] | FloatArray"  # one number for all arms, or one for each
-Bounds: TypeAlias = "Sequence[float] | Sequence[Sequence[float]] | FloatArray"
+# One number for all arms, or one for each: in their order, or by name.
+PerArm: TypeAlias = "float | Sequence[float] | FloatArray | Mapping[str, float] | pd.Series[Any]"
+Bounds: TypeAlias = (
+    "Sequence[float] | Sequence[Sequence[float]] | FloatArray | Mapping[str, Sequence[float]] | pd.DataFrame"
+)
+Numbers: TypeAlias = "npt.ArrayLike | Mapping[str, Any] | pd.Series[Any] | pd.DataFrame"
 
 DEFAULT_NOISE_SCALE = 1.0
 ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
@@ -73,14 +82,120 @@ def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
         raise ProblemError(f"there is no {kind} named {name!r}; {suggestion(name, names)}") from None
 
 
+def labels_of(given: object) -> tuple[str, ...] | None:
+    """The labels of these numbers: the keys of a dictionary, the index of a pandas Series or DataFrame.
+
+    None where there are none but the positions 0, 1, 2, ... that pandas puts there by itself.
+
+    >>> labels_of({"road": 1.0, "rail": 2.0}), labels_of([1.0, 2.0])
+    (('road', 'rail'), None)
+    """
+    labels = _labels(given)
+    return None if labels is None or (not isinstance(given, Mapping) and _are_positions(labels)) else labels
+
+
+def column_labels_of(given: object) -> tuple[str, ...] | None:
+    """The labels of the columns of a pandas DataFrame; None where there are none but positions."""
+    columns = getattr(given, "columns", None)
+    if columns is None or not hasattr(given, "index"):
+        return None
+    labels = tuple(map(str, columns))
+    return None if _are_positions(labels) else labels
+
+
+def first_named(*names: Sequence[str] | None) -> Sequence[str] | None:
+    """The first of these names that are there; None where none are.
+
+    >>> first_named(None, ["road", "rail"])
+    ['road', 'rail']
+    """
+    return next((given for given in names if given is not None), None)
+
+
+def aligned(what: str, given: Any, names: Sequence[str], *, kind: str = "arm") -> Any:
+    """These numbers in the order of the names if they carry labels, otherwise as they came.
+
+    Labels that are no names, names without a label and labels that repeat are refused. The positions that
+    pandas numbers rows with by itself are labels only where the names are those very numbers.
+
+    >>> aligned("costs", {"rail": 2.0, "road": 1.0}, ("road", "rail"))
+    [1.0, 2.0]
+    """
+    labels = _labels(given)
+    if labels is None:
+        return given
+    if not isinstance(given, Mapping) and _are_positions(labels) and set(labels) != set(names):
+        return given.to_numpy()
+    at = _places(what, labels, names, kind, by_position=not isinstance(given, Mapping))
+    if isinstance(given, Mapping):
+        values = list(given.values())
+        return [values[i] for i in at]
+    return given.to_numpy()[at]
+
+
+def aligned_table(
+    what: str, given: Any, rows: Sequence[str], columns: Sequence[str], *, kinds: tuple[str, str]
+) -> Any:
+    """A table in the order of the names of its rows and columns, where it is a DataFrame with labels.
+
+    >>> aligned_table("guess", [[1, 2]], ["X"], ["Y", "Z"], kinds=("supplier", "demander"))
+    [[1, 2]]
+    """
+    labels = column_labels_of(given)
+    if labels is not None:
+        order = _places(what, labels, columns, kinds[1], by_position=True)
+        given = given.iloc[:, order]
+    return aligned(what, given, rows, kind=kinds[0])
+
+
+def _labels(given: object) -> tuple[str, ...] | None:
+    if isinstance(given, Mapping):
+        return tuple(map(str, given))
+    index = getattr(given, "index", None)
+    if index is None or callable(index) or not hasattr(given, "to_numpy"):  # a list has a method `index`
+        return None
+    return tuple(map(str, index))
+
+
+def _are_positions(labels: Sequence[str]) -> bool:
+    return list(labels) == [str(i) for i in range(len(labels))]
+
+
+def _places(
+    what: str, labels: Sequence[str], names: Sequence[str], kind: str, *, by_position: bool
+) -> list[int]:
+    """Where each name stands among the labels."""
+    way_out = "; to take them in the order in which they stand, pass .to_numpy()" if by_position else ""
+    known = set(names)
+    for label in labels:
+        if label not in known:
+            raise ProblemError(
+                f"{what} has the label {label!r}, and no {kind} is called so; "
+                f"{suggestion(label, names)}{way_out}"
+            )
+    at = {label: i for i, label in enumerate(labels)}
+    if len(at) < len(labels):
+        twice = Counter(labels).most_common(1)[0][0]
+        raise ProblemError(f"{what} has the label {twice!r} more than once; keep one of them")
+    for name in names:
+        if name not in at:
+            raise ProblemError(
+                f"{what} has no number for the {kind} {name!r}; it needs one for each{way_out}"
+            )
+    return [at[name] for name in names]
+
+
 def per_arm(what: str, given: PerArm, arms: Sequence[str]) -> FloatArray:
-    """One positive number for each arm, from one number or one per arm.
+    """One positive number for each arm, from one number, one per arm, or numbers by the arms' names.
 
     >>> per_arm("costs", 2.0, ["road", "rail"]).tolist()
     [2.0, 2.0]
+    >>> per_arm("costs", {"rail": 2.0, "road": 1.0}, ["road", "rail"]).tolist()
+    [1.0, 2.0]
     """
+    in_order = aligned(what, given, arms)
     try:
-        array = np.array(given, dtype=float)
+        array = np.array(in_order, dtype=float)
     except (TypeError, ValueError):
         raise ProblemError(f"{what} must be one number or one per arm, got {given!r}") from None
     if array.ndim == 0:
@@ -96,14 +211,15 @@ def per_arm(what: str, given: PerArm, arms: Sequence[str]) -> FloatArray:
     return array
 
 
-def checked_means(means: npt.ArrayLike, arms: Sequence[str]) -> FloatArray:
+def checked_means(means: Numbers, arms: Sequence[str]) -> FloatArray:
     """These means as an array of one finite number for each arm.
 
     >>> checked_means([1, 2], ["road", "rail"]).tolist()
     [1.0, 2.0]
     """
+    in_order = aligned("means", means, arms)
     try:
-        array = np.asarray(means, dtype=float)
+        array = np.asarray(in_order, dtype=float)
     except (TypeError, ValueError):
         raise ProblemError(f"means must be one number per arm, got {means!r}") from None
     if array.shape != (len(arms),):
@@ -141,8 +257,9 @@ def scale_and_bounds(
 
 def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
     """Low and high for each arm, from one pair or one per arm."""
+    in_order = aligned_table("bounds", bounds, arms, ("low", "high"), kinds=("arm", "column"))
     try:
-        array = np.array(bounds, dtype=float)
+        array = np.array(in_order, dtype=float)
     except (TypeError, ValueError):
         raise ProblemError(f"bounds must be (low, high), or one such pair per arm, got {bounds!r}") from None
     if array.shape == (2,):

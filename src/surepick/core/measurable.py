@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy.typing as npt
 
 from surepick.core.about import About
 from surepick.core.arrays import (
     Bounds,
     FloatArray,
+    Numbers,
     PerArm,
     checked_means,
     index_of,
@@ -42,8 +42,8 @@ class Measurable:
         """What the value of a plan is multiplied by to make larger better: -1 where the problem minimises."""
         return -1.0 if self.minimize else 1.0
 
-    def as_means(self, means: npt.ArrayLike) -> FloatArray:
-        """These means as a checked array of one finite number per arm."""
+    def as_means(self, means: Numbers) -> FloatArray:
+        """These means, in the order of the arms or by their names, as one finite number per arm."""
         return checked_means(means, self.arm_names)
 
     def arm(self, name: str) -> int:

@@ -15,6 +15,7 @@ from surepick.core.arrays import (
     BoolArray,
     Bounds,
     FloatArray,
+    Numbers,
     PerArm,
     Plans,
     brief,
@@ -151,7 +152,7 @@ class Problem(Measurable):
         plans = self.plans
         return plans[plan] if isinstance(plans, np.ndarray) else np.asarray(plans[[plan]].todense()).ravel()
 
-    def values(self, means: npt.ArrayLike) -> FloatArray:
+    def values(self, means: Numbers) -> FloatArray:
         """The value of every plan, in the caller's sign, if the arms had these means.
 
         >>> Problem([[1, 0], [0, 2]]).values([3.0, 1.0]).tolist()
@@ -159,7 +160,7 @@ class Problem(Measurable):
         """
         return np.asarray(self.plans @ self.as_means(means))
 
-    def best(self, means: npt.ArrayLike) -> int:
+    def best(self, means: Numbers) -> int:
         """The index of the best plan under these means; ties go to the lowest index.
 
         >>> Problem([[1, 0], [0, 2]], minimize=True).best([3.0, 1.0])
@@ -168,7 +169,7 @@ class Problem(Measurable):
         values = self.values(means)
         return int(np.argmin(values) if self.minimize else np.argmax(values))
 
-    def best_plan(self, means: npt.ArrayLike) -> FloatArray:
+    def best_plan(self, means: Numbers) -> FloatArray:
         """The best plan under these means as a vector; ties go to the lowest index."""
         return self.vector(self.best(means))
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, Numbers, aligned
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy, check_delta, check_epsilon, epsilon_of
@@ -24,6 +23,7 @@ from surepick.errors import ParameterError
 from surepick.planning.forecast import UNLISTED_TOLERANCE
 from surepick.planning.limit import limit
 from surepick.policies import BetGapE, CombGapE, OBet, describe
+from surepick.problems.numbers import half_widths
 from surepick.simulation.environments import Gaussian
 from surepick.simulation.outcome import Outcome
 from surepick.simulation.simulate import simulate
@@ -107,8 +107,8 @@ class Advice:
 
 def advise(
     problem: AnyProblem,
-    guess: npt.ArrayLike | None = None,
-    spread: npt.ArrayLike = 0.0,
+    guess: Numbers | None = None,
+    spread: Numbers = 0.0,
     *,
     delta: float | None = None,
     epsilon: float | None = None,
@@ -178,8 +178,8 @@ class _Stage:
     def __init__(
         self,
         problem: AnyProblem,
-        guess: npt.ArrayLike | None,
-        spread: npt.ArrayLike,
+        guess: Numbers | None,
+        spread: Numbers,
         budget: int,
         noise: float | None,
         n_worlds: int,
@@ -274,7 +274,7 @@ def _noise(problem: AnyProblem, noise: float | None, *, has_guess: bool) -> tupl
 
 
 def _prior(
-    problem: AnyProblem, guess: npt.ArrayLike | None, spread: npt.ArrayLike, scale: FloatArray
+    problem: AnyProblem, guess: Numbers | None, spread: Numbers, scale: FloatArray
 ) -> tuple[FloatArray, FloatArray, str]:
     """Where the means may lie: centre and half width, and the sentence about it."""
     if guess is None:
@@ -284,7 +284,7 @@ def _prior(
         )
         return np.zeros(problem.n_arms), WORLD_WIDTH * scale, about
     centre = problem.as_means(guess)
-    width = np.broadcast_to(np.asarray(spread, dtype=float), centre.shape)
+    width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
     if not width.any():
         return centre, width, "the means are exactly the guess (no spread was given)"
     low, high = float(width.min()), float(width.max())

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, per_arm
+from surepick.core.arrays import FloatArray, Numbers, PerArm, aligned, per_arm
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import check_delta
@@ -21,6 +20,7 @@ from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.planning.limit import limit
 from surepick.problems.candidates import Progress
+from surepick.problems.numbers import half_widths
 
 TOLERANCE = 1e-2  # of each limit; the spread between worlds is far larger
 UNLISTED_TOLERANCE = 0.5  # where plans are not listed: of the upper end, which no forecast uses
@@ -57,13 +57,13 @@ class Forecast:
 
 def forecast(
     problem: AnyProblem,
-    guess: npt.ArrayLike,
-    spread: npt.ArrayLike = 0.0,
+    guess: Numbers,
+    spread: Numbers = 0.0,
     *,
     delta: float = 0.05,
     n_worlds: int = 20,
     seed: int = 0,
-    noise: npt.ArrayLike | None = None,
+    noise: PerArm | None = None,
     pilot: Pilot | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
@@ -83,7 +83,7 @@ def forecast(
         raise ParameterError(f"n_worlds must be 1 or more, got {n_worlds!r}")
     told, level, n_pilot = _after_pilot(problem, delta, noise, pilot_for(problem, pilot, None))
     centre = problem.as_means(guess)
-    width = np.broadcast_to(np.asarray(spread, dtype=float), centre.shape)
+    width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
     worlds = 1 if not width.any() else n_worlds
     tolerance = TOLERANCE if problem.is_listed else UNLISTED_TOLERANCE
     rng = np.random.default_rng(seed)
@@ -100,7 +100,7 @@ def forecast(
 
 
 def _after_pilot(
-    problem: AnyProblem, delta: float, noise: npt.ArrayLike | None, pilot: Pilot | None
+    problem: AnyProblem, delta: float, noise: PerArm | None, pilot: Pilot | None
 ) -> tuple[AnyProblem, float, int]:
     """The problem and the delta that a policy runs with, and the measurements that were made before."""
     if pilot is None:
@@ -110,6 +110,6 @@ def _after_pilot(
             "the problem does not know its noise scale, so a forecast needs a rough one: pass noise=... (on "
             "the command line --noise)"
         )
-    rough = per_arm("noise", np.asarray(noise, dtype=float), problem.arm_names)
+    rough = per_arm("noise", noise, problem.arm_names)
     bound = pilot.factor(problem, delta) * rough
     return problem.with_noise(bound), (1 - pilot.share) * delta, int(pilot.counts(problem).sum())

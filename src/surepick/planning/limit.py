@@ -27,9 +27,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.policy import Answer, check_delta, known_noise_scale
@@ -106,7 +105,7 @@ class Limit:
 
 
 def limit(
-    problem: Problem | OracleProblem, means: npt.ArrayLike, *, delta: float = 0.05, tolerance: float = 1e-8
+    problem: Problem | OracleProblem, means: Numbers, *, delta: float = 0.05, tolerance: float = 1e-8
 ) -> Limit:
     """T* of this problem under these means, to a certified relative `tolerance`, and how to attain it.
 

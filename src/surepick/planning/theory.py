@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import PlanSet, plan_set, spanned
 from surepick.core.policy import check_delta, known_noise_scale
@@ -100,16 +99,14 @@ class UnlistedTheory:
 
 
 @overload
-def theory(problem: Problem, means: npt.ArrayLike, delta: float = 0.05) -> Theory: ...
+def theory(problem: Problem, means: Numbers, delta: float = 0.05) -> Theory: ...
 
 
 @overload
-def theory(problem: OracleProblem, means: npt.ArrayLike, delta: float = 0.05) -> UnlistedTheory: ...
+def theory(problem: OracleProblem, means: Numbers, delta: float = 0.05) -> UnlistedTheory: ...
 
 
-def theory(
-    problem: Problem | OracleProblem, means: npt.ArrayLike, delta: float = 0.05
-) -> Theory | UnlistedTheory:
+def theory(problem: Problem | OracleProblem, means: Numbers, delta: float = 0.05) -> Theory | UnlistedTheory:
     """The paper's Delta_(s), V_s and A, its bound for CombGapE, and the terms of its rivals.
 
     V_s and A look at all pairs of plans: n_plans^2 n_arms operations. Two plans count as different in an arm
@@ -123,8 +120,9 @@ def theory(
     ([0.5, 0.5], [2.0, 2.0], 1.0)
     """
     check_delta(delta)
+    means = problem.as_means(means)
     if not problem.is_listed:
-        return _unlisted_theory(problem, problem.as_means(means), delta)
+        return _unlisted_theory(problem, means, delta)
     if problem.n_plans**2 * problem.n_arms > MOST_PAIR_WORK:
         raise ParameterError(
             f"the theory report looks at all pairs of {problem.n_plans} plans and {problem.n_arms} arms, "
@@ -133,7 +131,7 @@ def theory(
     scale = float(known_noise_scale(problem).max())
     best = problem.best(means)
     plans = dense(problem.oriented)
-    differences, gaps = differences_of(problem, problem.as_means(means), best)
+    differences, gaps = differences_of(problem, means, best)
     coarse = DIFFERS * np.abs(plans).max(axis=0)  # (d,)
     sizes = np.abs(dense(differences))
     away = np.where(sizes > coarse, sizes, 0.0)  # (K, d) |pi*_s - pi_s| where they differ

@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.about import About
-from surepick.core.arrays import Bounds, FloatArray, PerArm, names_for, read_only
+from surepick.core.arrays import (
+    Bounds,
+    FloatArray,
+    Numbers,
+    PerArm,
+    aligned,
+    aligned_table,
+    names_for,
+    read_only,
+)
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
 from surepick.core.problem import Problem
@@ -70,7 +79,7 @@ class Family:
         """The number of quantities that can be measured."""
         return len(self.arm_names)
 
-    def through(self, coefficients: npt.ArrayLike, arm_names: Sequence[str]) -> Family:
+    def through(self, coefficients: Numbers, arm_names: Sequence[str]) -> Family:
         """The same plans where a piece weighs the sum over arms of its coefficients times their means.
 
         >>> from surepick.problems import path_family
@@ -79,7 +88,9 @@ class Family:
         >>> by_kind.best([1.0, 2.0]).tolist()
         [45.0, 9.0]
         """
-        table = as_numbers("coefficients", coefficients, ndim=2)
+        kinds = ("piece", "arm")
+        given = aligned_table("coefficients", coefficients, self.piece_names, arm_names, kinds=kinds)
+        table = as_numbers("coefficients", given, ndim=2)
         if len(table) != len(self.piece_names):
             raise ProblemError(
                 f"coefficients must have one row for each of the {len(self.piece_names)} pieces, such as "
@@ -102,9 +113,10 @@ class Family:
             losses=None,
         )
 
-    def best(self, means: npt.ArrayLike) -> FloatArray:
+    def best(self, means: Numbers) -> FloatArray:
         """The best plan under these means of the arms, one number per arm."""
-        return self.in_arms(np.asarray(self.solve(self.weights(as_numbers("means", means))), dtype=float))
+        in_order = as_numbers("means", aligned("means", means, self.arm_names))
+        return self.in_arms(np.asarray(self.solve(self.weights(in_order)), dtype=float))
 
     def weights(self, means: FloatArray) -> FloatArray:
         """The weights of the pieces under these means of the arms."""
@@ -116,9 +128,9 @@ class Family:
 
     def problem(
         self,
-        guess: npt.ArrayLike | None = None,
+        guess: Numbers | None = None,
         *,
-        spread: npt.ArrayLike = 1.0,
+        spread: Numbers = 1.0,
         n_draws: int = 1000,
         n_best: int | None = None,
         every: bool = False,
@@ -137,10 +149,11 @@ class Family:
         options = {"noise_scale": noise_scale, "costs": costs, "bounds": bounds}
         if every or guess is None:
             return FoundProblem(self, all_plans(self, progress), None, options)
-        centre = numbers_for("guess", guess, self.n_arms, f"arms, such as {self.arm_names[0]!r}")
+        in_order = aligned("guess", guess, self.arm_names)
+        centre = numbers_for("guess", in_order, self.n_arms, f"arms, such as {self.arm_names[0]!r}")
         if n_best is not None:
             return FoundProblem(self, best_plans(self, centre, n_best, progress), None, options)
-        width = half_widths(spread, centre.shape)
+        width = half_widths(aligned("spread", spread, self.arm_names), centre.shape)
         box = Box(read_only(centre - width), read_only(centre + width), seed)
         return FoundProblem(self, _drawn(self, box, n_draws, None, progress), box, options)
 

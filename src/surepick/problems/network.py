@@ -14,7 +14,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, index_of, names_for, read_only
+from surepick.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Numbers,
+    aligned,
+    index_of,
+    names_for,
+    read_only,
+)
 from surepick.core.layout import Layout
 from surepick.core.tables import csv_lines
 from surepick.errors import ProblemError, suggestion
@@ -42,10 +51,11 @@ class Network:
         """The index of the node with this name."""
         return index_of("node", str(name), self.nodes)
 
-    def numbers(self, what: str, given: str | npt.ArrayLike) -> npt.ArrayLike:
-        """These numbers, one per edge: a column by its name, or the numbers themselves."""
+    def numbers(self, what: str, given: str | Numbers) -> npt.ArrayLike:
+        """These numbers, one per edge: a column by its name, or the numbers themselves, perhaps by edge."""
         if not isinstance(given, str):
-            return given
+            in_order: npt.ArrayLike = aligned(what, given, self.edge_names, kind="edge")
+            return in_order
         if given not in self.columns:
             known = f"; {suggestion(given, self.columns)}" if self.columns else "; the edges carry no numbers"
             raise ProblemError(f"{what} names no column of the network, got {given!r}{known}")
@@ -56,7 +66,7 @@ class Network:
         links = tuple(zip(self.tails.tolist(), self.heads.tolist(), strict=True))
         return Layout(kind, places=self.nodes, links=links, directed=self.directed, ends=tuple(ends))
 
-    def guess(self, given: str | npt.ArrayLike | None) -> npt.ArrayLike | None:
+    def guess(self, given: str | Numbers | None) -> npt.ArrayLike | None:
         """The guess of each edge; where none is given, the column "guess" if there is one."""
         if given is None:
             return self.columns.get("guess")

@@ -11,9 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
-import numpy.typing as npt
-
-from surepick.core.arrays import Bounds, PerArm
+from surepick.core.arrays import Bounds, Numbers, PerArm
 from surepick.errors import suggestion
 from surepick.problems.candidates import Progress
 from surepick.problems.family import Family
@@ -25,6 +23,8 @@ OptionsT = TypeVar("OptionsT", bound=Mapping[str, Any])
 class DrawOptions(TypedDict, total=False):
     """What every builder that draws candidates takes beside its own arguments.
 
+    Numbers of arms may be a dictionary or a pandas Series, whose labels are then the arms' names.
+
     - `spread`: how far the means may lie from the guess, a number or one per arm; 1
     - `n_draws`: how many times means are drawn within the spread and the best plan is found; 1000
     - `seed`: the seed of the draws, a whole number; 0
@@ -34,7 +34,7 @@ class DrawOptions(TypedDict, total=False):
     - `progress`: a function of (done, total) that is called after each draw; None
     """
 
-    spread: npt.ArrayLike
+    spread: Numbers
     n_draws: int
     seed: int
     noise_scale: PerArm | None

@@ -17,7 +17,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray, names_for, read_only
+from surepick.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Numbers,
+    aligned,
+    aligned_table,
+    column_labels_of,
+    first_named,
+    labels_of,
+    names_for,
+    read_only,
+)
 from surepick.core.oracle_problem import counted
 from surepick.errors import ProblemError
 from surepick.problems.family import Family
@@ -104,14 +115,14 @@ def _as_program(given: Program | Mapping[str, Any] | str | Path) -> Program:
 
 
 def as_program(
-    use: npt.ArrayLike,
-    limits: npt.ArrayLike | None,
-    objective: npt.ArrayLike | None = None,
+    use: Numbers,
+    limits: Numbers | None,
+    objective: Numbers | None = None,
     *,
-    senses: str | Sequence[str] = "<=",
-    lower: npt.ArrayLike = 0.0,
-    upper: npt.ArrayLike = np.inf,
-    whole: bool | Sequence[bool] = False,
+    senses: str | Sequence[str] | Mapping[str, str] = "<=",
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
+    whole: bool | Sequence[bool] | Mapping[str, bool] = False,
     minimize: bool = False,
     variable_names: Sequence[str] | None = None,
 ) -> Program:
@@ -122,25 +133,33 @@ def as_program(
     >>> as_program([[1, 2]], [8], senses=">=").row_lower.tolist()
     [8.0]
     """
-    matrix = as_numbers("use", use, ndim=2)
+    named = first_named(variable_names, column_labels_of(use), labels_of(objective)) or ()
+    rows = first_named(labels_of(use), labels_of(limits)) or ()
+    given = aligned_table("use", use, rows, named, kinds=("resource", "variable"))
+    matrix = as_numbers("use", given, ndim=2)
     n_rows, n_variables = matrix.shape
-    right = numbers_for("limits", [] if limits is None else limits, n_rows, "rows")
+    caps = aligned("limits", [] if limits is None else limits, rows, kind="resource")
+    right = numbers_for("limits", caps, n_rows, "rows")
     centre = np.zeros(n_variables) if objective is None else objective
-    kinds = [senses] * n_rows if isinstance(senses, str) else list(senses)
+    kinds = [senses] * n_rows if isinstance(senses, str) else list(aligned("senses", senses, rows))
     if len(kinds) != n_rows or any(kind not in SENSES for kind in kinds):
         raise ProblemError(
             f"senses must be {', '.join(map(repr, SENSES))}, one or one per row, got {senses!r}"
         )
-    low, high = _bounds(lower, upper, n_variables)
+
+    def by_name(what: str, numbers: Any) -> Any:
+        return aligned(what, numbers, named, kind="variable")
+
+    low, high = _bounds(by_name("lower", lower), by_name("upper", upper), n_variables)
     return Program(
         matrix,
         np.array([-np.inf if kind == "<=" else x for kind, x in zip(kinds, right, strict=True)]),
         np.array([np.inf if kind == ">=" else x for kind, x in zip(kinds, right, strict=True)]),
         low,
         high,
-        np.broadcast_to(np.asarray(whole, dtype=bool), (n_variables,)).copy(),
-        numbers_for("guess", centre, n_variables, "variables"),
-        names_for("variable", variable_names, n_variables),
+        np.broadcast_to(np.asarray(by_name("whole", whole), dtype=bool), (n_variables,)).copy(),
+        numbers_for("guess", by_name("guess", centre), n_variables, "variables"),
+        names_for("variable", named or None, n_variables),
         minimize,
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard, runtime_checkable
+from typing import Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, column_labels_of, labels_of
 from surepick.errors import ParameterError
 from surepick.kernels.feed import AFFINE, TABLE, THRESHOLD, Feed
 
@@ -55,6 +55,9 @@ class BoundedEnvironment(Environment, Protocol):
 class Gaussian:
     """Normal measurements: the true mean of the arm plus noise of this scale.
 
+    Means and scales may be given by the names of the arms, as a dictionary or a pandas Series; `simulate`
+    then puts them in the order of the problem's arms.
+
     >>> import numpy as np
     >>> counts, rng = np.array([0, 100]), np.random.default_rng(0)
     >>> Gaussian([1.0, 2.0], scale=0.5).measure(counts, rng).round(2).tolist()
@@ -63,10 +66,13 @@ class Gaussian:
 
     means: FloatArray
     scale: FloatArray
+    arm_names: tuple[str, ...] | None  # where the means were given by name
 
-    def __init__(self, means: npt.ArrayLike, scale: npt.ArrayLike = 1.0) -> None:
+    def __init__(self, means: Numbers, scale: Numbers = 1.0) -> None:
+        names = labels_of(means)
         object.__setattr__(self, "means", _finite_means(means))
-        object.__setattr__(self, "scale", _like_means("scale", scale, self.means))
+        object.__setattr__(self, "scale", _like_means("scale", scale, self.means, names))
+        object.__setattr__(self, "arm_names", names)
         if not (self.scale >= 0).all():
             raise ParameterError(f"the scale of Gaussian noise must not be negative, got {self.scale.min()}")
 
@@ -88,6 +94,11 @@ class Gaussian:
         reach = np.where(self.scale > 0, np.inf, 0.0)
         return np.column_stack([self.means - reach, self.means + reach])
 
+    def for_arms(self, names: Sequence[str]) -> Self:
+        """The same with the arms in this order, where they were given by name."""
+        means, scale = _in_order(self.arm_names, names, means=self.means, scale=self.scale)
+        return type(self)(means, scale)
+
     def feed(self) -> Feed:
         """mean + scale * draw."""
         return Feed(AFFINE, self.means, self.scale)
@@ -98,9 +109,11 @@ class Bernoulli:
     """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2."""
 
     means: FloatArray
+    arm_names: tuple[str, ...] | None  # where the means were given by name
 
-    def __init__(self, means: npt.ArrayLike) -> None:
+    def __init__(self, means: Numbers) -> None:
         object.__setattr__(self, "means", _finite_means(means))
+        object.__setattr__(self, "arm_names", labels_of(means))
         if not ((self.means >= 0) & (self.means <= 1)).all():
             raise ParameterError(f"Bernoulli means are probabilities, got {self.means.tolist()}")
 
@@ -121,6 +134,11 @@ class Bernoulli:
         """0 and 1."""
         return np.tile([0.0, 1.0], (len(self.means), 1))
 
+    def for_arms(self, names: Sequence[str]) -> Self:
+        """The same with the arms in this order, where they were given by name."""
+        (means,) = _in_order(self.arm_names, names, means=self.means)
+        return type(self)(means)
+
     def feed(self) -> Feed:
         """1 if the draw is below the mean."""
         return Feed(THRESHOLD, self.means, np.ones(len(self.means)))
@@ -135,10 +153,13 @@ class UniformNoise:
 
     means: FloatArray
     half_width: FloatArray
+    arm_names: tuple[str, ...] | None  # where the means were given by name
 
-    def __init__(self, means: npt.ArrayLike, half_width: npt.ArrayLike = 1.0) -> None:
+    def __init__(self, means: Numbers, half_width: Numbers = 1.0) -> None:
+        names = labels_of(means)
         object.__setattr__(self, "means", _finite_means(means))
-        object.__setattr__(self, "half_width", _like_means("half_width", half_width, self.means))
+        object.__setattr__(self, "half_width", _like_means("half_width", half_width, self.means, names))
+        object.__setattr__(self, "arm_names", names)
         if not (self.half_width >= 0).all():
             raise ParameterError(f"half_width must not be negative, got {self.half_width.min()}")
 
@@ -155,6 +176,11 @@ class UniformNoise:
         """mean -+ half_width."""
         return np.column_stack([self.means - self.half_width, self.means + self.half_width])
 
+    def for_arms(self, names: Sequence[str]) -> Self:
+        """The same with the arms in this order, where they were given by name."""
+        means, width = _in_order(self.arm_names, names, means=self.means, half_width=self.half_width)
+        return type(self)(means, width)
+
     def feed(self) -> Feed:
         """low + width * draw."""
         return Feed(AFFINE, self.means - self.half_width, 2.0 * self.half_width)
@@ -165,8 +191,8 @@ class Replay:
     """Past measurements of each arm, drawn again with replacement; the true means are the tables' means.
 
     `table` has one sequence of past measurements per arm: a list of lists in the order of the arms, a 2-d
-    array with one column per arm, or a mapping from arm name to measurements (then give the problem's
-    `arm_names`, so that the order is known).
+    array with one column per arm, or, by the names of the arms, a dictionary or a pandas DataFrame.
+    `arm_names` says which arms of it are meant and in which order; `simulate` sees to that itself.
 
     >>> Replay([[1.0, 3.0], [5.0]]).means.tolist()
     [2.0, 5.0]
@@ -175,6 +201,7 @@ class Replay:
     means: FloatArray
     table: FloatArray
     start: IntArray  # (n_arms + 1,) where each arm's measurements begin in the table
+    arm_names: tuple[str, ...] | None  # where the measurements were given by name
 
     def __init__(
         self,
@@ -182,7 +209,11 @@ class Replay:
         *,
         arm_names: Sequence[str] | None = None,
     ) -> None:
+        if column_labels_of(table) is not None:
+            table = {str(name): column.to_numpy() for name, column in table.items()}  # type: ignore[union-attr]
         columns = _columns(table, arm_names)
+        known = tuple(arm_names if arm_names is not None else table) if isinstance(table, Mapping) else None
+        object.__setattr__(self, "arm_names", known)
         object.__setattr__(self, "means", np.array([column.mean() for column in columns]))
         object.__setattr__(self, "table", np.concatenate(columns))
         sizes = [len(column) for column in columns]
@@ -201,6 +232,12 @@ class Replay:
         """The smallest and the largest past measurement of each arm."""
         lows = np.minimum.reduceat(self.table, self.start[:-1])
         return np.column_stack([lows, np.maximum.reduceat(self.table, self.start[:-1])])
+
+    def for_arms(self, names: Sequence[str]) -> Self:
+        """The same with the arms in this order, where they were given by name."""
+        columns = np.split(self.table, self.start[1:-1])
+        by_name = dict(zip(self.arm_names or names, columns, strict=True))
+        return type(self)(aligned("the table of past measurements", by_name, names))
 
     def feed(self) -> Feed:
         """The entry of the arm's table that the draw points at."""
@@ -227,15 +264,50 @@ def _sum_singles(environment: CompiledEnvironment, counts: IntArray, rng: np.ran
     return sums
 
 
-def _finite_means(means: npt.ArrayLike) -> FloatArray:
-    array = np.array(means, dtype=float)
+@runtime_checkable
+class NamedEnvironment(Environment, Protocol):
+    """An environment that may know its arms by name, and can put them in order."""
+
+    @property
+    def arm_names(self) -> tuple[str, ...] | None:
+        """The names; None where the order alone is known."""
+        ...
+
+    def for_arms(self, names: Sequence[str]) -> Environment:
+        """The same with the arms in this order."""
+        ...
+
+
+def in_order_of(names: Sequence[str], environment: Environment) -> Environment:
+    """The environment with its arms in this order, where it knows them by name."""
+    if not isinstance(environment, NamedEnvironment) or environment.arm_names is None:
+        return environment
+    return environment.for_arms(names)
+
+
+def _in_order(own: Sequence[str] | None, names: Sequence[str], **numbers: FloatArray) -> list[FloatArray]:
+    """These numbers of the own arms, in the order of the names."""
+    of_arms = names if own is None else own
+    by_name = ((what, dict(zip(of_arms, array, strict=True))) for what, array in numbers.items())
+    return [np.array(aligned(what, given, names)) for what, given in by_name]
+
+
+def _finite_means(means: Numbers) -> FloatArray:
+    try:
+        array = np.array(aligned("means", means, labels_of(means) or ()), dtype=float)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
     if array.ndim != 1 or not np.isfinite(array).all():
         raise ParameterError(f"means must be a list of finite numbers, one per arm, got {means!r}")
     return array
 
 
-def _like_means(what: str, given: npt.ArrayLike, means: FloatArray) -> FloatArray:
-    array = np.array(given, dtype=float)
+def _like_means(what: str, given: Numbers, means: FloatArray, names: Sequence[str] | None) -> FloatArray:
+    if names is None and labels_of(given) is not None:
+        raise ParameterError(
+            f"{what} is given by the names of arms and the means by their order alone; give both by name"
+        )
+    array: FloatArray = np.array(aligned(what, given, names or ()), dtype=float)
     if array.shape not in ((), means.shape):
         raise ParameterError(f"{what} must be one number or one for each of the {len(means)} arms")
     return np.broadcast_to(array, means.shape).copy()
@@ -247,8 +319,7 @@ def _columns(
 ) -> list[FloatArray]:
     """The past measurements of each arm, in the order of the arms."""
     if isinstance(table, Mapping):
-        if arm_names is None:
-            raise ParameterError("a table by arm name needs arm_names, to know the order of the arms")
+        arm_names = list(table) if arm_names is None else arm_names
         missing = [name for name in arm_names if name not in table]
         if missing:
             raise ParameterError(f"the table has no measurements of arm {missing[0]!r}; it needs every arm")

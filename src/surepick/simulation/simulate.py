@@ -26,6 +26,7 @@ from surepick.simulation.environments import (
     CompiledEnvironment,
     Environment,
     Gaussian,
+    in_order_of,
     is_compiled,
 )
 from surepick.simulation.outcome import Outcome, Progress, Status
@@ -110,6 +111,7 @@ def simulate(
     >>> outcome.status, outcome.plan_name, outcome.counts.tolist()[1]
     (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)
     """
+    environment = in_order_of(problem.arm_names, environment)
     if len(environment.means) != problem.n_arms:
         raise ParameterError(
             f"the environment has {len(environment.means)} arms and the problem {problem.n_arms}"

@@ -6,15 +6,24 @@ numbers; an item may be packed any number of times, or up to a number of copies 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from math import gcd, prod
-from typing import TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, names_for, read_only
+from surepick.core.arrays import (
+    FloatArray,
+    IntArray,
+    Numbers,
+    aligned,
+    first_named,
+    labels_of,
+    names_for,
+    read_only,
+)
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import counted
 from surepick.errors import ProblemError
@@ -23,7 +32,10 @@ from surepick.problems.numbers import as_count, as_numbers, numbers_for, seeded
 from surepick.problems.options import DrawOptions, completed, lists
 from surepick.problems.truth import Instance
 
-Weights: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
+if TYPE_CHECKING:
+    import pandas as pd
+
+Weights: TypeAlias = "Sequence[int] | npt.NDArray[np.integer] | Mapping[str, int] | pd.Series[Any]"
 
 # The settings of the paper's Table 1.
 PAPER_CAPACITY = 100
@@ -40,11 +52,11 @@ LARGEST_TABLE = 4 * 10**8
 @lists(DrawOptions, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS)
 def knapsack(
     weights: Weights,
-    guess: npt.ArrayLike,
+    guess: Numbers,
     capacity: int,
     *,
     item_names: Sequence[str] | None = None,
-    copies: int | Sequence[int] | None = None,
+    copies: int | Sequence[int] | Mapping[str, int] | None = None,
     **options: Unpack[DrawOptions],
 ) -> FoundProblem:
     """The problem of packing a knapsack whose items have values near a guess.
@@ -55,7 +67,7 @@ def knapsack(
     - `weights`: the weight of one copy of each item, whole numbers
     - `guess`: what one copy of each item is thought to be worth
     - `capacity`: the total weight that fits, a whole number
-    - `item_names`: names for the items; "item 0", ...
+    - `item_names`: names for the items; the labels of the weights or the guess, or "item 0", ...
     - `copies`: the most copies of an item, one number (1: the 0/1 knapsack) or one per item; None: any number
     - `options`: `DrawOptions`; here `spread` is 5 and `n_draws` 100 unless given
 
@@ -63,8 +75,10 @@ def knapsack(
     >>> problem.arm_names, sorted(problem.plans.tolist())
     (('tea', 'coffee'), [[0.0, 2.0], [2.0, 0.0]])
     """
-    family = knapsack_family(weights, capacity, copies=copies, item_names=item_names)
-    centre = numbers_for("guess", guess, family.n_arms, "items")
+    names = first_named(item_names, labels_of(weights), labels_of(guess))
+    family = knapsack_family(weights, capacity, copies=copies, item_names=names)
+    in_order = aligned("guess", guess, family.arm_names, kind="item")
+    centre = numbers_for("guess", in_order, family.n_arms, "items")
     return family.problem(centre, **completed(knapsack, options))
 
 
@@ -72,7 +86,7 @@ def knapsack_family(
     weights: Weights,
     capacity: int,
     *,
-    copies: int | Sequence[int] | None = None,
+    copies: int | Sequence[int] | Mapping[str, int] | None = None,
     item_names: Sequence[str] | None = None,
 ) -> Family:
     """All packings that fit, known by the best for given values of the items.
@@ -81,8 +95,12 @@ def knapsack_family(
     >>> family.best([4.0, 5.0]).tolist(), family.n_plans
     ([1.0, 1.0], 4)
     """
-    loads, room = _loads(weights, capacity)
-    most = room // loads if copies is None else np.minimum(room // loads, _copies(copies, loads.size))
+    named = labels_of(weights) if item_names is None else item_names
+    heavy = aligned("weights", weights, named or (), kind="item")
+    loads, room = _loads(heavy, capacity)
+    names = names_for("item", named, loads.size)
+    each = aligned("copies", copies, names, kind="item")
+    most = room // loads if each is None else np.minimum(room // loads, _copies(each, loads.size))
     if not most.any():
         raise ProblemError("nothing can be packed: copies allows no item; allow at least one copy of one")
     bounded = bool((most < room // loads).any())
@@ -90,7 +108,6 @@ def knapsack_family(
         raise ProblemError(
             f"the capacity {capacity} is too fine to solve exactly; choose a larger unit of weight"
         )
-    names = names_for("item", item_names, loads.size)
     return Family(
         solve=lambda values: _solve(loads, values, room, most if bounded else None),
         piece_names=names,
@@ -100,13 +117,13 @@ def knapsack_family(
         name_of=lambda plan: counted(names, plan),
         recipe=lambda: {
             "kind": "knapsack",
-            "weights": np.asarray(weights).tolist(),
+            "weights": np.asarray(heavy).tolist(),
             "capacity": int(capacity),
             "copies": most.tolist(),
             "item_names": list(names),
         },
         solve_within=lambda values, lower, upper: _solve_within(loads, values, room, most, (lower, upper)),
-        layout=Layout("items", sizes=tuple(np.asarray(weights, dtype=float).tolist()), room=float(capacity)),
+        layout=Layout("items", sizes=tuple(np.asarray(heavy, dtype=float).tolist()), room=float(capacity)),
     )
 
 
@@ -169,7 +186,7 @@ def _solve_within(
     return np.asarray(packed + _solve(loads, values, left, extra))
 
 
-def _copies(given: int | Sequence[int], n_items: int) -> IntArray:
+def _copies(given: npt.ArrayLike, n_items: int) -> IntArray:
     numbers = np.asarray(given, dtype=float)
     if numbers.shape not in ((), (n_items,)) or not ((numbers >= 0) & (numbers == np.floor(numbers))).all():
         raise ProblemError(
@@ -179,7 +196,7 @@ def _copies(given: int | Sequence[int], n_items: int) -> IntArray:
     return np.broadcast_to(numbers, (n_items,)).astype(np.int64)
 
 
-def _loads(weights: Weights, capacity: int) -> tuple[IntArray, int]:
+def _loads(weights: Any, capacity: int) -> tuple[IntArray, int]:
     """The weights and the capacity in the largest unit that divides all weights."""
     given = as_numbers("weights", weights)
     bad = np.flatnonzero((given < 1) | (given != np.floor(given)))

@@ -11,7 +11,16 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, names_for
+from surepick.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Numbers,
+    aligned_table,
+    column_labels_of,
+    labels_of,
+    names_for,
+)
 from surepick.core.layout import Layout
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
@@ -22,7 +31,7 @@ from surepick.problems.options import SearchOptions, completed, lists
 
 @lists(SearchOptions)
 def matchings(
-    guess: npt.ArrayLike,
+    guess: Numbers,
     *,
     minimize: bool = True,
     row_names: Sequence[str] | None = None,
@@ -37,18 +46,23 @@ def matchings(
 
     - `guess`: the weight of each pair, a row per worker and a column per job; nan for a pair that cannot be
     - `minimize`: whether the least total is best; True
-    - `row_names`, `column_names`: their names; "row 0", "column 0", ...
+    - `row_names`, `column_names`: their names; those of a DataFrame, or "row 0", "column 0", ...
     - `options`: `SearchOptions`; `spread` may be a table like the guess
 
     >>> problem = matchings([[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"])
     >>> sorted(problem.plan_names)
     ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
     """
-    table, given = as_numbers("guess", guess, ndim=2, gaps=True), completed(matchings, options)
+    row_names = labels_of(guess) if row_names is None else row_names
+    column_names = column_labels_of(guess) if column_names is None else column_names
+    kinds, given = ("row", "column"), completed(matchings, options)
+    in_order = aligned_table("guess", guess, row_names or (), column_names or (), kinds=kinds)
+    table = as_numbers("guess", in_order, ndim=2, gaps=True)
     possible = ~np.isnan(table)
     rows, columns = names_for("row", row_names, len(table)), names_for("column", column_names, table.shape[1])
-    if np.ndim(given["spread"]) == 2:
-        given["spread"] = np.asarray(given["spread"], dtype=float)[possible]
+    if np.ndim(given["spread"]) == 2:  # type: ignore[arg-type]
+        spread = aligned_table("spread", given["spread"], rows, columns, kinds=kinds)
+        given["spread"] = np.asarray(spread, dtype=float)[possible]
     family = matching_family(rows, columns, possible=possible, minimize=minimize)
     return family.problem(table[possible], **given)
 

@@ -12,9 +12,8 @@ from math import prod
 from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, Numbers
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FoundProblem
@@ -29,7 +28,7 @@ def paths(
     graph: Graph,
     source: object,
     target: object,
-    guess: str | npt.ArrayLike | None = None,
+    guess: str | Numbers | None = None,
     *,
     directed: bool | None = None,
     minimize: bool = True,

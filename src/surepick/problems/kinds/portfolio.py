@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import TypeAlias, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, names_for
+from surepick.core.arrays import FloatArray, Numbers, aligned, labels_of, names_for
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_numbers
@@ -25,11 +24,11 @@ Groups: TypeAlias = Mapping[str, tuple[Sequence[str], float]]
 
 @lists(DrawOptions)
 def portfolio(
-    guess: npt.ArrayLike,
+    guess: Numbers,
     *,
     budget: float = 1.0,
-    lower: npt.ArrayLike = 0.0,
-    upper: npt.ArrayLike = np.inf,
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
     groups: Groups | None = None,
     asset_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
@@ -42,15 +41,16 @@ def portfolio(
     - `budget`: what the amounts add up to; 1
     - `lower`, `upper`: the limits of each amount, one number or one per asset; 0 and the budget
     - `groups`: limits of sums, a name with the assets in it and the most that they may hold together; None
-    - `asset_names`: names for the assets; "asset 0", ...
+    - `asset_names`: names for the assets; the labels of the guess, or "asset 0", ...
     - `options`: `DrawOptions`; `bounds` are of one measurement, not of the amounts
 
     >>> problem = portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100)
     >>> sorted(problem.plans.tolist())
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """
-    centre = as_numbers("guess", guess)
-    names = names_for("asset", asset_names, centre.size)
+    named = labels_of(guess) if asset_names is None else asset_names
+    centre = as_numbers("guess", aligned("guess", guess, named or (), kind="asset"))
+    names = names_for("asset", named, centre.size)
     family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
     return family.problem(centre, **completed(portfolio, options))
 
@@ -59,8 +59,8 @@ def portfolio_family(
     asset_names: Sequence[str],
     *,
     budget: float = 1.0,
-    lower: npt.ArrayLike = 0.0,
-    upper: npt.ArrayLike = np.inf,
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
     groups: Groups | None = None,
 ) -> Family:
     """All portfolios within the limits, known by the best for given returns.
@@ -80,7 +80,7 @@ def portfolio_family(
         limits,
         senses=["=", *["<="] * (len(rows) - 1)],
         lower=lower,
-        upper=np.minimum(np.asarray(upper, dtype=float), budget),
+        upper=np.minimum(np.asarray(aligned("upper", upper, names, kind="asset"), dtype=float), budget),
         variable_names=names,
     )
     _refuse_impossible(program, budget)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
 
+from surepick.core.arrays import Numbers
 from surepick.problems.family import FoundProblem
 from surepick.problems.files.mps_lp import read_program
 from surepick.problems.options import DrawOptions, completed, lists
@@ -17,14 +17,14 @@ from surepick.problems.program import Program, as_program, program_family
 
 @lists(DrawOptions)
 def production(
-    use: npt.ArrayLike | Program | str | Path,
-    limits: npt.ArrayLike | None = None,
-    guess: npt.ArrayLike | None = None,
+    use: Numbers | Program | str | Path,
+    limits: Numbers | None = None,
+    guess: Numbers | None = None,
     *,
-    senses: str | Sequence[str] = "<=",
-    lower: npt.ArrayLike = 0.0,
-    upper: npt.ArrayLike = np.inf,
-    whole: bool | Sequence[bool] = False,
+    senses: str | Sequence[str] | Mapping[str, str] = "<=",
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
+    whole: bool | Sequence[bool] | Mapping[str, bool] = False,
     minimize: bool = False,
     variable_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
@@ -41,7 +41,7 @@ def production(
     - `lower`, `upper`: the limits of each product, one number or one per product; 0 and none
     - `whole`: whether a product comes in whole numbers, one or one per product; False
     - `minimize`: whether the least total is best; False
-    - `variable_names`: names for the products; "variable 0", ...
+    - `variable_names`: names for the products; the columns of a DataFrame, or "variable 0", ...
     - `options`: `DrawOptions`; `bounds` are of one measurement, not of the variables
 
     >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100)

@@ -14,7 +14,17 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, names_for, read_only
+from surepick.core.arrays import (
+    FloatArray,
+    Numbers,
+    aligned,
+    aligned_table,
+    column_labels_of,
+    first_named,
+    labels_of,
+    names_for,
+    read_only,
+)
 from surepick.core.layout import Layout
 from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
@@ -41,9 +51,9 @@ ROUNDING = 1e-13
 
 @lists(DrawOptions)
 def transport(
-    supply: npt.ArrayLike,
-    demand: npt.ArrayLike,
-    guess: npt.ArrayLike,
+    supply: Numbers,
+    demand: Numbers,
+    guess: Numbers,
     *,
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
@@ -56,24 +66,32 @@ def transport(
 
     - `supply`, `demand`: how much each sends and receives; the same total
     - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
-    - `supplier_names`, `demander_names`: their names; "0", "1", ...
+    - `supplier_names`, `demander_names`: their names; the labels of the guess or of the amounts, or "0", ...
     - `options`: `DrawOptions`; `costs` are of measurements and no part of the transport
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem.arm_names, sorted(problem.plans.tolist())
     (('X -> 0', 'X -> 1', 'Y -> 0', 'Y -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
     """
-    supplies, demands = _balanced(supply, demand)
-    centre = _per_pair("guess", guess, shape=(supplies.size, demands.size))
-    family = transport_family(supplies, demands, supplier_names=supplier_names, demander_names=demander_names)
+    suppliers = first_named(supplier_names, labels_of(guess), labels_of(supply))
+    demanders = first_named(demander_names, column_labels_of(guess), labels_of(demand))
+    kinds, names = ("supplier", "demander"), (suppliers or (), demanders or ())
+    supplies, demands = _balanced(
+        aligned("supply", supply, names[0], kind="supplier"),
+        aligned("demand", demand, names[1], kind="demander"),
+    )
+    table = aligned_table("guess", guess, *names, kinds=kinds)
+    centre = _per_pair("guess", table, shape=(supplies.size, demands.size))
+    family = transport_family(supplies, demands, supplier_names=suppliers, demander_names=demanders)
     given = completed(transport, options)
-    given["spread"] = half_widths(given["spread"], centre.shape).ravel()
+    spread = aligned_table("spread", given["spread"], *names, kinds=kinds)
+    given["spread"] = half_widths(spread, centre.shape).ravel()
     return family.problem(centre.ravel(), **given)
 
 
 def transport_family(
-    supply: npt.ArrayLike,
-    demand: npt.ArrayLike,
+    supply: Numbers,
+    demand: Numbers,
     *,
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
@@ -83,7 +101,10 @@ def transport_family(
     >>> transport_family([3, 2], [4, 1]).best([1, 3, 1, 1]).tolist()
     [3.0, 0.0, 1.0, 1.0]
     """
-    supplies, demands = _balanced(supply, demand)
+    supplier_names = supplier_names or labels_of(supply)
+    demander_names = demander_names or labels_of(demand)
+    needs = aligned("demand", demand, demander_names or (), kind="demander")
+    supplies, demands = _balanced(aligned("supply", supply, supplier_names or (), kind="supplier"), needs)
     shape = m, n = supplies.size, demands.size
     suppliers = names_for("supplier", supplier_names or [str(i) for i in range(m)], m)
     demanders = names_for("demander", demander_names or [str(j) for j in range(n)], n)
@@ -96,7 +117,7 @@ def transport_family(
         recipe=lambda: {
             "kind": "transport",
             "supply": supplies.tolist(),
-            "demand": as_numbers("demand", demand).tolist(),
+            "demand": as_numbers("demand", needs).tolist(),
             "supplier_names": list(suppliers),
             "demander_names": list(demanders),
         },

@@ -6,9 +6,8 @@ import math
 from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.arrays import FloatArray, IntArray, Numbers, read_only
 from surepick.core.oracle_problem import counted
 from surepick.core.wording import how_many
 from surepick.errors import ProblemError
@@ -29,7 +28,7 @@ EXACT = 10**6  # counts below this are whole numbers to within rounding
 @lists(SearchOptions)
 def trees(
     graph: Graph,
-    guess: str | npt.ArrayLike | None = None,
+    guess: str | Numbers | None = None,
     *,
     minimize: bool = True,
     **options: Unpack[SearchOptions],

@@ -1,0 +1,179 @@
+"""Numbers that carry labels are put in order by them, wherever numbers of arms are taken."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import surepick as sp
+from surepick.core.arrays import aligned
+from surepick.errors import ParameterError, ProblemError
+from surepick.planning.theory import theory
+
+ARMS = ["road", "rail", "ship"]
+TURNED = {"ship": 3.0, "road": 1.0, "rail": 2.0}  # in another order than the arms
+LABELLED = [TURNED, pd.Series(TURNED)]
+PLANS = pd.DataFrame(np.eye(3), index=["by road", "by rail", "by ship"], columns=ARMS)
+
+
+@pytest.mark.parametrize("given", LABELLED)
+def test_noise_scales_and_costs_go_by_their_labels(given):
+    problem = sp.Problem(PLANS, noise_scale=given, costs=given)
+    assert problem.noise_scale.tolist() == problem.costs.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("given", LABELLED)
+def test_means_go_by_their_labels(given):
+    problem = sp.Problem(PLANS)
+    in_order = [1.0, 2.0, 3.0]
+    assert problem.values(given).tolist() == in_order
+    assert problem.best(given) == 2
+    assert sp.limit(problem, given).allocation.tolist() == sp.limit(problem, in_order).allocation.tolist()
+    assert theory(problem, given).arm_gaps.tolist() == theory(problem, in_order).arm_gaps.tolist()
+    one, other = (sp.forecast(problem, means, means, n_worlds=3) for means in (given, in_order))
+    assert one.measurements.tolist() == other.measurements.tolist()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"ship": (0, 3), "road": (0, 1), "rail": (0, 2)},
+        pd.DataFrame({"high": TURNED, "low": dict.fromkeys(TURNED, 0)}),
+    ],
+)
+def test_bounds_go_by_their_labels(bounds):
+    assert sp.Problem(PLANS, bounds=bounds).bounds.tolist() == [[0, 1], [0, 2], [0, 3]]
+
+
+def test_a_series_with_the_positions_of_pandas_is_taken_in_its_order():
+    problem = sp.Problem(PLANS, costs=pd.Series([1.0, 2.0, 3.0]))
+    assert problem.costs.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_positions_that_are_the_names_are_labels():
+    problem = sp.Problem(np.eye(3), arm_names=["2", "1", "0"], costs=pd.Series([1.0, 2.0, 3.0]))
+    assert problem.costs.tolist() == [3.0, 2.0, 1.0]
+
+
+def test_a_series_that_was_sorted_is_not_taken_by_position():
+    costs = pd.Series([3.0, 1.0, 2.0]).sort_values()
+    with pytest.raises(ProblemError, match=r"label '1'.*\.to_numpy\(\)"):
+        sp.Problem(PLANS, costs=costs)
+    assert sp.Problem(PLANS, costs=costs.to_numpy()).costs.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_labels_that_are_not_known_missing_or_repeated_are_refused():
+    for wrong, why in (
+        ({**TURNED, "raod": 1.0}, "label 'raod', and no arm is called so; did you mean 'road'"),
+        ({"road": 1.0, "rail": 2.0}, "has no number for the arm 'ship'"),
+        (pd.Series([1.0, 2.0, 3.0, 4.0], index=[*ARMS, "road"]), "'road' more than once"),
+    ):
+        with pytest.raises(ProblemError, match=why):
+            sp.Problem(PLANS, noise_scale=wrong)
+
+
+def test_what_has_no_labels_stays_as_it_is():
+    for given in ([1, 2], (1, 2), np.ones(2), 3.0, None, "text"):
+        assert aligned("costs", given, ("road", "rail")) is given
+
+
+# environments
+
+
+@pytest.mark.parametrize("given", LABELLED)
+def test_environments_by_name_measure_as_those_in_order(given):
+    problem = sp.Problem(PLANS, noise_scale=2.0)
+    past = {"ship": [3, 4], "road": [0, 2], "rail": [2, 2]}
+    half = {name: value / 4 for name, value in TURNED.items()}
+    for by_name, in_order in (
+        (sp.Gaussian(given, given), sp.Gaussian([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])),
+        (sp.Bernoulli(half), sp.Bernoulli([0.25, 0.5, 0.75])),
+        (sp.UniformNoise(given, given), sp.UniformNoise([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])),
+        (sp.Replay({"ship": [3], "road": [0, 2], "rail": [2]}), sp.Replay([[0, 2], [2], [3]])),
+        (sp.Replay(pd.DataFrame(past)), sp.Replay([past[name] for name in ARMS])),
+    ):
+        one, other = (sp.simulate(problem, sp.CombGapE(), e, seed=1, budget=400) for e in (by_name, in_order))
+        assert one.counts.tolist() == other.counts.tolist()
+        assert one.means.tolist() == other.means.tolist()
+
+
+def test_an_environment_with_other_arms_is_refused():
+    with pytest.raises(ProblemError, match="label 'boat', and no arm is called so"):
+        sp.simulate(sp.Problem(PLANS), sp.CombGapE(), sp.Gaussian({"road": 1, "rail": 2, "boat": 3}))
+    with pytest.raises(ParameterError, match="give both by name"):
+        sp.Gaussian([1.0, 2.0, 3.0], TURNED)
+
+
+# builders
+
+
+def test_a_knapsack_takes_its_names_and_order_from_labels():
+    weights = pd.Series({"tea": 3, "coffee": 4})
+    problem = sp.problems.knapsack(weights, {"coffee": 5.0, "tea": 4.0}, 10, copies={"coffee": 2, "tea": 1})
+    same = sp.problems.knapsack([3, 4], [4.0, 5.0], 10, copies=[1, 2], item_names=["tea", "coffee"])
+    assert problem.arm_names == same.arm_names
+    assert problem.plans.tolist() == same.plans.tolist()
+
+
+def test_transport_keeps_the_names_of_a_data_frame_and_aligns_amounts():
+    guess = pd.DataFrame([[2, 3], [2, 2]], index=["X", "Y"], columns=["north", "south"])
+    supply, demand = pd.Series({"Y": 2, "X": 3}), pd.Series({"south": 1, "north": 4})
+    problem = sp.problems.transport(supply, demand, guess, spread=guess.iloc[::-1, ::-1] / 4)
+    same = sp.problems.transport(
+        [3, 2],
+        [4, 1],
+        guess.to_numpy(),
+        spread=guess.to_numpy() / 4,
+        supplier_names=["X", "Y"],
+        demander_names=["north", "south"],
+    )
+    assert problem.arm_names == same.arm_names == ("X -> north", "X -> south", "Y -> north", "Y -> south")
+    assert problem.plans.tolist() == same.plans.tolist()
+    with pytest.raises(ProblemError, match="no supplier is called so"):
+        sp.problems.transport({"Z": 2, "X": 3}, demand, guess)
+
+
+def test_matchings_keep_the_names_of_a_data_frame():
+    guess = pd.DataFrame([[2, 3], [2, 2]], index=["Ann", "Bob"], columns=["paint", "weld"])
+    problem = sp.problems.matchings(guess, spread=guess.iloc[::-1])
+    assert problem.arm_names == ("Ann: paint", "Ann: weld", "Bob: paint", "Bob: weld")
+    turned = sp.problems.matchings(guess.iloc[::-1], row_names=["Ann", "Bob"], spread=guess)
+    assert turned.plans.tolist() == problem.plans.tolist()
+
+
+def test_a_production_goes_by_the_labels_of_its_tables():
+    use = pd.DataFrame({"bread": [1, 3], "cake": [2, 1]}, index=["flour", "hours"])
+    problem = sp.problems.production(
+        use, {"hours": 9, "flour": 8}, {"cake": 4.0, "bread": 3.0}, upper={"cake": 3.5, "bread": 9}
+    )
+    same = sp.problems.production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], upper=[9, 3.5])
+    assert problem.arm_names == ("bread", "cake")
+    assert sorted(problem.plans.tolist()) == sorted(same.plans.tolist())
+
+
+def test_a_portfolio_goes_by_the_labels_of_its_guess():
+    problem = sp.problems.portfolio(
+        pd.Series({"gold": 3.0, "bonds": 2.0, "stocks": 5.0}),
+        spread=2.0,
+        upper={"stocks": 0.4, "gold": 0.6, "bonds": 0.6},
+    )
+    assert problem.arm_names == ("gold", "bonds", "stocks")
+    assert problem.plans[:, 2].max() <= 0.4
+
+
+def test_guesses_of_edges_go_by_their_names():
+    edges = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D")]
+    guess = {"C - D": 4.0, "A - B": 2.0, "B - D": 2.0, "A - C": 1.0}
+    problem = sp.problems.paths(edges, "A", "D", guess, n_best=2)
+    assert problem.plan_names == ("A -> B -> D", "A -> C -> D")
+    with pytest.raises(ProblemError, match="no edge is called so"):
+        sp.problems.paths(edges, "A", "D", {**guess, "A - D": 1.0})
+
+
+def test_coefficients_go_by_the_labels_of_their_rows_and_columns():
+    family = sp.problems.path_family([("A", "B"), ("B", "C"), ("A", "C")], "A", "C")
+    table = pd.DataFrame(
+        [[30, 0], [0, 20], [45, 9]], index=family.piece_names, columns=["road km", "toll km"]
+    )
+    plain = family.through(table.to_numpy(), ["road km", "toll km"])
+    turned = family.through(table.iloc[::-1, ::-1], ["road km", "toll km"])
+    assert turned.best({"toll km": 2.0, "road km": 1.0}).tolist() == plain.best([1.0, 2.0]).tolist()
