@@ -22,6 +22,9 @@ def request(name: str) -> Request:
         ("v1.2 took 7 s", 7.0),
         ("took 4s 8", 8.0),
         ("12.5,13.5", 13.5),
+        ("12,5", 12.5),
+        ("run 3: 2,5 h\n", 2.5),
+        ("value=-0,125", -0.125),
         ("1, 2, 3", 3.0),
         ("(3,4) gives 5.5", 5.5),
         ("[12.5]", 12.5),
@@ -36,9 +39,9 @@ def test_the_last_number_printed_is_the_value(output: str, value: float) -> None
 @pytest.mark.parametrize(
     "output",
     [
-        "12,5",
+        "(12,5)",
         "took 1,234.5",
-        "run 3: 2,5 h\n",
+        "x=1,2,3\n",
         "1,234",
         "\u22125",  # a minus sign that is not the keyboard's
         "1'234.5",

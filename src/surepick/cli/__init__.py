@@ -26,6 +26,7 @@ from surepick.cli.report import report
 from surepick.cli.reproduce import reproduce
 from surepick.cli.run import run
 from surepick.cli.serve import serve
+from surepick.cli.sheet import sheet
 from surepick.cli.simulate import simulate
 from surepick.cli.status import list_, log, status
 from surepick.cli.stdout import answers_only
@@ -45,7 +46,8 @@ app = typer.Typer(
 )
 PLANNING: tuple[Callable[..., None], ...] = (demo, init, check, advise, simulate, compare, limit, reproduce)
 SESSIONS: tuple[Callable[..., None], ...] = (
-    *(new, ask, tell, withdraw, status, list_, log, export, import_, extend, close, verify, doctor, run),
+    *(new, ask, sheet, tell, withdraw, status, list_, log, export),
+    *(import_, extend, close, verify, doctor, run),
 )
 LOOKING: tuple[Callable[..., None], ...] = (watch, report, serve)
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option

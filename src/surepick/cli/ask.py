@@ -9,7 +9,7 @@ import typer
 from surepick.cli.hints import command
 from surepick.cli.opening import open_session
 from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, Json, Name, StoreUrl, Worker
-from surepick.cli.render import answer, remark, say
+from surepick.cli.render import answer, as_number, remark, say
 from surepick.cli.status import state_of
 from surepick.core.wording import how_many
 from surepick.errors import SessionError
@@ -42,7 +42,9 @@ def ask(
 
 def tell(
     token: Annotated[str, typer.Argument(help="The token, or the name of an arm that is asked for.")],
-    values: Annotated[list[float], typer.Argument(help="What was measured: one number or several.")],
+    values: Annotated[
+        list[float], typer.Argument(parser=as_number, help="What was measured: one number or several.")
+    ],
     mean_of: Annotated[
         int | None, typer.Option(help="Treat VALUES as the mean of this many measurements.")
     ] = None,
@@ -104,10 +106,11 @@ def _token_of(session: Session, given: str) -> str:
     """
     held = {lease.token for lease in session.leases()}
     pending = session.pending()
-    if given in held or any(request.token == given for request in pending):
-        return given
-    if given not in session.problem.arm_names and given.replace(".", "", 1).isdigit():
-        return given
+    plain = _plain_token(given)
+    if plain in held or any(request.token == plain for request in pending):
+        return plain
+    if given not in session.problem.arm_names and plain.replace(".", "", 1).isdigit():
+        return plain
     arm = session.problem.arm(given)
     for request in pending:
         if request.arm == arm:
@@ -116,6 +119,16 @@ def _token_of(session: Session, given: str) -> str:
         f"arm {given!r} is not asked for now; see `surepick ask`, or keep a measurement that nobody asked "
         "for with --unasked"
     )
+
+
+def _plain_token(given: str) -> str:
+    """The token as the log has it, where this is one as sheets have it."""
+    from surepick.sessions.requests import Token
+
+    try:
+        return str(Token.parse(given))
+    except ValueError:
+        return given
 
 
 def _request(request: Request) -> dict[str, Any]:

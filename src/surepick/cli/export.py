@@ -17,6 +17,7 @@ from surepick.cli.opening import open_session
 from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl, Worker
 from surepick.cli.render import answer, say
 from surepick.cli.status import state_of
+from surepick.core.numerals import numeral
 from surepick.errors import FileError, ProblemError, SessionError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="CSV with the columns token,value or arm,value.")],
+    file: Annotated[Path, typer.Argument(help="CSV or .xlsx with the columns token,value or arm,value.")],
     answers: Annotated[
         bool, typer.Option("--answers", help="Rows without a token answer what is asked, in their order.")
     ] = False,
@@ -91,10 +92,13 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(session: Session, stream: TextIO) -> None:
-    """Write every measurement, one per row; `import` reads it back."""
+    """Write every measurement, one per row, with tokens that stay text; `import` reads it back."""
+    from surepick.sessions.requests import Token
+
     writer = csv.DictWriter(stream, COLUMNS)
     writer.writeheader()
-    writer.writerows(_rows(session))
+    for row in _rows(session):
+        writer.writerow({**row, "token": row["token"] and Token.parse(row["token"]).for_sheets})
 
 
 def write_json(session: Session, stream: TextIO) -> None:
@@ -126,7 +130,14 @@ def read_rows(file: Path) -> list[Row]:
         raise FileError(
             f"{str(file)!r} needs a header with the column 'value', and 'token' or 'arm', got {header}"
         )
-    return [_row(file, number, header, [*map(str.strip, cells)]) for number, cells in lines[1:]]
+    stripped = ((number, [*map(str.strip, cells)]) for number, cells in lines[1:])
+    return [_row(file, number, header, cells) for number, cells in stripped if not _is_open(header, cells)]
+
+
+def _is_open(header: list[str], cells: list[str]) -> bool:
+    """Whether this is a row of a measuring sheet that nobody has filled in."""
+    row = dict(zip(header, cells, strict=False))
+    return bool(row.get("token")) and not row.get("value") and not any(cells[len(header) :])
 
 
 def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
@@ -139,9 +150,9 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
     row = dict(zip(header, cells, strict=False))
     if not row.get("value") or not (row.get("token") or row.get("arm")):
         raise FileError(f"line {number} of {str(file)!r} needs a value, and a token or an arm; got {row}")
-    for column, kind in (("value", float), ("count", int)):
+    for column, kind in (("value", numeral), ("count", int)):
         try:
-            kind(row.get(column) or 1)
+            kind(row.get(column) or "1")
         except ValueError:
             raise FileError(
                 f"line {number} of {str(file)!r}: expected a number as {column}, got {row[column]!r}"
@@ -211,4 +222,4 @@ def _asked_token(session: Session, arm_name: str) -> str | None:
 
 
 def _value(row: Row) -> float:
-    return float(row["value"])
+    return numeral(row["value"])

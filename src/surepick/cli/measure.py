@@ -16,20 +16,19 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from surepick.core.numerals import is_numeral, numeral
 from surepick.errors import SessionError
 
 if TYPE_CHECKING:
     from surepick.sessions.requests import Request
     from surepick.sessions.session import Session
 
-NUMBER = re.compile(
-    r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII
-)
 HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:nan|inf|infinity)(?!\w)", re.IGNORECASE)
-LIST = re.compile(r"[,;:=|]+")  # what may stand between numbers of one word
+LIST = re.compile(r"[;:=|]+")  # what may stand between numbers of one word, beside commas
+DECIMALS = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?", re.ASCII)  # between commas these are a list
 GROUPS = re.compile(r"(?<![\d.,])[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?$")  # 1 234 at the end of the output
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d[\d.,]*(?:[eE][-+]?\d+)?$")  # 12,5 or 1,234.5; 12.5,13.5 are two
-AROUND = "()[]{}<>\"'$\u20ac\u00a3%"  # may stand around a number
+BRACKETS = "()[]{}<>"
+AROUND = BRACKETS + "\"'$\u20ac\u00a3%"  # may stand around a number
 TAIL = 400  # characters of a failed program's output to show
 WAIT = 0.5  # seconds between two looks at whether others have left something to measure
 VARIABLES = {"{arm}": "SUREPICK_ARM", "{index}": "SUREPICK_INDEX", "{token}": "SUREPICK_TOKEN"}
@@ -145,28 +144,41 @@ def last_number(output: str, arm_name: str) -> float:
     """The number that a program printed last; what is not plainly one number is refused.
 
     Words are looked at from the end: the first that has a digit must be a number, or a list that ends with
-    one. So a unit may follow after a space, and 12,5 or 1'234 or 12.5h is an error instead of a wrong value.
+    one. So a unit may follow after a space, and 1,234 or 1'234 or 12.5h is an error instead of a wrong value.
 
-    >>> last_number("run 3 took\\n 12.5 h", "road")
-    12.5
+    >>> last_number("run 3 took\\n 12.5 h", "road"), last_number("12,5", "road")
+    (12.5, 12.5)
     """
     words = re.split(r"[ \t\r\n\f\v]+", output.strip())  # other spaces, as in 1 234, belong to a word
     word = next((word for word in reversed(words) if HAS_NUMBER.search(word)), None)
     if word is None:
         shown = output.strip()[-TAIL:]
         raise MeasureError(f"the command for arm {arm_name!r} printed no number, got {shown!r}")
-    bare = word.strip(AROUND + ",;.!")
-    piece = LIST.split(bare)[-1].strip(AROUND)
-    if not NUMBER.fullmatch(piece) or DECIMAL_COMMA.fullmatch(bare) or GROUPS.search(output.strip()):
+    piece = _last_of_list(word.strip(AROUND + ",;.!"), bracketed=any(sign in word for sign in BRACKETS))
+    if piece is None or not is_numeral(piece) or GROUPS.search(output.strip()):
         raise MeasureError(
             f"the command for arm {arm_name!r} printed {output.strip()[-TAIL:]!r}, and {word!r} is not "
             "plainly one number; print the value last, with a decimal point and nothing between thousands, "
             "such as 1234.5; a unit may follow after a space"
         )
-    value = float(piece)
+    value = numeral(piece)
     if not math.isfinite(value):
         raise MeasureError(f"the command for arm {arm_name!r} measured {value}, which is not a finite number")
     return value
+
+
+def _last_of_list(word: str, *, bracketed: bool) -> str | None:
+    """The last number of a word that may be a list; None where commas may be decimal ones or not.
+
+    >>> [_last_of_list(word, bracketed=False) for word in ("x=12,5", "12.5,13.5", "1,2,3")]
+    ['12,5', '13.5', None]
+    >>> _last_of_list("3,4", bracketed=True)
+    """
+    last = LIST.split(word)[-1].strip(AROUND)
+    parts = last.split(",")
+    if len(parts) == 1 or (len(parts) == 2 and not bracketed and parts[1].isdecimal()):
+        return last
+    return parts[-1] if all(map(DECIMALS.fullmatch, parts)) else None
 
 
 class Show(Protocol):

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from surepick.core.pilot import Pilot
     from surepick.problems.truth import Loaded
 
-File = Annotated[Path, typer.Argument(help="A problem file, TOML or JSON.", show_default=False)]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="A spreadsheet of plans (.xlsx, .csv), or a problem file (.toml, .json).", show_default=False
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes all randomness: the same seed gives the same run.")]
 Delta = Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")]
 Epsilon = Annotated[float, typer.Option(help="Accept a plan up to this much worse than the best.")]

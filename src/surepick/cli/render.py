@@ -15,7 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from surepick.core.numerals import numeral
 from surepick.core.wording import shortened
+from surepick.errors import ParameterError
 
 if TYPE_CHECKING:
     from surepick.problems.truth import Loaded
@@ -55,6 +57,14 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.2e}"
+
+
+def as_number(text: str) -> float:
+    """The number that somebody typed, with a decimal point or comma."""
+    try:
+        return numeral(text)
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -89,7 +89,8 @@ def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
     if loaded.means is None:
         raise FileError(
             "a simulation needs the true means of the arms; add to the problem file:\n"
-            "  [truth]\n  means = [...]   # one per arm, or a table of arm names"
+            "  [truth]\n  means = [...]   # one per arm, or a table of arm names\n"
+            "or to a spreadsheet a row named truth"
         )
     bounds = loaded.problem.bounds
     if bounds is not None:
@@ -98,7 +99,8 @@ def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
     if scale is None:
         raise FileError(
             "the problem leaves the noise scale unknown, and a simulation has to draw with some; add to the "
-            "problem file:\n  [truth]\n  noise_scale = ...   # a number, or one per arm"
+            "problem file:\n  [truth]\n  noise_scale = ...   # a number, or one per arm\n"
+            "or to a spreadsheet a row named noise"
         )
     return Gaussian(loaded.means, scale)
 

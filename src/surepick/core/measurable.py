@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-
 from surepick.core.about import About
 from surepick.core.arrays import (
     Bounds,

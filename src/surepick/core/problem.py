@@ -189,7 +189,7 @@ def _read_plans(plans: Any) -> tuple[Any, Sequence[str] | None, Sequence[str] | 
     arms: Sequence[str] | None = None
     names: Sequence[str] | None = None
     if isinstance(plans, TablePath):
-        table = read_table(plans)
+        table = read_table(plans, empty=0.0)
         matrix, arms, names = table.numbers, table.column_names, table.row_names
     elif hasattr(plans, "tocsr"):
         matrix = _sparse_matrix(plans)

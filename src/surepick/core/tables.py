@@ -1,9 +1,11 @@
-"""Tables of numbers with named rows and columns, from CSV files: the one module of core that opens a file."""
+"""Tables of numbers with named rows and columns, from CSV and Excel files: the one module that opens them.
+
+CSV as spreadsheets write it, and `.xlsx` workbooks (openpyxl, in the extra `sheets`): their first sheet.
+"""
 
 from __future__ import annotations
 
 import csv
-import re
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +15,13 @@ from typing import TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray, read_only
-from surepick.errors import ProblemError
+from surepick.core.numerals import numeral
+from surepick.errors import ParameterError, ProblemError, missing_extra
 
 TablePath: TypeAlias = str | Path
 LARGEST = 2**28  # bytes of a file of tables or problems that is read; in memory it takes ten times as much
-DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
+Lines: TypeAlias = list[tuple[int, list[str]]]  # the cells of each line, with its number in the file
+SHEETS = (".xlsx", ".xlsm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +33,22 @@ class Table:
     column_names: tuple[str, ...]
 
 
-def read_table(path: TablePath) -> Table:
-    """The numbers of a CSV file whose header names the columns and whose first column names the rows.
+def read_table(path: TablePath, *, empty: float | None = None) -> Table:
+    """The numbers of a CSV or Excel file whose header names the columns and whose first column the rows.
 
-    Cells are separated, and lines skipped, as in `csv_lines`.
+    Cells are separated, and lines skipped, as in `csv_lines`. An empty cell is `empty`, or refused.
     """
     path = Path(path)
+    columns, rows = named_rows(path)
+    names = tuple(row[0] for _, row in rows)
+    numbers = parse_cells(
+        [row[1:] for _, row in rows], columns, names, within=f" of {str(path)!r}", empty=empty
+    )
+    return Table(read_only(numbers), names, columns)
+
+
+def named_rows(path: Path) -> tuple[tuple[str, ...], Lines]:
+    """The names of the columns, and the lines below: each with its name and one cell per column."""
     lines = csv_lines(path)
     if len(lines) < 2 or len(lines[0][1]) < 2:
         raise ProblemError(
@@ -42,6 +56,7 @@ def read_table(path: TablePath) -> Table:
             f"got {len(lines)} lines and a header of {len(lines[0][1]) if lines else 0} cells; commas, "
             "semicolons or tabs separate cells"
         )
+    lines = _without_empty_columns(lines)
     columns = tuple(cell.strip() for cell in lines[0][1][1:])
     for number, row in lines[1:]:
         if len(row) != len(columns) + 1:
@@ -49,18 +64,25 @@ def read_table(path: TablePath) -> Table:
                 f"line {number} of {str(path)!r} has {len(row)} cells, the header has {len(columns) + 1}; "
                 "every row needs its name and one number per column"
             )
-    names = tuple(row[0].strip() for _, row in lines[1:])
-    numbers = parse_cells([row[1:] for _, row in lines[1:]], columns, names, within=f" of {str(path)!r}")
-    return Table(read_only(numbers), names, columns)
+    return columns, [(number, [cell.strip() for cell in row]) for number, row in lines[1:]]
 
 
-def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines of a CSV file that are not blank, with their numbers in the file.
+def _without_empty_columns(lines: Lines) -> Lines:
+    """The lines without the columns at their end in which nothing stands, as spreadsheets may write them."""
+    width = max(max((i for i, cell in enumerate(row, 1) if cell.strip()), default=0) for _, row in lines)
+    return [(number, row[: max(width, 2)]) for number, row in lines]
 
-    Commas separate cells; or semicolons or tabs, as spreadsheets write them where numbers have a comma, and
-    then 2,5 is read as 2.5. A byte-order mark is skipped.
+
+def csv_lines(path: Path) -> Lines:
+    """The lines of a CSV or Excel file that are not blank, with their numbers in the file.
+
+    Commas separate cells; or semicolons or tabs, as spreadsheets write them where numbers have a comma. A
+    decimal comma becomes a point where it can be nothing else; where semicolons separate, it always does. A
+    byte-order mark is skipped.
     """
     refuse_endless(path)
+    if path.suffix.lower() in SHEETS:
+        return _sheet_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             separator = _separator(next((line for line in stream if line.strip()), ""))
@@ -75,7 +97,9 @@ def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
         raise ProblemError(f"{str(path)!r} is not a CSV file: {error}") from None
     if separator == ",":
         return lines
-    return [*lines[:1], *((number, [*map(_with_point, row)]) for number, row in lines[1:])]
+    decimal = separator == ";"  # which stands between cells because the comma stands within numbers
+    below = ((number, [_with_point(cell, decimal) for cell in row]) for number, row in lines[1:])
+    return [*lines[:1], *below]
 
 
 def refuse_endless(path: Path) -> None:
@@ -102,22 +126,79 @@ def _separator(header: str) -> str:
     return max(",;\t", key=header.count)  # of equals the first
 
 
-def _with_point(cell: str) -> str:
+def _with_point(cell: str, comma_is_decimal: bool) -> str:
     """The cell, with a decimal point where it is a number with a decimal comma."""
-    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+    try:
+        numeral(cell, comma_is_decimal=comma_is_decimal)
+    except ParameterError:
+        return cell
+    return cell.replace(",", ".")
+
+
+def _sheet_lines(path: Path) -> Lines:
+    """The lines of the first sheet of a workbook, as a CSV file would have them."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise missing_extra("openpyxl", "sheets") from None
+    try:
+        values, formulas = (load_workbook(path, data_only=known).worksheets[0] for known in (True, False))
+    except OSError as error:
+        raise ProblemError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
+    except Exception as error:  # a workbook may be damaged in more ways than openpyxl has errors for
+        raise ProblemError(f"{str(path)!r} is not an Excel workbook (.xlsx): {error}") from None
+    if values.merged_cells.ranges:
+        raise ProblemError(
+            f"{str(path)!r} has merged cells, {next(iter(values.merged_cells.ranges))}, of which one has the "
+            "value and the others are empty; unmerge them and fill each in"
+        )
+    grid = [[cell.value for cell in row] for row in values.iter_rows()]
+    for row, known in zip(formulas.iter_rows(), grid, strict=True):
+        for cell, value in zip(row, known, strict=True):
+            if cell.data_type == "f" and value is None:
+                raise ProblemError(
+                    f"cell {cell.coordinate} of {str(path)!r} is a formula without a computed value; open "
+                    "the file in a spreadsheet, save it, and try again"
+                )
+    texts = ((number, [_cell_text(cell) for cell in row]) for number, row in enumerate(grid, 1))
+    return [(number, row) for number, row in texts if any(row)]
+
+
+def _cell_text(value: object) -> str:
+    """What stands in a cell, as text that gives the same number back."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return value.strip() if isinstance(value, str) else str(value)
 
 
 def parse_cells(
-    rows: Iterable[Sequence[object]], columns: Sequence[str], names: Sequence[str], *, within: str = ""
+    rows: Iterable[Sequence[object]],
+    columns: Sequence[str],
+    names: Sequence[str],
+    *,
+    within: str = "",
+    empty: float | None = None,
 ) -> FloatArray:
     """The cells as numbers; `within` says, in an error, which table they are of."""
     matrix = np.empty((len(names), len(columns)))
     for k, row in enumerate(rows):
         for s, cell in enumerate(row):
             try:
-                matrix[k, s] = float(cell)  # type: ignore[arg-type]
-            except (TypeError, ValueError):
-                raise ProblemError(
-                    f"row {names[k]!r}, column {columns[s]!r}{within}: expected a number, got {cell!r}"
-                ) from None
+                matrix[k, s] = cell_number(cell, empty)
+            except (TypeError, ValueError) as error:
+                why = f"expected a number, got {cell!r}" if not isinstance(error, ParameterError) else error
+                raise ProblemError(f"row {names[k]!r}, column {columns[s]!r}{within}: {why}") from None
     return matrix
+
+
+def cell_number(cell: object, empty: float | None = None) -> float:
+    """The number in a cell; an empty one is `empty`, if that is given.
+
+    >>> cell_number(" 2,5"), cell_number("", 0.0)
+    (2.5, 0.0)
+    """
+    if isinstance(cell, str):
+        return empty if empty is not None and not cell.strip() else numeral(cell)
+    return float(cell)  # type: ignore[arg-type]

@@ -25,8 +25,9 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.layout import Layout
+from surepick.core.numerals import numeral
 from surepick.core.tables import csv_lines
-from surepick.errors import ProblemError, suggestion
+from surepick.errors import ParameterError, ProblemError, suggestion
 
 Graph: TypeAlias = Any  # a Network, a networkx or rustworkx graph, the path of a CSV file, or a list of pairs
 
@@ -226,7 +227,7 @@ def _csv_edge(where: str, header: list[str], row: list[str]) -> _Edge:
     numbers = {}
     for column, cell in cells.items():
         try:
-            numbers[column] = float(cell)
-        except ValueError:
-            raise ProblemError(f"{where}, column {column!r}: expected a number, got {cell!r}") from None
+            numbers[column] = numeral(cell)
+        except ParameterError as error:
+            raise ProblemError(f"{where}, column {column!r}: {error}") from None
     return _Edge(tail, head, numbers, name or None)

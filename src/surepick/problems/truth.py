@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, Numbers
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
 
@@ -21,8 +21,8 @@ class Truth:
     problem: AnyProblem
     means: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
     noise_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,) None: the problem's own
-    guess: npt.ArrayLike | None = field(default=None, repr=False)  # (n_arms,)
-    spread: npt.ArrayLike | None = field(default=None, repr=False)  # how far the means may lie from the guess
+    guess: Numbers | None = field(default=None, repr=False)  # (n_arms,)
+    spread: Numbers | None = field(default=None, repr=False)  # how far the means may lie from the guess
     title: str = ""
     kind: str = ""  # of the file that it came from
     axes: Axes | None = None  # suppliers and demanders, where a plan is best shown as a table of amounts

@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 
 from surepick.store import Event
 
-_TOKEN = re.compile(r"(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
+_TOKEN = re.compile(r"[tT]?(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
 
 
 class Token(NamedTuple):
     """One measurement of an arm, the one at `index` of its tape, counted from 0; as text "arm.index".
 
-    >>> str(Token(3, 17)), Token.parse("3.17")
-    ('3.17', Token(arm=3, index=17))
+    That looks like a number, and spreadsheets make 3.1 of 3.10. What is written for a spreadsheet has
+    `for_sheets` in its place, which stays text; `parse` reads both.
+
+    >>> str(Token(3, 10)), Token(3, 10).for_sheets, Token.parse("3.10") == Token.parse("t3.10")
+    ('3.10', 't3.10', True)
     """
 
     arm: int
@@ -27,9 +30,14 @@ class Token(NamedTuple):
     def __str__(self) -> str:
         return f"{self.arm}.{self.index}"
 
+    @property
+    def for_sheets(self) -> str:
+        """The token as text that no spreadsheet takes for a number."""
+        return f"t{self}"
+
     @classmethod
     def parse(cls, text: object) -> Token:
-        """The token with this text, written as `str` writes it; a ValueError for anything else."""
+        """The token with this text, as `str` or `for_sheets` writes it; a ValueError for anything else."""
         found = _TOKEN.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise ValueError(f"{text!r} is not a token")

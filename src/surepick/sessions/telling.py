@@ -21,7 +21,7 @@ from surepick.sessions.replica import Change, LostRaceError, Replica
 from surepick.sessions.requests import Receipt, Token
 from surepick.sessions.settings import Body
 
-_HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 for the measurement 17 of arm 3"
+_HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 (or t3.17) for the measurement 17 of arm 3"
 
 
 class Telling:

@@ -92,9 +92,14 @@ def _main_file(names: Sequence[str]) -> str:
     if len(names) > MOST_FILES:
         raise FileError(f"at most {MOST_FILES} files can be sent together, got {len(names)}")
     found = [name for name in names if name.lower().endswith((".toml", ".json"))]
+    if not found and len(names) == 1:
+        return names[0]  # a spreadsheet alone, or refused for its ending
     if len(found) != 1:
         got = ", ".join(map(repr, names)) or "none"
-        raise FileError(f"choose one problem file (.toml or .json), and with it its attachments; got {got}")
+        raise FileError(
+            "choose one problem file (.toml or .json), and with it its attachments, or a spreadsheet alone "
+            f"(.xlsx or .csv); got {got}"
+        )
     return found[0]
 
 

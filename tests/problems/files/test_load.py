@@ -197,13 +197,19 @@ def test_the_guess_may_be_the_truth(load):
         (TABLE + "capacity = 3", "unknown key 'capacity'; known: "),
         (TABLE + "title = 5", "title must be text, got 5"),
         (TABLE + 'minimize = "yes"', "minimize must be true or false, got 'yes'"),
-        (TABLE + 'noise_scale = "big"', "noise_scale must be a number or a list of numbers, got 'big'"),
-        (TABLE + "noise_scale = true", "noise_scale must be a number or a list of numbers, got True"),
+        (
+            TABLE + 'noise_scale = "big"',
+            "noise_scale must be a list of numbers, a table of them or the name of a CSV file, got 'big'",
+        ),
+        (TABLE + "noise_scale = true", "noise_scale must be a number, a list of numbers, a table of them or"),
         (
             TABLE + "noise_scale = [1, 0]",
             "noise_scale of arm 1 ('rail') must be positive and finite, got 0.0",
         ),
-        (TABLE + 'costs = [1, "x"]', "costs must be a number or a list of numbers, got [1, 'x']"),
+        (
+            TABLE + 'costs = [1, "x"]',
+            "costs must be a number, a list of numbers, a table of them or the name of a CSV file, got",
+        ),
         (TABLE + 'plan_names = "ab"', "plan_names must be a list of names, got 'ab'"),
         (TABLE + "plan_names = [1, 2]", "plan_names must be a list of names, got [1, 2]"),
         ('kind = "table"\nplans = [[1, 0], [1]]', "the first, 2; row 1 has 1"),
@@ -216,7 +222,10 @@ def test_the_guess_may_be_the_truth(load):
         ('kind = "table"\nplans = [[1, nan], [1, 0]]', "row 'plan 0', column 'arm 1': plans must be finite"),
         ('kind = "table"\nplans = "absent.csv"', "absent.csv': No such file"),
         (KNAPSACK.replace("10", "10.5"), "capacity must be a whole number, got 10.5"),
-        (KNAPSACK.replace("[4, 5]", "4", 1), "weights must be a list of numbers, got 4"),
+        (
+            KNAPSACK.replace("[4, 5]", "4", 1),
+            "weights must be a list of numbers, a table of them or the name of a CSV file, got 4",
+        ),
         (KNAPSACK + "n_draws = true", "n_draws must be a whole number, got True"),
         (KNAPSACK + "spread = -1", "spread must be 0 or more"),
         (TRANSPORT + 'distances = "freeway"', "give either 'guess' or 'distances', exactly one of them"),
@@ -260,7 +269,7 @@ def test_json_that_says_something_wrong_is_refused(refusal, text, says):
 
 
 def test_other_endings_are_refused(refusal):
-    assert "ends in .toml or .json" in refusal(TABLE, "case.yaml")
+    assert "ends in .toml, .json, .xlsx or .csv" in refusal(TABLE, "case.yaml")
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

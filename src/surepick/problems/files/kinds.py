@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick import plugins
-from surepick.core.arrays import FloatArray, names_for
+from surepick.core.arrays import FloatArray, labels_of, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
@@ -18,7 +18,7 @@ from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.family import Family
 from surepick.problems.files.mps_lp import read_program
-from surepick.problems.files.section import Section, is_list_of_numbers
+from surepick.problems.files.section import Section
 from surepick.problems.kinds.choice import subsets, top_k, top_k_family
 from surepick.problems.kinds.knapsack import PAPER_DRAWS, PAPER_SPREAD, knapsack_family
 from surepick.problems.kinds.matching import matching_family
@@ -49,7 +49,7 @@ class Kind:
 
 
 def _table(document: Section, _: Progress | None) -> Truth:
-    table = document.attachment("plans")
+    table = document.attachment("plans", empty=0.0)
     arm_names, plan_names = document.names("arm_names"), document.names("plan_names")
     if table is not None:
         arm_names = arm_names or list(table.column_names)
@@ -104,7 +104,9 @@ def _pairs(
 
 
 def _matchings(document: Section, progress: Progress | None) -> Truth:
-    guess, rows, columns = _pairs(document, document.attachment("guess"), "row_names", "column_names")
+    guess, rows, columns = _pairs(
+        document, document.attachment("guess", empty=np.nan), "row_names", "column_names"
+    )
     possible = ~np.isnan(guess)
     family = matching_family(
         names_for("row", rows, len(guess)),
@@ -210,7 +212,7 @@ def _matrices(document: Section) -> Program:
 def _portfolio(document: Section, progress: Progress | None) -> Truth:
     guess = document.list_of_numbers("guess")
     family = portfolio_family(
-        names_for("asset", document.names("asset_names"), len(guess)),
+        names_for("asset", document.names("asset_names") or labels_of(guess), len(guess)),
         budget=document.number("budget", 1.0),
         lower=document.numbers("lower", 0.0),
         upper=document.numbers("upper", np.inf),
@@ -282,13 +284,8 @@ def _search(
     return {**options, "every": document.flag("every")} if "every" in document.values else options
 
 
-def _optional_guess(document: Section) -> list[float] | None:
-    given = document.values.get("guess")
-    if given is None:
-        return None
-    if not is_list_of_numbers(given):
-        raise document.wrong("guess", "a list of numbers")
-    return list(given)
+def _optional_guess(document: Section) -> Any:
+    return document.list_of_numbers("guess") if "guess" in document.values else None
 
 
 COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list_plans", "unit", "plausible")

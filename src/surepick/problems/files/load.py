@@ -1,4 +1,4 @@
-"""Problem files: TOML or JSON that says which kind of problem it is and gives its data.
+"""Problem files: TOML or JSON that says which kind of problem it is and gives its data, or a spreadsheet.
 
 `docs/problem-files.md` describes every key.
 """
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surepick.core.about import Range
-from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
+from surepick.core.arrays import FloatArray, aligned, per_arm, read_only, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
@@ -22,12 +23,13 @@ from surepick.problems.candidates import Progress
 from surepick.problems.files.kinds import COMMON_KEYS, kind_named, kind_names, lists_plans
 from surepick.problems.files.places import on_map
 from surepick.problems.files.section import Section, is_list_of_numbers, is_number, read_text
+from surepick.problems.files.sheet import SUFFIXES, read_sheet
 from surepick.problems.numbers import half_widths
 from surepick.problems.truth import Loaded, Truth
 
 
 def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
-    """The problem that a TOML or JSON file describes.
+    """The problem that a TOML or JSON file describes, or a spreadsheet of plans (.xlsx, .csv).
 
     With `confined` it may name no files but those in its own folder: for files that somebody else sent.
 
@@ -51,11 +53,7 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
         problem = on_map(document, _within_bounds(document, built.problem))
         means = None if truth is None else read_only(problem.as_means(_means(truth, built)))
         guess = None if built.guess is None else read_only(problem.as_means(built.guess))
-        spread = (
-            None
-            if guess is None
-            else read_only(half_widths(0.0 if built.spread is None else built.spread, guess.shape).copy())
-        )
+        spread = None if guess is None else read_only(half_widths(_spread(built), guess.shape).copy())
     except ProblemError as error:
         raise document.error(str(error)) from error
     title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
@@ -104,6 +102,14 @@ def _plausible(
     return tuple(zip((guess - reach).tolist(), (guess + reach).tolist(), strict=True))
 
 
+def _spread(built: Truth) -> npt.ArrayLike:
+    """How far the means may lie from the guess, in the order of the arms where it is given by name."""
+    given: npt.ArrayLike = aligned(
+        "spread", 0.0 if built.spread is None else built.spread, built.problem.arm_names
+    )
+    return given
+
+
 def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
     """The noise that simulations draw with, where it is not the problem's own."""
     if "noise_scale" not in truth.values:
@@ -142,12 +148,13 @@ def _by_arm(table: Table, pair: str) -> dict[str, float]:
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    """The document in the file, whichever of the two languages it is written in."""
+    """The document in the file, whichever language it is written in, or that a spreadsheet stands for."""
     parsers: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": _parse_json}
+    if path.suffix.lower() in SUFFIXES:
+        return read_sheet(path)
     if path.suffix.lower() not in parsers:
-        is_table = path.suffix.lower() in (".csv", ".xlsx", ".xls", ".ods")
-        hint = "; see `surepick init table` for one that names a CSV file of plans" if is_table else ""
-        raise FileError(f"a problem file ends in .toml or .json, got {str(path)!r}{hint}")
+        hint = "; save it as .xlsx or .csv" if path.suffix.lower() in (".xls", ".ods", ".numbers") else ""
+        raise FileError(f"a problem file ends in .toml, .json, .xlsx or .csv, got {str(path)!r}{hint}")
     text = read_text(path)
     try:
         document = parsers[path.suffix.lower()](text)

@@ -96,11 +96,13 @@ class Section:
         return value
 
     def numbers(self, key: str, default: Any = None) -> Any:
-        """One number or a list of numbers."""
+        """One number, a list of numbers, or numbers by name: a table, or a CSV file with one column."""
         value = self.values.get(key, default)
-        if key in self.values and not (is_number(value) or is_list_of_numbers(value)):
-            raise self.wrong(key, "a number or a list of numbers")
-        return value
+        if key not in self.values or is_number(value):
+            return value
+        if not (is_list_of_numbers(value) or isinstance(value, dict | str)):
+            raise self.wrong(key, "a number, a list of numbers, a table of them or the name of a CSV file")
+        return self.list_of_numbers(key)
 
     def number(self, key: str, default: float) -> float:
         """One number."""
@@ -109,11 +111,19 @@ class Section:
             raise self.wrong(key, "a number")
         return float(value)
 
-    def list_of_numbers(self, key: str) -> list[float]:
-        """A list of numbers, at least one."""
-        if not is_list_of_numbers(self.values[key]):
-            raise self.wrong(key, "a list of numbers")
-        return list(self.values[key])
+    def list_of_numbers(self, key: str) -> Any:
+        """A list of numbers, at least one; or numbers by name: a table, or a CSV file with one column."""
+        value = self.values[key]
+        table = self.attachment(key) if isinstance(value, str) and Path(value).suffix else None
+        if table is not None:
+            if len(table.column_names) != 1:
+                raise self.wrong(key, "the name of a CSV file with names in its first column and one more")
+            return dict(zip(table.row_names, table.numbers[:, 0].tolist(), strict=True))
+        if isinstance(value, dict) and value and all(map(is_number, value.values())):
+            return value
+        if not is_list_of_numbers(value):
+            raise self.wrong(key, "a list of numbers, a table of them or the name of a CSV file")
+        return list(value)
 
     def rows(self, key: str) -> list[list[float]]:
         """A list of lists of numbers, all of one length."""
@@ -128,10 +138,13 @@ class Section:
                 )
         return value
 
-    def attachment(self, key: str) -> Table | None:
-        """The table in the CSV file that the key names, found beside this file; None if it is no name."""
+    def attachment(self, key: str, *, empty: float | None = None) -> Table | None:
+        """The table in the CSV file that the key names, found beside this file; None if it is no name.
+
+        An empty cell is `empty`, or refused.
+        """
         file = self.beside(key)
-        return None if file is None else read_table(file)
+        return None if file is None else read_table(file, empty=empty)
 
     def beside(self, key: str) -> Path | None:
         """The file that the key names, found beside this one; None if it is no name."""

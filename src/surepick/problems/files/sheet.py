@@ -1,0 +1,121 @@
+"""A spreadsheet alone as a problem: a row for each plan, a column for each arm, and rows that say more.
+
+The sheet becomes the document that a TOML file of `kind = "table"` would be, so that all checks are the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from surepick.core.tables import SHEETS, cell_number, named_rows
+from surepick.errors import FileError, ParameterError, ProblemError
+
+SUFFIXES = (".csv", ".tsv", *SHEETS)
+# Rows that are no plans, by the name in their first cell, and the key of a problem file that they stand for.
+ROWS = {
+    "goal": "minimize",
+    "unit": "unit",
+    "guess": "guess",
+    "spread": "spread",
+    "noise": "noise_scale",
+    "cost": "costs",
+    "truth": "truth",
+}
+GOALS = {"smallest": True, "minimize": True, "minimise": True}
+GOALS |= {"largest": False, "maximize": False, "maximise": False}
+
+Row = list[str]
+
+
+def read_sheet(path: Path) -> dict[str, Any]:
+    """The keys of the problem file that this CSV or Excel file stands for.
+
+    The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows called goal,
+    unit, guess, spread, noise, cost or truth, in any order, say more. Without a row `noise` the noise scale
+    is unknown: a session learns it first.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
+    >>> _ = file.write_text("plan,bus,walk\\ngoal,smallest,\\nnoise,4,1\\nby bus,1,2\\non foot,,7\\n")
+    >>> read_sheet(file)["plans"], read_sheet(file)["noise_scale"], read_sheet(file)["minimize"]
+    ([[1.0, 2.0], [0.0, 7.0]], [4.0, 1.0], True)
+    """
+    try:
+        arms, rows = named_rows(path)
+    except ProblemError as error:
+        raise FileError(str(error)) from None
+    said, plans = dict[str, Row](), dict[str, Row]()
+    for number, (name, *cells) in rows:
+        known = name.strip().lower() in ROWS
+        key = name.strip().lower() if known else name
+        if key in (said if known else plans):
+            raise FileError(f"line {number} of {str(path)!r}: there is a row {name!r} already; rename one")
+        (said if known else plans)[key] = cells
+    sheet = _Sheet(path, arms)
+    return {
+        "kind": "table",
+        "plans": [
+            [sheet.number(name, s, cell, empty=0.0) for s, cell in enumerate(row)]
+            for name, row in plans.items()
+        ],
+        "arm_names": list(arms),
+        "plan_names": list(plans),
+        "noise_scale": "unknown",
+        **{ROWS[key]: sheet.meaning(key, row) for key, row in said.items()},
+    }
+
+
+class _Sheet:
+    """Cells of one sheet; every mistake is named with file, row and column."""
+
+    def __init__(self, path: Path, arms: tuple[str, ...]) -> None:
+        self.path, self.arms = path, arms
+
+    def meaning(self, key: str, row: Row) -> Any:
+        """What the row of this name says."""
+        if key in ("goal", "unit"):
+            return self._word(key, row)
+        if key == "noise" and self._said(row) == {"unknown"}:
+            return "unknown"
+        numbers = self._numbers(key, row)
+        if key == "truth":
+            return {"means": numbers}
+        return numbers
+
+    def number(self, name: str, s: int, cell: str, *, empty: float | None = None) -> float:
+        """The number in this cell."""
+        try:
+            return cell_number(cell, empty)
+        except ParameterError as error:
+            raise self._wrong(f"row {name!r}, column {self.arms[s]!r}: {error}") from None
+
+    def _numbers(self, key: str, row: Row) -> float | list[float]:
+        """A number for each arm, or the one that stands alone and is for all of them."""
+        filled = [s for s, cell in enumerate(row) if cell]
+        if len(filled) == 1 and len(row) > 1 and key not in ("guess", "truth"):
+            return self.number(key, filled[0], row[filled[0]])
+        if len(filled) < len(row):
+            missing = self.arms[next(s for s, cell in enumerate(row) if not cell)]
+            one = "" if key in ("guess", "truth") else ", or one number alone for all of them"
+            raise self._wrong(f"row {key!r} has no number for {missing!r}; it needs one for each arm{one}")
+        return [self.number(key, s, cell) for s, cell in enumerate(row)]
+
+    def _word(self, key: str, row: Row) -> Any:
+        said = self._said(row)
+        if len(said) != 1:
+            shown = ", ".join(map(repr, sorted(said))) or "nothing"
+            hint = "'smallest' or 'largest'" if key == "goal" else "one unit for all arms, such as 'h'"
+            raise self._wrong(f"row {key!r} says {shown}; it says {hint}, in one cell or in every one")
+        word = said.pop()
+        if key == "unit":
+            return word
+        if word.lower() not in GOALS:
+            raise self._wrong(f"row 'goal' says {word!r}; it says 'smallest' or 'largest', whichever is best")
+        return GOALS[word.lower()]
+
+    def _said(self, row: Row) -> set[str]:
+        return {cell for cell in row if cell}
+
+    def _wrong(self, what: str) -> FileError:
+        return FileError(f"{str(self.path)!r}: {what}")

@@ -1,0 +1,184 @@
+"""A spreadsheet alone is a problem; tables of other files may be given by name."""
+
+import openpyxl
+import pytest
+
+from surepick.errors import FileError, MissingExtraError
+from surepick.problems import load
+
+ROWS = [
+    ["plan", "bus", "train", "walk"],
+    ["goal", "smallest", "", ""],
+    ["unit", "min", "", ""],
+    ["guess", 14, 11, 8],
+    ["spread", 3, "", ""],
+    ["noise", 4, 2, 1],
+    ["cost", 1, 2, 1],
+    ["truth", 14, 11.5, 8],
+    ["bus and walk", 1, "", 1],
+    ["train and walk", "", 1, 1],
+    ["walk all the way", "", "", 3],
+]
+
+
+TWICE = ["Goal", "largest", "", ""]
+
+
+def write(path, rows=ROWS, separator=","):
+    if path.suffix.lower() == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([cell if cell != "" else None for cell in row])
+        book.save(path)
+    else:
+        path.write_text("\n".join(separator.join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
+    return path
+
+
+def changed(name, *cells):
+    """The rows with this one in place of that of its name."""
+    return [[name, *cells] if row[0] == name else row for row in ROWS]
+
+
+def refusal(path):
+    with pytest.raises(FileError) as caught:
+        load(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ways.xlsx", "ways.csv", "ways.tsv", "WAYS.XLSX"])
+def test_a_sheet_says_all_that_a_table_can(tmp_path, name):
+    loaded = load(write(tmp_path / name, separator="\t" if name.endswith("tsv") else ","))
+    problem = loaded.problem
+    assert problem.arm_names == ("bus", "train", "walk")
+    assert problem.plan_names == ("bus and walk", "train and walk", "walk all the way")
+    assert problem.plans.tolist() == [[1, 0, 1], [0, 1, 1], [0, 0, 3]]
+    assert problem.minimize
+    assert problem.noise_scale.tolist() == [4, 2, 1]
+    assert problem.costs.tolist() == [1, 2, 1]
+    assert loaded.guess.tolist() == [14, 11, 8]
+    assert loaded.spread.tolist() == [3, 3, 3]
+    assert loaded.means.tolist() == [14, 11.5, 8]
+    assert (loaded.title, loaded.kind) == (name.split(".")[0], "table")
+
+
+def test_plans_alone_are_enough_and_the_noise_is_then_unknown(tmp_path):
+    loaded = load(write(tmp_path / "ways.csv", [ROWS[0], *ROWS[-3:]]))
+    assert loaded.problem.noise_scale is None
+    assert not loaded.problem.minimize
+    assert loaded.guess is loaded.means is None
+
+
+def test_a_sheet_with_semicolons_and_decimal_commas_is_read(tmp_path):
+    rows = changed("truth", "14", "11,5", "8,125")
+    assert load(write(tmp_path / "ways.csv", rows, ";")).means.tolist() == [14, 11.5, 8.125]
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (["goal", "quick", "", ""], "row 'goal' says 'quick'; it says 'smallest' or 'largest'"),
+        (["goal", "", "", ""], "row 'goal' says nothing"),
+        (["unit", "h", "km", ""], "row 'unit' says 'h', 'km'; it says one unit for all arms"),
+        (["guess", 14, "", 8], "row 'guess' has no number for 'train'; it needs one for each arm"),
+        (["noise", 4, "", 1], "row 'noise' has no number for 'train'; it needs one for each arm, or one"),
+        (["noise", 4, "loud", 1], "row 'noise', column 'train': expected a number, got 'loud'"),
+        (["noise", 4, 0, 1], "noise_scale of arm 1 ('train') must be positive"),
+        (["bus and walk", 1, "one", 1], "row 'bus and walk', column 'train': expected a number, got 'one'"),
+        (["bus and walk", 1, "1.234", "1;5"], "row 'bus and walk', column 'walk': expected a number"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_a_mistake_is_named_with_its_file_row_and_column(tmp_path, row, says, ending):
+    said = refusal(write(tmp_path / f"ways.{ending}", changed(*row)))
+    assert said.startswith(f"'{tmp_path}/ways.{ending}': {says}")
+
+
+def test_a_row_that_is_there_twice_is_refused(tmp_path):
+    assert "there is a row 'Goal' already" in refusal(
+        write(tmp_path / "w.csv", [*ROWS, ["Goal", "largest", "", ""]])
+    )
+    assert "there is a row 'bus and walk' already" in refusal(write(tmp_path / "w.csv", [*ROWS, ROWS[-3]]))
+
+
+# what only workbooks have
+
+
+def test_a_formula_counts_with_its_computed_value_and_is_refused_without(tmp_path):
+    path = write(tmp_path / "ways.xlsx")
+    book = openpyxl.load_workbook(path)
+    book.active["B9"] = "=1+1"
+    book.save(path)
+    assert "cell B9 of " in (said := refusal(path))
+    assert "is a formula without a computed value" in said
+
+
+def test_merged_cells_are_refused(tmp_path):
+    path = write(tmp_path / "ways.xlsx")
+    book = openpyxl.load_workbook(path)
+    book.active.merge_cells("B9:C9")
+    book.save(path)
+    assert "has merged cells, B9:C9" in refusal(path)
+
+
+def test_what_is_no_workbook_is_refused(tmp_path):
+    path = tmp_path / "ways.xlsx"
+    path.write_bytes(b"PK\x03\x04 not really")
+    assert "is not an Excel workbook (.xlsx)" in refusal(path)
+    assert "cannot read" in refusal(tmp_path / "absent.xlsx")
+    assert "save it as .xlsx or .csv" in refusal(write(tmp_path / "ways.ods"))
+
+
+def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
+    path = write(tmp_path / "ways.xlsx")
+    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'surepick\[sheets\]'"):
+        load(path)
+
+
+# numbers by name in other files
+
+
+def toml(folder, text, **files):
+    for name, content in files.items():
+        (folder / f"{name}.csv").write_text(content)
+    (folder / "case.toml").write_text(text)
+    return load(folder / "case.toml")
+
+
+def test_supply_and_demand_may_be_csv_files_by_name(tmp_path):
+    loaded = toml(
+        tmp_path,
+        'kind = "transport"\nsupply = "supply.csv"\ndemand = "demand.csv"\nguess = "hours.csv"',
+        supply="site,tons\nY,2\nX,3\n",
+        demand="site,tons\nsouth,1\nnorth,4\n",
+        hours=",north,south\nX,2,3\nY,2,2\n",
+    )
+    assert loaded.problem.arm_names == ("X -> north", "X -> south", "Y -> north", "Y -> south")
+    assert sorted(loaded.problem.plans.tolist()) == [[2, 1, 2, 0], [3, 0, 1, 1]]
+    assert loaded.axes == (("X", "Y"), ("north", "south"))
+
+
+def test_numbers_of_arms_may_be_tables_by_name(tmp_path):
+    loaded = toml(
+        tmp_path,
+        'kind = "table"\nplans = "plans.csv"\ncosts = "costs.csv"\n'
+        "noise_scale = { rail = 2, road = 1 }\nguess = { rail = 5, road = 4 }\n"
+        "spread = { road = 1, rail = 3 }\n",
+        plans="plan,road,rail\nnorth,1,\nsouth,,1\n",
+        costs="arm,price\nrail,20\nroad,10\n",
+    )
+    assert loaded.problem.noise_scale.tolist() == [1, 2]
+    assert loaded.problem.costs.tolist() == [10, 20]
+    assert (loaded.guess.tolist(), loaded.spread.tolist()) == ([4, 5], [1, 3])
+
+
+def test_names_that_are_not_known_are_refused_in_files_too(tmp_path):
+    with pytest.raises(
+        FileError, match="costs has the label 'raod', and no arm is called so; did you mean 'road'"
+    ):
+        toml(
+            tmp_path,
+            'kind = "table"\nplans = [[1,0],[0,1]]\narm_names = ["road", "rail"]\n'
+            "[costs]\nraod = 1\nrail = 2",
+        )
