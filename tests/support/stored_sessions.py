@@ -30,7 +30,7 @@ NOISE = 0.05  # the standard deviation of what is measured; most problems allow 
 LONG_ROUND = 8  # from so many measurements of one arm on, their mean is told
 MOST_STEPS = 3000
 
-# These will draw their random numbers otherwise and get another version. Until then they are like the others.
+# These draw their random numbers otherwise since, as version 2: what they stored is only read.
 CHANGING = {"GenTSExplore", "TSExplore"}
 
 PLANS = ((1, 1, 0, 0), (0, 1, 1, 0), (0, 0, 1, 1), (1, 0, 0, 1), (1, 0, 1, 0))

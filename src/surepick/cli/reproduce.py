@@ -34,9 +34,6 @@ def reproduce(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Output folder; by default results/NAME.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs, smaller budgets: minutes.")] = False,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Set damaged rows aside and run them again.")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Run the paper's experiments again, and print its tables beside what it printed.
@@ -55,7 +52,7 @@ def reproduce(
     results = []
     for experiment in chosen:
         folder = folders[experiment.name]
-        _repair(folder, wanted=repair)
+        _say_if_torn(folder)
         result = _run(experiment, settings, folder, workers=workers, cluster=cluster, quiet=as_json)
         _write(result, folder, quiet=as_json)
         results.append(result)
@@ -71,15 +68,13 @@ def _folder(out: Path | None, name: str, *, quick: bool, several: bool) -> Path:
     return out / name if several else out
 
 
-def _repair(folder: Path, *, wanted: bool) -> None:
+def _say_if_torn(folder: Path) -> None:
     from surepick.experiments.outputs import ROWS_NAME
-    from surepick.experiments.rows import read_rows, repair
+    from surepick.experiments.rows import read_rows
 
     path = folder / ROWS_NAME
     if read_rows(path).torn:
         typer.echo(f"{path}: the last row was torn by a kill; its case runs again", err=True)
-    if wanted and (lines := repair(path)):
-        typer.echo(f"{path}: set aside line {', '.join(map(str, lines))} in {path.name}.bad", err=True)
 
 
 def _run(

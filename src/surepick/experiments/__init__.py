@@ -4,7 +4,7 @@ from surepick.experiments.cases import Case, Row, run_case
 from surepick.experiments.executors import ClusterError
 from surepick.experiments.paper import EXPERIMENTS, Settings, cases_of, experiments_named, methods_named
 from surepick.experiments.reproduction import Reproduction, reproduce
-from surepick.experiments.rows import read_rows, repair, write_parquet
+from surepick.experiments.rows import read_rows, write_parquet
 from surepick.experiments.running import CasesFailedError, Failure, RunProgress, run_cases
 from surepick.experiments.specs import instance_from_spec, policy_from_spec, policy_spec
 from surepick.experiments.theory_report import theory_report
@@ -26,7 +26,6 @@ __all__ = [
     "policy_from_spec",
     "policy_spec",
     "read_rows",
-    "repair",
     "reproduce",
     "run_case",
     "run_cases",

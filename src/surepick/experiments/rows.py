@@ -1,7 +1,7 @@
-"""Row files: one JSON line for each finished case, appended as it finishes, each with a checksum.
+"""Row files: one JSON line for each finished case, appended as it finishes.
 
-A file survives a kill at any moment: a torn last line is cut off and its case runs again. Damage elsewhere is
-an error that names the line; `repair` sets damaged lines aside and keeps the good ones.
+A file survives a kill at any moment: a torn last line is cut off and its case runs again. A line elsewhere
+that is not a row is an error that names it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import math
 import os
 import time
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,7 +44,7 @@ class RowsFile:
 
 
 def row_to_line(row: Row) -> str:
-    """The row as one line of JSON with its checksum.
+    """The row as one line of JSON.
 
     >>> from surepick.experiments.cases import run_case
     >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
@@ -53,8 +52,7 @@ def row_to_line(row: Row) -> str:
     >>> row_from_line(row_to_line(row)) == row
     True
     """
-    data = _row_to_json(row)
-    return codec.dumps({**data, "crc": zlib.crc32(codec.dumps(data).encode())})
+    return codec.dumps(_row_to_json(row))
 
 
 def row_from_line(line: str) -> Row:
@@ -63,11 +61,9 @@ def row_from_line(line: str) -> Row:
         data = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON ({error.msg} at column {error.colno})") from None
-    if not isinstance(data, dict) or "crc" not in data:
+    if not isinstance(data, dict) or "format" not in data:
         raise ValueError("it is JSON but not a row")
-    crc = data.pop("crc")
-    if crc != zlib.crc32(codec.dumps(data).encode()):
-        raise ValueError("its checksum does not match: it was changed after it was written")
+    data.pop("crc", None)  # of 0.1.0
     if data.pop("format") != FORMAT:
         raise ValueError("it was written in another format, by another version of surepick")
     return _row_from_json(data)
@@ -107,27 +103,9 @@ def checked_rows(path: str | Path) -> RowsFile:
         more = f" ({len(found.bad)} such lines)" if len(found.bad) > 1 else ""
         raise FileError(
             f"line {first.number} of {str(path)!r} is damaged: {first.reason}{more}; the other "
-            f"{len(found.rows)} rows are good. To keep them and run the damaged cases again, call "
-            f"surepick.experiments.repair({str(path)!r}), or give the command --repair"
+            f"{len(found.rows)} rows are good. Remove the line to keep them and run its case again"
         )
     return found
-
-
-def repair(path: str | Path) -> tuple[int, ...]:
-    """Move damaged lines to a file beside this one, named .bad, and keep the good ones; their numbers."""
-    path = Path(path)
-    found = read_rows(path)
-    if not found.bad:
-        return ()
-    numbers = tuple(line.number for line in found.bad)
-    lines = path.read_bytes().split(b"\n")
-    with path.with_name(path.name + ".bad").open("ab") as aside:
-        aside.writelines(lines[number - 1] + b"\n" for number in numbers)
-    rest = path.with_name(path.name + ".new")
-    kept = [line for number, line in enumerate(lines, start=1) if number not in numbers]
-    rest.write_bytes(b"\n".join(kept))
-    rest.replace(path)
-    return numbers
 
 
 class RowWriter:

@@ -30,7 +30,7 @@ from surepick.simulation.environments import (
     is_compiled,
 )
 from surepick.simulation.outcome import Outcome, Progress, Status
-from surepick.simulation.seeds import environment_rng, round_entropy, round_rng
+from surepick.simulation.seeds import environment_rng, round_rng
 
 if TYPE_CHECKING:
     from surepick.kernels.feed import Feed
@@ -73,20 +73,6 @@ class BlockwiseRun(Run, Protocol):
         self, means: FloatArray, scale: FloatArray, draws: FloatArray, budget: int
     ) -> tuple[int, int]:
         """Measure and decide, one draw for each arm of a block; how many draws were used, and blocks."""
-        ...
-
-
-@runtime_checkable
-class SeededRun(Run, Protocol):
-    """A run that draws its decisions and can do so in compiled code, from the same random words."""
-
-    @property
-    def evidence(self) -> Evidence:
-        """All that the run has absorbed."""
-        ...
-
-    def drive_seeded(self, feed: Feed, draws: FloatArray, *, entropy: IntArray, n_round: int) -> int:
-        """Measure and decide, one draw a round, after the decision of round `n_round`."""
         ...
 
 
@@ -177,7 +163,7 @@ class _Loop:
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
         randomized = self.policy.randomized
-        driven = run if is_driven(run) else None
+        driven = run if isinstance(run, CompiledRun) else None
         fast = self.environment if is_compiled(self.environment) and not self.watched else None
         # elsewhere than in Gaussian the sum of several measurements is not a function of one draw
         blockwise = run if isinstance(fast, Gaussian) and _is_blockwise(run) else None
@@ -206,14 +192,8 @@ class _Loop:
             _refuse_sums(self.problem, counts, sums)
         return sums
 
-    def _drive(self, run: CompiledRun | SeededRun, environment: CompiledEnvironment, n: int) -> None:
-        feed, draws = environment.feed(), environment.draw(n, self.rng)
-        if isinstance(run, SeededRun):
-            entropy = round_entropy(self.seed)
-            used = run.drive_seeded(feed, draws, entropy=entropy, n_round=self.n_rounds)
-        else:
-            used = run.drive(feed, draws)
-        self.n_rounds += used
+    def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
+        self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))
         self.evidence = self.apart + run.evidence
 
     def _drive_blocks(self, run: BlockwiseRun, left: int) -> bool:
@@ -274,11 +254,6 @@ class _Loop:
             noise_scale=self.noise_scale,
             n_pilot=self.n_pilot,
         )
-
-
-def is_driven(run: Run) -> TypeGuard[CompiledRun | SeededRun]:
-    """Whether this run can take many single measurements in compiled code."""
-    return isinstance(run, CompiledRun | SeededRun)
 
 
 def _is_blockwise(run: Run) -> TypeGuard[BlockwiseRun]:

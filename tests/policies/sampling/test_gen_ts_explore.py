@@ -145,7 +145,7 @@ def test_golden_first_decisions():
         if n_round:
             arms.append(int(decision.counts.argmax()))
         run.absorb(decision.counts, decision.counts * means)
-    wanted = "0 1 2 3 0 2 1 0 1 2 3 0 1 2 3 0 1 2 2 0 1 3 0 1 2 3 0 1 2"
+    wanted = "0 1 2 3 0 1 2 0 1 2 3 0 1 2 3 0 1 2 0 2 1 3 2 0 1 3 0 1 2"
     assert arms == [int(arm) for arm in wanted.split()]
 
 

@@ -58,7 +58,7 @@ class GenTSExplore:
     draws: str = "winner"
 
     name: ClassVar[str] = "GenTSExplore"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     randomized: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
 

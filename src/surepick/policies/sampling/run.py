@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from surepick.errors import ParameterError, ProblemError
 from surepick.kernels.records import arrays_of, refill
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.state import Settings, make_plans, make_race, race_state, restore_race
-
-if TYPE_CHECKING:
-    from surepick.kernels.feed import Feed
 
 
 @dataclass(frozen=True)
@@ -85,11 +82,8 @@ class WinnerRun:
         if not self.started:
             counts[self._race.used] = 1
             return Measure(counts)
-        from surepick.kernels.round_words import words_of
-
-        self._make_room(rounds=0)
-        self._work.words[:] = words_of(rng)
-        self._winner.decide(*self._plans, self._race, self._work)
+        self._make_room()
+        self._winner.decide(*self._plans, self._race, self._work._replace(rng=rng))
         if now.stopped:
             return Stop(int(now.lead))
         counts[now.arm] = 1
@@ -108,11 +102,6 @@ class WinnerRun:
             raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
         now.measured += int(counts.sum())
         self._table.absorb(*self._plans, self._race, self._work, -1, 0.0)
-
-    def drive_seeded(self, feed: Feed, draws: FloatArray, *, entropy: IntArray, n_round: int) -> int:
-        """Measure and decide in compiled code after the decision of round `n_round`; rounds used."""
-        self._make_room(rounds=len(draws))
-        return int(self._winner.advance(*self._plans, self._race, self._work, feed, draws, entropy, n_round))
 
     def standing(self) -> Standing:
         """The lead, the rival of the last draws and the estimated gap; a radius has no place here."""
@@ -138,10 +127,10 @@ class WinnerRun:
         self._work.draws.level = table.pop("level")[0]
         refill(self._work, table)
 
-    def _make_room(self, rounds: int) -> None:
-        """See that the workspace holds the proposals of this many more rounds."""
-        n_measured = int(self._race.now.measured) + rounds
-        n_draws = self._rule.n_draws(n_measured, math.log(self._problem.n_plans)) + 1
+    def _make_room(self) -> None:
+        """See that the workspace holds the proposals of a round."""
+        n_measured, log_plans = int(self._race.now.measured), math.log(self._problem.n_plans)
+        n_draws = self._rule.n_draws(n_measured, log_plans) + 1
         self._work = self._table.with_proposals(self._work, n_draws)
 
 

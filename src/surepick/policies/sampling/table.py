@@ -9,14 +9,13 @@ is made when something is absorbed, never by a decision.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.kernels.compiled import compiled, compiled_inner, compiled_inner_fast
 from surepick.kernels.records import make_record
-from surepick.kernels.round_words import N_WORDS, WordArray
 from surepick.policies.gap import rounds
 from surepick.policies.gap.state import Dense, Race, Thin
 
@@ -53,8 +52,8 @@ class Workspace(NamedTuple):
     margin: FloatArray  # (n_draws,) and by how much
     noise: FloatArray  # (n_used + 1,) theta - means; 0 at the end
     scale: FloatArray  # (n_used,) D_s
-    words: WordArray  # (4,) the generator
     draws: Draws
+    rng: Any = None  # the np.random.Generator of the round, while it is decided
 
 
 def make_workspace(dense: Dense | None, race: Race, quantile: float, q: float) -> Workspace:
@@ -75,7 +74,6 @@ def make_workspace(dense: Dense | None, race: Race, quantile: float, q: float) -
         margin=np.zeros(0),
         noise=np.zeros(n_used + 1),
         scale=np.zeros(n_used),
-        words=np.zeros(N_WORDS, dtype=np.uint64),
         draws=make_record(Draws, quantile=quantile, q=q),
     )
 

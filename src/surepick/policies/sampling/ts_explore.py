@@ -47,7 +47,7 @@ class TSExplore:
     draws: str = "winner"
 
     name: ClassVar[str] = "TSExplore"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     randomized: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
 

@@ -24,7 +24,7 @@ without one has no margin above u. Hence:
 
 In place of p_k any larger mass serves, if a proposal is thinned by the ratio: `table` has such masses, which
 last for many rounds. Level and table only steer the work, never the law. They are made when something is
-absorbed: a decision depends on what was absorbed and on the random words alone.
+absorbed: a decision depends on what was absorbed and on the generator of the round alone.
 
 Cost of a round: four passes over the plans; about a hundred proposals of some tens of nanoseconds; for each
 vector z, of which there are some 2 to 20, one normal number per arm and the products with the plans until one
@@ -38,12 +38,9 @@ import math
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray
 from surepick.core.problem import Problem
-from surepick.kernels.compiled import compiled, compiled_inner, compiled_inner_fast
-from surepick.kernels.feed import Feed, unchanged
-from surepick.kernels.measured import measured
-from surepick.kernels.round_words import first_words, normal, uniform
+from surepick.kernels.compiled import compiled_allocating, compiled_inner, compiled_inner_fast
 from surepick.policies.gap.arms import chosen_arm
 from surepick.policies.gap.radius import PUBLISHED
 from surepick.policies.gap.state import Dense, Race, Settings, Thin, make_plans, make_race
@@ -70,41 +67,13 @@ def warm_up(*, thin: bool) -> None:
     race = make_race(problem, Settings(PUBLISHED, "gap", delta=0.5), np.arange(2, dtype=np.int64))
     work = with_proposals(make_workspace(plans[0], race, 1.0, 0.1), 200)
     race.arms["count"] = race.now.measured = 1
-    work.words[:] = 1
     absorb(*plans, race, work, -1, 0.0)
-    decide(*plans, race, work)
-    feed = unchanged(problem.n_arms)
-    advance(*plans, race, work, feed, np.zeros(1), np.zeros(5, dtype=np.int64), 0)
+    decide(*plans, race, work._replace(rng=np.random.default_rng(0)))
 
 
-@compiled
-def advance(
-    dense: Dense | None,
-    thin: Thin | None,
-    race: Race,
-    work: Workspace,
-    feed: Feed,
-    draws: FloatArray,
-    entropy: IntArray,
-    first_round: int,
-) -> int:
-    """Measure the arm decided on and decide again, once per draw or until the stop; how often.
-
-    The decision after draw i is that of round first_round + i + 1.
-    """
-    for used in range(len(draws)):
-        arm = race.now.arm
-        absorb(dense, thin, race, work, arm, measured(feed, arm, draws[used]))
-        first_words(entropy, first_round + used + 1, work.words)
-        decide(dense, thin, race, work)
-        if race.now.stopped:
-            return used + 1
-    return len(draws)
-
-
-@compiled
+@compiled_allocating  # that is, with reference counting: without it Numba never lets go of a generator
 def decide(dense: Dense | None, thin: Thin | None, race: Race, work: Workspace) -> None:
-    """Draw the round from `work.words`: set the rival and the arm, or the stop."""
+    """Draw the round from `work.rng`: set the rival and the arm, or the stop."""
     now = race.now
     widen(work.draws, race)
     for i in range(len(race.used)):
@@ -146,7 +115,7 @@ def _propose(race: Race, work: Workspace, bound: FloatArray, mass: FloatArray, l
     n, at = 0, -1
     log_miss = math.log1p(-mass[race.rule.n_plans - 1])
     while True:
-        skip = math.log(uniform(work.words)) / log_miss  # draws without a proposal before the next
+        skip = math.log(_uniform(work)) / log_miss  # draws without a proposal before the next
         if skip >= work.draws.n_draws - 1 - at:
             return n
         at += int(skip) + 1
@@ -162,16 +131,22 @@ def _fill(race: Race, work: Workspace, at: int, bound: FloatArray, mass: FloatAr
     of the two, exp(-(x - r)^2 / 2), and if its margin exceeds the level.
     """
     work.margin[at] = -math.inf
-    k = _find(mass, uniform(work.words) * mass[race.rule.n_plans - 1], race.rule.n_plans)
+    k = _find(mass, _uniform(work) * mass[race.rule.n_plans - 1], race.rule.n_plans)
     rate = bound[k] if bound[k] > LEAST_RATE else LEAST_RATE
-    x = bound[k] - math.log(uniform(work.words)) / rate
-    if uniform(work.words) >= math.exp(-0.5 * (x - rate) * (x - rate)):
+    x = bound[k] - math.log(_uniform(work)) / rate
+    if _uniform(work) >= math.exp(-0.5 * (x - rate) * (x - rate)):
         return
     gap = race.value[race.now.lead] - race.value[k]
     margin = x * math.sqrt(work.draws.kappa * (race.spread[k] + race.now.off_spread)) - gap
     if margin > level:
         work.plan[at] = k
         work.margin[at] = margin
+
+
+@compiled_inner
+def _uniform(work: Workspace) -> float:
+    """A number in (0, 1], whose logarithm is finite."""
+    return 1.0 - work.rng.random()
 
 
 @compiled_inner
@@ -207,7 +182,7 @@ def _keep_below(
     """Draw proposal `at` of the trial table again until its draw has no margin above the ceiling."""
     while work.margin[at] > ceiling and _wins(thin, race, work, at):
         work.margin[at] = -math.inf
-        if uniform(work.words) < work.trial_mass[race.rule.n_plans - 1]:
+        if _uniform(work) < work.trial_mass[race.rule.n_plans - 1]:
             _fill(race, work, at, work.trial_bound, work.trial_mass, level)
     if work.margin[at] > ceiling:  # not accepted: the draw has no margin above the level
         work.margin[at] = -math.inf
@@ -240,7 +215,7 @@ def _draw_given(thin: Thin | None, race: Race, work: Workspace, k: int, margin: 
     along, square = 0.0, 0.0
     for i in range(len(race.used)):
         u = _entry_above_lead(thin, race, work, k, i) * work.scale[i]
-        z = normal(work.words)
+        z = work.rng.standard_normal()
         work.noise[i] = z
         along += u * z
         square += u * u
@@ -299,7 +274,7 @@ def _one_by_one(thin: Thin | None, race: Race, work: Workspace, ceiling: float) 
 def _whole_draw(thin: Thin | None, race: Race, work: Workspace) -> tuple[float, int]:
     """The largest margin over the lead in one draw, and whose it is; 0 and NO_PLAN if the lead wins."""
     for i in range(len(race.used)):
-        work.noise[i] = normal(work.words) * work.scale[i]
+        work.noise[i] = work.rng.standard_normal() * work.scale[i]
     lead = race.now.lead
     home = race.value[lead] + _product(thin, work, lead)
     best, who = 0.0, NO_PLAN
