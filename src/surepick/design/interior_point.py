@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from surepick.core.arrays import FloatArray
 
@@ -116,6 +115,8 @@ def _newton_solver(scaled: FloatArray, ratio: FloatArray) -> Callable[[FloatArra
     g = scaled * (s * np.sqrt(0.5))[:, None]  # diag(s) M diag(s) = I + g g^T: well scaled to the end
     gram = g @ g.T if m <= d else g.T @ g
     gram.flat[:: len(gram) + 1] += 1
+    from scipy.linalg.lapack import dpotrf, dpotrs  # slow to import, and few commands solve a design
+
     factor, _ = dpotrf(gram, lower=1, clean=0, overwrite_a=1)
     if m <= d:
         return lambda b: s * dpotrs(factor, s * b, lower=1)[0]

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
-from scipy import sparse
 
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
@@ -268,6 +267,8 @@ def _plans_to_json(plans: Any) -> Json:
 def _plans_from_json(data: Mapping[str, Any]) -> Any:
     if data["kind"] == "dense":
         return data["rows"]
+    from scipy import sparse  # slow to import, and most plans are dense
+
     return sparse.csr_array((data["data"], data["indices"], data["indptr"]), shape=tuple(data["shape"]))
 
 
