@@ -163,8 +163,8 @@ TRANSPORT = Experiment(
         ),
     ),
     runs=100,
-    budgets={"steps": 10**7, "draws": 10**7, "phases": 10**15},
-    most_runs={"draws": 10},  # several minutes each; the paper has none
+    budgets={"steps": 10**7, "draws": 10**6, "phases": 10**15},
+    most_runs={"draws": 10},  # minutes each; the paper has none
     quick_runs=6,
     quick_budgets={"steps": 3 * 10**6, "draws": 2 * 10**4, "phases": 10**15},
     footnotes=(GREAT_CIRCLE_NOTE,),

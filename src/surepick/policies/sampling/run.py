@@ -83,7 +83,7 @@ class WinnerRun:
             counts[self._race.used] = 1
             return Measure(counts)
         self._make_room()
-        self._winner.decide(*self._plans, self._race, self._work._replace(rng=rng))
+        self._winner.decide(*self._plans, self._race, self._work, rng)
         if now.stopped:
             return Stop(int(now.lead))
         counts[now.arm] = 1

@@ -9,7 +9,7 @@ is made when something is absorbed, never by a decision.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,6 @@ class Workspace(NamedTuple):
     noise: FloatArray  # (n_used + 1,) theta - means; 0 at the end
     scale: FloatArray  # (n_used,) D_s
     draws: Draws
-    rng: Any = None  # the np.random.Generator of the round, while it is decided
 
 
 def make_workspace(dense: Dense | None, race: Race, quantile: float, q: float) -> Workspace:

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,6 +60,14 @@ from surepick.policies.sampling.table import (
 NO_PLAN = -1
 
 
+class Turn(NamedTuple):
+    """What a round is drawn from."""
+
+    race: Race
+    work: Workspace
+    rng: np.random.Generator
+
+
 @functools.cache
 def warm_up(*, thin: bool) -> None:
     """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
@@ -68,17 +77,19 @@ def warm_up(*, thin: bool) -> None:
     work = with_proposals(make_workspace(plans[0], race, 1.0, 0.1), 200)
     race.arms["count"] = race.now.measured = 1
     absorb(*plans, race, work, -1, 0.0)
-    decide(*plans, race, work._replace(rng=np.random.default_rng(0)))
+    decide(*plans, race, work, np.random.default_rng(0))
 
 
 @compiled_allocating  # that is, with reference counting: without it Numba never lets go of a generator
-def decide(dense: Dense | None, thin: Thin | None, race: Race, work: Workspace) -> None:
-    """Draw the round from `work.rng`: set the rival and the arm, or the stop."""
+def decide(
+    dense: Dense | None, thin: Thin | None, race: Race, work: Workspace, rng: np.random.Generator
+) -> None:
+    """Draw the round: set the rival and the arm, or the stop."""
     now = race.now
     widen(work.draws, race)
     for i in range(len(race.used)):
         work.scale[i] = math.sqrt(work.draws.kappa * race.arms[race.used[i]].weight)
-    rival, margin = _winner(thin, race, work)
+    rival, margin = _winner(thin, Turn(race, work, rng))
     now.stopped = rival == NO_PLAN
     if rival != NO_PLAN:
         now.rival, now.score = rival, margin
@@ -86,10 +97,11 @@ def decide(dense: Dense | None, thin: Thin | None, race: Race, work: Workspace) 
 
 
 @compiled_inner
-def _winner(thin: Thin | None, race: Race, work: Workspace) -> tuple[int, float]:
+def _winner(thin: Thin | None, turn: Turn) -> tuple[int, float]:
     """The plan with the largest margin in all draws, and that margin; NO_PLAN if none is positive."""
+    race, work, _ = turn
     level = work.draws.level
-    at = _first_accepted(thin, race, work, _propose(race, work, work.bound, work.mass, level))
+    at = _first_accepted(thin, turn, _propose(turn, work.bound, work.mass, level))
     if at >= 0:
         return work.plan[at], work.margin[at]
     if level == 0.0:
@@ -97,44 +109,46 @@ def _winner(thin: Thin | None, race: Race, work: Workspace) -> tuple[int, float]
     ceiling = level  # from here on no margin of any draw exceeds it
     level = fit_level(race, work.draws.kappa, work.trial_bound, work.trial_mass, LARGEST_SHARE, 1.0)
     if level >= ceiling:
-        return _one_by_one(thin, race, work, ceiling)
-    n = _propose(race, work, work.trial_bound, work.trial_mass, level)
+        return _one_by_one(thin, turn, ceiling)
+    n = _propose(turn, work.trial_bound, work.trial_mass, level)
     for i in range(n):
-        _keep_below(thin, race, work, i, level, ceiling)
-    at = _first_accepted(thin, race, work, n)
+        _keep_below(thin, turn, i, level, ceiling)
+    at = _first_accepted(thin, turn, n)
     if at >= 0:
         return work.plan[at], work.margin[at]
     if level == 0.0:
         return NO_PLAN, 0.0
-    return _one_by_one(thin, race, work, level)
+    return _one_by_one(thin, turn, level)
 
 
 @compiled_inner
-def _propose(race: Race, work: Workspace, bound: FloatArray, mass: FloatArray, level: float) -> int:
+def _propose(turn: Turn, bound: FloatArray, mass: FloatArray, level: float) -> int:
     """The proposals of all draws, each making one with probability equal to the total mass; how many."""
+    race, work, rng = turn
     n, at = 0, -1
     log_miss = math.log1p(-mass[race.rule.n_plans - 1])
     while True:
-        skip = math.log(_uniform(work)) / log_miss  # draws without a proposal before the next
+        skip = math.log(_uniform(rng)) / log_miss  # draws without a proposal before the next
         if skip >= work.draws.n_draws - 1 - at:
             return n
         at += int(skip) + 1
-        _fill(race, work, n, bound, mass, level)
+        _fill(turn, n, bound, mass, level)
         n += 1
 
 
 @compiled_inner
-def _fill(race: Race, work: Workspace, at: int, bound: FloatArray, mass: FloatArray, level: float) -> None:
+def _fill(turn: Turn, at: int, bound: FloatArray, mass: FloatArray, level: float) -> None:
     """Choose the plan and the margin of one proposal; -inf where it is thinned away.
 
     x = (margin + gap) / sd comes from the exponential density above the normal one and is kept with the ratio
     of the two, exp(-(x - r)^2 / 2), and if its margin exceeds the level.
     """
+    race, work, rng = turn
     work.margin[at] = -math.inf
-    k = _find(mass, _uniform(work) * mass[race.rule.n_plans - 1], race.rule.n_plans)
+    k = _find(mass, _uniform(rng) * mass[race.rule.n_plans - 1], race.rule.n_plans)
     rate = bound[k] if bound[k] > LEAST_RATE else LEAST_RATE
-    x = bound[k] - math.log(_uniform(work)) / rate
-    if _uniform(work) >= math.exp(-0.5 * (x - rate) * (x - rate)):
+    x = bound[k] - math.log(_uniform(rng)) / rate
+    if _uniform(rng) >= math.exp(-0.5 * (x - rate) * (x - rate)):
         return
     gap = race.value[race.now.lead] - race.value[k]
     margin = x * math.sqrt(work.draws.kappa * (race.spread[k] + race.now.off_spread)) - gap
@@ -144,9 +158,9 @@ def _fill(race: Race, work: Workspace, at: int, bound: FloatArray, mass: FloatAr
 
 
 @compiled_inner
-def _uniform(work: Workspace) -> float:
+def _uniform(rng: np.random.Generator) -> float:
     """A number in (0, 1], whose logarithm is finite."""
-    return 1.0 - work.rng.random()
+    return 1.0 - rng.random()
 
 
 @compiled_inner
@@ -163,36 +177,37 @@ def _find(mass: FloatArray, mark: float, n: int) -> int:
 
 
 @compiled_inner
-def _first_accepted(thin: Thin | None, race: Race, work: Workspace, n: int) -> int:
+def _first_accepted(thin: Thin | None, turn: Turn, n: int) -> int:
     """Which of the first n proposals has the largest margin among those accepted; -1 if none is."""
+    work = turn.work
     while True:
         at, best = -1, -math.inf
         for i in range(n):
             if work.margin[i] > best:
                 best, at = work.margin[i], i
-        if at < 0 or _wins(thin, race, work, at):
+        if at < 0 or _wins(thin, turn, at):
             return at
         work.margin[at] = -math.inf
 
 
 @compiled_inner
-def _keep_below(
-    thin: Thin | None, race: Race, work: Workspace, at: int, level: float, ceiling: float
-) -> None:
+def _keep_below(thin: Thin | None, turn: Turn, at: int, level: float, ceiling: float) -> None:
     """Draw proposal `at` of the trial table again until its draw has no margin above the ceiling."""
-    while work.margin[at] > ceiling and _wins(thin, race, work, at):
+    race, work, rng = turn
+    while work.margin[at] > ceiling and _wins(thin, turn, at):
         work.margin[at] = -math.inf
-        if _uniform(work) < work.trial_mass[race.rule.n_plans - 1]:
-            _fill(race, work, at, work.trial_bound, work.trial_mass, level)
+        if _uniform(rng) < work.trial_mass[race.rule.n_plans - 1]:
+            _fill(turn, at, work.trial_bound, work.trial_mass, level)
     if work.margin[at] > ceiling:  # not accepted: the draw has no margin above the level
         work.margin[at] = -math.inf
 
 
 @compiled_inner
-def _wins(thin: Thin | None, race: Race, work: Workspace, at: int) -> bool:
+def _wins(thin: Thin | None, turn: Turn, at: int) -> bool:
     """Complete proposal `at` to a whole draw and say whether its plan has the largest margin there."""
+    race, work, _ = turn
     k = work.plan[at]
-    _draw_given(thin, race, work, k, work.margin[at])
+    _draw_given(thin, turn, k, work.margin[at])
     height = race.value[k] + _product(thin, work, k)
     for i in range(N_KILLERS):
         other = work.killers[i]
@@ -206,16 +221,17 @@ def _wins(thin: Thin | None, race: Race, work: Workspace, at: int) -> bool:
 
 
 @compiled_inner
-def _draw_given(thin: Thin | None, race: Race, work: Workspace, k: int, margin: float) -> None:
+def _draw_given(thin: Thin | None, turn: Turn, k: int, margin: float) -> None:
     """theta - means = D z given that plan k has this margin, into `work.noise`.
 
     With u = D (plan_k - lead), plan k has the margin where u.z = margin + gap_k. So z0 ~ N(0, I) is moved
     along u until it does: z = z0 + u (margin + gap_k - u.z0) / u.u.
     """
+    race, work, rng = turn
     along, square = 0.0, 0.0
     for i in range(len(race.used)):
         u = _entry_above_lead(thin, race, work, k, i) * work.scale[i]
-        z = work.rng.standard_normal()
+        z = rng.standard_normal()
         work.noise[i] = z
         along += u * z
         square += u * u
@@ -258,23 +274,24 @@ def _dot(row: FloatArray, noise: FloatArray) -> float:
 
 
 @compiled_inner
-def _one_by_one(thin: Thin | None, race: Race, work: Workspace, ceiling: float) -> tuple[int, float]:
+def _one_by_one(thin: Thin | None, turn: Turn, ceiling: float) -> tuple[int, float]:
     """The same winner from whole draws, each made again until no margin exceeds the ceiling."""
     winner, largest = NO_PLAN, 0.0
-    for _ in range(work.draws.n_draws):
-        best, who = _whole_draw(thin, race, work)
+    for _ in range(turn.work.draws.n_draws):
+        best, who = _whole_draw(thin, turn)
         while best > ceiling:
-            best, who = _whole_draw(thin, race, work)
+            best, who = _whole_draw(thin, turn)
         if best > largest:
             largest, winner = best, who
     return winner, largest
 
 
 @compiled_inner
-def _whole_draw(thin: Thin | None, race: Race, work: Workspace) -> tuple[float, int]:
+def _whole_draw(thin: Thin | None, turn: Turn) -> tuple[float, int]:
     """The largest margin over the lead in one draw, and whose it is; 0 and NO_PLAN if the lead wins."""
+    race, work, rng = turn
     for i in range(len(race.used)):
-        work.noise[i] = work.rng.standard_normal() * work.scale[i]
+        work.noise[i] = rng.standard_normal() * work.scale[i]
     lead = race.now.lead
     home = race.value[lead] + _product(thin, work, lead)
     best, who = 0.0, NO_PLAN
