@@ -73,7 +73,7 @@ def test_from_a_file_to_a_certificate_by_hand(
         page.get_by_label("Value", exact=True).fill(str(MEANS[arm]))
         with page.expect_navigation():
             page.get_by_role("button", name="Record").click()
-        assert page.get_by_text("Recorded. Thank you.").is_visible()
+        assert page.get_by_text(f"Recorded: {arm} = {MEANS[arm]:g} (").is_visible()
     assert "“South” is the best plan, wrong with probability at most 0.05" in answer(page)
     page.screenshot(path=PICTURES / "by-hand.png", full_page=True)
     with page.expect_download() as waiting:
@@ -135,6 +135,89 @@ def test_what_somebody_types_is_left_alone_by_updates(
     session.tell(session.pending()[1], 1.0)
     page.locator("#part-log", has_text="measured").wait_for()
     assert page.get_by_label("Value", exact=True).input_value() == "12.5"
+
+
+def test_a_choice_stays_when_another_person_records_it_meanwhile(
+    page: Page, browser: Browser, writing: Running, store: str, tmp_path: Path
+) -> None:
+    session = Session.create(store, load(problem_file(tmp_path)).problem, sp.BetGapE(), name="two people")
+    first, second = session.pending()[:2]
+    page.goto(f"{writing.url}/sessions/two people")
+    page.get_by_text("live", exact=True).wait_for()
+    chosen = page.get_by_label("What was measured").locator("option:checked")
+    page.get_by_label("Your name").fill("Ann")
+    page.get_by_label("Value", exact=True).fill("8.1")
+
+    context = browser.new_context()
+    other = context.new_page()
+    other.goto(f"{writing.url}/sessions/two people")
+    other.get_by_label("Your name").fill("Bob")
+    other.get_by_label("Value", exact=True).fill("5.25")
+    other.get_by_role("button", name="Record").click()
+    other.get_by_text(f"Recorded: {first.arm_name} = 5.25").wait_for()
+    context.close()
+
+    page.get_by_text(f"Bob has recorded it meanwhile: {first.arm_name} = 5.25").wait_for()
+    assert chosen.inner_text().startswith(first.arm_name), "the choice jumped"
+    assert page.get_by_label("Value", exact=True).input_value() == "8.1"
+    page.screenshot(path=PICTURES / "meanwhile.png", full_page=True)
+    page.get_by_role("button", name="Record").click()
+    page.get_by_text("Bob was first").wait_for()
+    assert [(m.token, m.value) for m in session.measurements()] == [(first.token, 5.25)]
+
+    page.get_by_label("Value", exact=True).fill("9.5")  # now the next one is chosen, and the page says so
+    assert chosen.inner_text().startswith(second.arm_name)
+    page.get_by_role("button", name="Record").click()
+    page.get_by_text(f"Recorded: {second.arm_name} = 9.5").wait_for()
+
+
+def test_what_was_entered_survives_the_end_of_the_session(
+    page: Page, writing: Running, store: str, tmp_path: Path
+) -> None:
+    session = Session.create(store, load(problem_file(tmp_path)).problem, sp.BetGapE(), name="ends")
+    page.goto(f"{writing.url}/sessions/ends")
+    page.get_by_text("live", exact=True).wait_for()
+    page.get_by_label("Value", exact=True).fill("8.1")
+    session.close("enough")
+    page.get_by_text("This session has ended meanwhile").wait_for()
+    assert page.get_by_label("Value", exact=True).input_value() == "8.1"
+
+
+def test_what_was_taken_is_chosen(page: Page, writing: Running, store: str, tmp_path: Path) -> None:
+    session = Session.create(store, load(problem_file(tmp_path)).problem, sp.BetGapE(), name="taking")
+    (held,) = session.ask(worker="Bob")
+    page.goto(f"{writing.url}/sessions/taking")
+    chosen = page.get_by_label("What was measured").locator("option:checked")
+    assert held.arm_name not in chosen.inner_text(), "what another holds is not offered first"
+    page.get_by_label("Your name").fill("Ann")
+    page.get_by_role("button", name="Take the next one").click()
+    (lease,) = [lease for lease in session.leases() if lease.worker == "Ann"]
+    taken = session.problem.arm_names[int(lease.token.split(".")[0])]
+    page.get_by_text(f"{taken} ({lease.token}) is yours").wait_for()
+    assert chosen.inner_text() == f"{taken} ({lease.token}, Ann)"
+
+
+def test_a_telephone_shows_the_form_first_and_a_keypad(
+    browser: Browser, writing: Running, store: str, tmp_path: Path
+) -> None:
+    Session.create(store, load(problem_file(tmp_path)).problem, sp.BetGapE(), name="out there")
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2
+    )
+    page = context.new_page()
+    page.goto(f"{writing.url}/sessions/out there")
+    value = page.get_by_label("Value", exact=True)
+    record = page.get_by_role("button", name="Record").bounding_box()
+    assert record["y"] + record["height"] <= 844, "without scrolling"
+    assert value.get_attribute("inputmode") == "decimal"
+    page.get_by_role("button", name="All keys").tap()
+    assert value.get_attribute("inputmode") == "text"
+    value.fill("-3.5")
+    page.screenshot(path=PICTURES / "phone-form.png")
+    page.get_by_role("button", name="Record").tap()
+    page.get_by_text("Recorded: ").wait_for()
+    page.screenshot(path=PICTURES / "phone-recorded.png")
+    context.close()
 
 
 def test_everything_but_the_live_updates_works_without_scripts(

@@ -34,8 +34,11 @@ def test_a_measurement_by_form_is_recorded_under_its_name(writing: Running, stor
     form = {"form_key": writing.form_key(), "token": token, "value": " 1.25 ", "who": "Ann"}
     answer = writing.client.post("/sessions/by form/tell", data=form)
     assert answer.status_code == 303
-    assert answer.headers["location"] == "/sessions/by%20form?who=Ann&done=accepted#h-next"
-    assert "Thank you" in writing.client.get(answer.headers["location"]).text
+    assert answer.headers["location"] == "/sessions/by%20form?who=Ann&done=accepted&token=0.0#h-next"
+    assert (
+        f"Recorded: {tools.problem().arm_names[0]} = 1.25 (0.0). Thank you."
+        in writing.client.get(answer.headers["location"]).text
+    )
     told = list(session.measurements())
     assert [(m.token, m.value, m.worker) for m in told] == [(token, 1.25, "Ann")]
     again = writing.client.post("/sessions/by form/tell", data=form)
@@ -44,6 +47,28 @@ def test_a_measurement_by_form_is_recorded_under_its_name(writing: Running, stor
     assert other.status_code == 400
     assert "told before" in other.text
     assert 'value="7"' in other.text
+
+
+def test_a_token_of_another_arm_than_the_one_that_was_measured_is_refused(
+    writing: Running, store: str
+) -> None:
+    session = Session.create(store, tools.problem(), sp.CombGapE(), name="mismatch")
+    names, token = tools.problem().arm_names, session.pending()[0].token
+    other = next(name for i, name in enumerate(names) if not token.startswith(f"{i}."))
+    form = {"form_key": writing.form_key(), "token": f"{token} {other}", "value": "1", "who": "Ann"}
+    answer = writing.client.post("/sessions/mismatch/tell", data=form)
+    assert answer.status_code == 400
+    assert "nothing was recorded" in answer.text.split('id="token-error"')[1].split("</p>")[0]
+    body = {"token": token, "arm": other, "value": 1.0}
+    answer = writing.client.post("/api/sessions/mismatch/tell", json=body)
+    assert answer.status_code == 400
+    assert "nothing was recorded" in answer.json()["error"]
+    assert not list(session.measurements())
+    for arm in (int(token.split(".")[0]), names[int(token.split(".")[0])]):
+        body = {"token": token, "arm": arm, "value": 1.0}
+        assert writing.client.post("/api/sessions/mismatch/tell", json=body).status_code == 200
+    right = f"{token} {names[int(token.split('.')[0])]}"
+    assert writing.client.post("/sessions/mismatch/tell", data={**form, "token": right}).status_code == 303
 
 
 @pytest.mark.parametrize(

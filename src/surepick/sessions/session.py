@@ -31,7 +31,7 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica, drafts_of, making_sense_of
 from surepick.sessions.requests import Measurement, Receipt, Request, Token, measurements_in
 from surepick.sessions.settings import LEASE, NewSession, Setup
-from surepick.sessions.telling import Telling, takes
+from surepick.sessions.telling import Telling, takes, told_key
 from surepick.sessions.verify import Verdict, verify
 from surepick.simulation.outcome import Outcome, Status
 from surepick.store import START, Event, Head, Lease, Store, open_store
@@ -288,6 +288,11 @@ class Session:
     def arm_of(self, token: str) -> int:
         """The index of the arm that this token is a measurement of."""
         return self._telling.token(token).arm
+
+    def told(self, token: str) -> list[Measurement]:
+        """What was told under this token; nothing if it waits for its value, or came with another token's."""
+        event = self.store.find(self.name, told_key(self._telling.token(token)))
+        return [] if event is None else list(measurements_in(event, self._setup.problem.arm_names))
 
     def takes(self, token: str) -> bool:
         """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""

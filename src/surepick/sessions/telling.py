@@ -128,7 +128,7 @@ class Telling:
             told = ledger.tapes.is_told  # leases on what was told before are of no use either
             needless = (t for t in leases if (t.arm == token.arm and t.index in filled) or told(t))
             release = list(map(str, needless))
-        return Change([NewEvent("measured", body, f"told:{token}")], release)
+        return Change([NewEvent("measured", body, told_key(token))], release)
 
     def _recorded(self, key: str | None, body: Body) -> Change:
         """The measurement as an event, if there is none with its key; refused if that is of another one."""
@@ -146,7 +146,7 @@ class Telling:
 
     def _told_before(self, token: Token, body: Body) -> Receipt:
         """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""
-        event = self._replica.store.find(self._replica.name, f"told:{token}")
+        event = self._replica.store.find(self._replica.name, told_key(token))
         kept: Body = {"worker": None} if event is None else json.loads(event.body)
         if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
             return Receipt.REPEATED
@@ -158,6 +158,11 @@ class Telling:
             f"{body.get('value', body.get('values'))}; the first value stays. If several workers "
             "measure, each needs a name of its own: ask(worker=...)"
         )
+
+
+def told_key(token: Token) -> str:
+    """The key of the event that tells this token."""
+    return f"told:{token}"
 
 
 def takes(ledger: Ledger, token: Token) -> bool:

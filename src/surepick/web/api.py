@@ -17,6 +17,7 @@ from surepick.core.promise import Promise
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy
+from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.web.context import Context
 from surepick.web.session_cache import slug_of
@@ -69,13 +70,23 @@ class Ask(Body):
 
 
 class Tell(Body):
-    """What was measured: a value, several, or the mean of `count` measurements."""
+    """What was measured: a value, several, or the mean of `count` measurements.
+
+    With an arm, by its name or number, a token of another arm is refused.
+    """
 
     token: str
+    arm: int | str | None = None
     value: float | Annotated[list[float], Field(max_length=MOST_VALUES)] | None = None
     mean: float | None = None
     count: int | None = Field(None, le=LARGEST)
     worker: Name = ""
+
+    def told_to(self, session: Session) -> Receipt:
+        """Tell it."""
+        if self.arm is not None:
+            _refuse_other_arm(session, self.token, self.arm)
+        return session.tell(self.token, self.value, mean=self.mean, count=self.count, worker=self.worker)
 
 
 class NewSession(Body):
@@ -95,16 +106,25 @@ class NewProblem(NewSession):
     problem: dict[str, Any]
 
 
+def _refuse_other_arm(session: Session, token: str, arm: int | str) -> None:
+    """Refuse a token of another arm than the one that was measured."""
+    names, right = session.given_problem.arm_names, session.arm_of(token)
+    if arm not in (right, names[right]):
+        raise ParameterError(
+            f"token {token!r} is of arm {names[right]!r}, and the value came with {arm!r}; nothing was "
+            "recorded: see which of the two was measured, and tell it with its own token",
+            field="token",
+        )
+
+
 def add_routes(routes: FastAPI, context: Context) -> None:
     """Serve the routes of this module."""
 
     @routes.post("/api/sessions/{slug}/tell")
     async def tell(slug: str, request: Request) -> Response:
         body = await _read(Tell, request)
-        given = body.model_dump(exclude_none=True)
-        return PlainJson(
-            {"receipt": str(await context.sessions.at(slug, lambda opened: opened.tell(**given)))}
-        )
+        receipt = await context.sessions.at(slug, body.told_to)
+        return PlainJson({"receipt": str(receipt)})
 
     @routes.post("/api/sessions/{slug}/ask")
     async def ask(slug: str, request: Request) -> Response:

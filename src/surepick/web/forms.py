@@ -18,7 +18,7 @@ from surepick.errors import ParameterError, SurepickError
 from surepick.web import pages
 from surepick.web.api import MOST_VALUES, Ask, B, NewSession, Tell, begin, mistakes, policies
 from surepick.web.context import Context
-from surepick.web.pages import EntryForm
+from surepick.web.entry import EntryForm, split_choice
 from surepick.web.security import COOKIE, COOKIE_SECONDS
 from surepick.web.session_cache import slug_of
 from surepick.web.uploads import MOST_FILES, Upload
@@ -71,13 +71,11 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
             if not values:
                 said = f"enter a number, or up to {MOST_VALUES} with spaces between them"
                 raise ParameterError(said, field="value")
-            told = _checked(Tell, {"token": entry.token, "value": values, "worker": entry.who})
-            receipt = await context.sessions.at(
-                slug, lambda opened: opened.tell(told.token, told.value, worker=told.worker)
-            )
+            given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
+            receipt = await context.sessions.at(slug, _checked(Tell, given).told_to)
         except SurepickError as error:
             return await again(slug, entry, error)
-        return _back(slug, entry.who, str(receipt))
+        return _back(slug, entry.who, str(receipt), entry.token)
 
     @routes.post("/sessions/{slug}/ask")
     async def ask(slug: str, request: Request) -> Response:
@@ -89,7 +87,7 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
         except SurepickError as error:
             return await again(slug, entry, error)
         taken = await context.sessions.at(slug, lambda opened: opened.ask(worker=who, wait=False))
-        return _back(slug, who, "taken" if taken and who else "")
+        return _back(slug, who, "taken" if taken else "", taken[0].token if taken else "")
 
     async def again(slug: str, entry: EntryForm, error: SurepickError) -> Response:
         """The page with what was entered and what is wrong with it."""
@@ -139,13 +137,15 @@ def _checked(model: type[B], given: Mapping[str, object]) -> B:
         raise ParameterError(text, field=field) from None
 
 
-def _back(slug: str, who: str, done: str) -> Response:
-    query = urlencode({key: value for key, value in (("who", who), ("done", done)) if value})
+def _back(slug: str, who: str, done: str, token: str) -> Response:
+    given = {"who": who, "done": done, "token": token}
+    query = urlencode({key: value for key, value in given.items() if value})
     return RedirectResponse(f"/sessions/{quote(slug)}?{query}#h-next", 303)
 
 
 def _entry(form: FormData) -> EntryForm:
-    return EntryForm(_text(form, "who").strip(), _text(form, "token"), _text(form, "value"))
+    token, arm = split_choice(_text(form, "token"))
+    return EntryForm(_text(form, "who").strip(), token, arm, _text(form, "value"))
 
 
 def _check_key(context: Context, form: FormData) -> None:

@@ -10,7 +10,6 @@ import inspect
 import itertools
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +22,7 @@ from surepick.sessions.session import Session
 from surepick.views.events import LogRow, log_row
 from surepick.web.api import PlainJson
 from surepick.web.context import Context
+from surepick.web.entry import EntryForm, choices, told_meanwhile, what_became
 from surepick.web.live import Parts
 from surepick.web.session_cache import SessionCache, UnknownSessionError, name_of, slug_of
 
@@ -36,20 +36,10 @@ Page = Annotated[int, Query(ge=1, le=10**7)]
 At = Annotated[int, Query(ge=0, le=10**15)]
 Who = Annotated[str, Query(max_length=200)]
 Done = Annotated[str, Query(max_length=20)]
+TokenText = Annotated[str, Query(max_length=40)]
 
 Model = dict[str, Any]
 Show = Callable[[str, str], Callable[[Callable[..., Awaitable[Model]]], Any]]  # of a path and a template
-
-
-@dataclass(frozen=True)
-class EntryForm:
-    """The form for a measurement: what was entered, and what was wrong with it."""
-
-    who: str = ""
-    token: str = ""
-    value: str = ""
-    errors: tuple[tuple[str, str], ...] = ()  # by field
-    done: str = ""
 
 
 def add_routes(routes: FastAPI, context: Context) -> None:
@@ -80,8 +70,14 @@ def add_routes(routes: FastAPI, context: Context) -> None:
         return await sessions.run(lambda: home_model(sessions, page))
 
     @show("/sessions/{slug}", "session.html")
-    async def session(slug: str, who: Who = "", done: Done = "") -> Model:
-        return await sessions.at(slug, lambda opened: session_model(opened, EntryForm(who=who, done=done)))
+    async def session(slug: str, who: Who = "", done: Done = "", token: TokenText = "") -> Model:
+        chosen = token if done == "taken" else ""
+        entry = EntryForm(who=who, token=chosen, done=done, about=token)
+        return await sessions.at(slug, lambda opened: session_model(opened, entry))
+
+    @routes.get("/api/sessions/{slug}/told", response_model=None)
+    async def told(slug: str, token: TokenText) -> Response:
+        return PlainJson({"text": await sessions.at(slug, lambda opened: told_meanwhile(opened, token))})
 
     @show("/sessions/{slug}/rivals", "rivals.html")
     async def rivals(slug: str, page: Page = 1) -> Model:
@@ -215,7 +211,7 @@ def _tile(sessions: SessionCache, name: str) -> Model:
     return {"session": name, "slug": slug_of(name), **shown}
 
 
-def session_model(opened: Session, entry: EntryForm | None = None) -> Model:
+def session_model(opened: Session, entry: EntryForm = EntryForm()) -> Model:  # noqa: B008  # it is frozen
     """The first page of a session, and no more than it shows."""
     seen = views.look(opened)
     page = views.page(seen)
@@ -232,7 +228,9 @@ def session_model(opened: Session, entry: EntryForm | None = None) -> Model:
         "work": page.work,
         "picture": page.picture,
         "log": log_rows(opened, last - LAST_EVENTS, last),
-        "entry": entry or EntryForm(),
+        "entry": entry,
+        "choices": choices(opened, page.work, entry),
+        "done": what_became(opened, entry),
     }
 
 

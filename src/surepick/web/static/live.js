@@ -21,18 +21,58 @@
     const news = document.createElement("template");
     news.innerHTML = html;
     const form = part.querySelector("form"), next = news.content.querySelector("form");
-    if (form && next && form.getAttribute("action") === next.getAttribute("action")) choose(form, next);
+    if (form && next && form.getAttribute("action") === next.getAttribute("action")) offer(form, next);
+    else if (form && holdsInput(form)) notice(form, news.content.querySelector("[data-meanwhile]")?.textContent);
     else part.replaceChildren(news.content);
   }
 
-  // A form that is there stays, with all that somebody has entered; only what can be chosen changes.
-  function choose(form, next) {
+  // A form that is there stays, with all that somebody has entered and chosen; only what else can be chosen
+  // changes. What was chosen stays even when another has recorded it meanwhile: then the form says so.
+  function offer(form, next) {
     const list = form.querySelector("select"), news = next.querySelector("select");
-    if (!list || !news || list === document.activeElement || list.innerHTML === news.innerHTML) return;
-    const chosen = list.value;
-    list.replaceChildren(...news.children);
-    if ([...list.options].some((option) => option.value === chosen)) list.value = chosen;
+    if (!list || !news) return;
+    const chosen = list.selectedOptions[0];
+    const same = [...news.options].find((option) => option.value === chosen?.value);
+    if (chosen && !same) askWhatBecame(form, chosen.value);
+    if (list === document.activeElement) return;
+    if (same) same.selected = true;
+    list.replaceChildren(...(chosen && !same ? [chosen] : []), ...news.children);
+    if (chosen) list.value = chosen.value;
   }
+
+  function holdsInput(form) {
+    const typed = form.querySelector("#value");
+    return typed !== null && typed.value.trim() !== "";
+  }
+
+  function notice(form, text) {
+    const place = form.querySelector("[data-notice]");
+    if (!place || !text) return;
+    if (place.textContent !== text) place.textContent = text;
+    place.hidden = false;
+  }
+
+  async function askWhatBecame(form, choice) {
+    const token = choice.split(" ")[0];
+    const answer = await fetch(form.dataset.told + "?token=" + encodeURIComponent(token), { credentials: "same-origin" });
+    const text = answer.ok ? (await answer.json()).text : "";
+    if (!text || form.querySelector("select").value !== choice) return;
+    notice(form, text + " Your choice and what you have entered are unchanged, and nothing was sent. Choose what you measured.");
+  }
+
+  document.addEventListener("change", (event) => {
+    const place = event.target.closest("form")?.querySelector("[data-notice]");
+    if (place && event.target.matches("select")) place.hidden = true;
+  });
+
+  // Keypads for numbers lack the space and, on some, the minus.
+  document.addEventListener("click", (event) => {
+    const field = document.getElementById(event.target.dataset?.keyboard);
+    if (!field) return;
+    field.inputMode = "text";
+    event.target.hidden = true;
+    field.focus();
+  });
 
   // Screen readers hear a new answer, but not every measurement, and nothing twice within a few seconds.
   function announce() {
