@@ -39,7 +39,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/site/build.py
 	@echo "open site/index.html"
 
 pictures: $(READY)

@@ -44,6 +44,8 @@ NOT_RUN = [
     (r"^surepick reproduce (?!.*--runs)", "minutes; tests/experiments runs the reproduction with fewer runs"),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
+    (r"^podman ", "needs a container tool; tests/test_container.py runs the steps of the image"),
+    (r"^surepick verify certificate-", "a file that the browser has downloaded; tests/web does all of it"),
     (r"^surepick watch(?!.*--once)", "runs until the session ends; its own tests drive it"),
 ]
 SHELL = re.compile(r"[|>&;]|^\./|^(chmod|export|cat|echo|python|curl) ")
