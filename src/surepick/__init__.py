@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from surepick.core.policy import Run as Run
     from surepick.core.policy import Standing as Standing
     from surepick.core.policy import Stop as Stop
+    from surepick.core.polytope import Polytope as Polytope
     from surepick.core.problem import Problem as Problem
     from surepick.errors import SurepickError as SurepickError
     from surepick.planning.advice import Advice as Advice
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from surepick.policies import LinGapE as LinGapE
     from surepick.policies import OBet as OBet
     from surepick.policies import Peace as Peace
+    from surepick.policies import PolyBet as PolyBet
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
     from surepick.sessions.session import Session as Session
@@ -49,12 +51,13 @@ _OFFERED = {
     "core.oracle_problem": "OracleProblem",
     "core.pilot": "Pilot",
     "core.policy": "Measure Policy Run Standing Stop",
+    "core.polytope": "Polytope",
     "core.problem": "Problem",
     "errors": "SurepickError",
     "planning.advice": "Advice advise",
     "planning.forecast": "Forecast forecast",
     "planning.limit": "Limit limit",
-    "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace RAGE TSExplore Uniform",
+    "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace PolyBet RAGE TSExplore Uniform",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
     "simulation.outcome": "Outcome Status",

@@ -14,7 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import surepick as sp
-from policy_contract import CASES
+from policy_contract import CASES, OF_POLYTOPES
 from surepick.policies import describe
 from surepick.problems import tree_family
 from surepick.testing import Tape, decisions
@@ -40,6 +40,11 @@ def cases() -> dict[str, tuple[Any, Any]]:
         if hasattr(policy, "takes_oracle"):
             trees = tree_family(TRIANGLES).oracle_problem(noise_scale=0.5)
             found[f"{describe(policy)}, trees"] = policy, trees
+    for policy in OF_POLYTOPES:
+        rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
+        found[describe(policy)] = policy, sp.Polytope(**rows, noise_scale=0.5)
+        dear = sp.Polytope(**rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], costs=[1, 2, 1, 3, 1], minimize=True)
+        found[f"{describe(policy)}, shares and costs"] = policy, dear
     return found
 
 

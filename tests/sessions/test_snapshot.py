@@ -14,6 +14,7 @@ from surepick.testing.policies import Tape, continued
 
 PROBLEM = sp.Problem(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]], dtype=float))
 ORACLE = sp.problems.top_k_family(["a", "b", "c", "d", "e"], 2).oracle_problem()
+POLYTOPE = sp.Polytope(A_ub=[[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], b_ub=[3, 4], upper=1.0)
 MEANS = np.array([0.3, 0.1, 0.2, 0.0, 0.25])
 CASES = [
     (sp.BetGapE(delta=0.1, epsilon=0.05), PROBLEM),
@@ -24,6 +25,7 @@ CASES = [
     (sp.GenTSExplore(delta=0.1), ORACLE),
     (sp.GenTSExplore(delta=0.1, draws="all"), PROBLEM),
     (sp.TSExplore(delta=0.1), ORACLE),
+    (sp.PolyBet(delta=0.1, epsilon=0.05, max_batch=4), POLYTOPE),
 ]
 
 

@@ -1,4 +1,7 @@
-"""Every policy of the package as cases of the contract. A new policy adds its cases to `CASES`."""
+"""Every policy of the package as cases of the contract. A new policy adds its cases to `CASES`.
+
+Policies that take no list of plans are `OF_POLYTOPES`, which the contract gives hulls of the same plans.
+"""
 
 import surepick as sp
 from surepick.core.policy import Policy
@@ -25,6 +28,9 @@ CASES: list[Policy] = [
     sp.Peace(delta=0.1),
     sp.Peace(delta=0.1, max_gap=5.0),
 ]
+
+
+OF_POLYTOPES: list[Policy] = [sp.PolyBet(delta=0.1), sp.PolyBet(delta=0.1, max_batch=3)]
 
 
 class OwnContract(PolicyContract):

@@ -21,6 +21,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.branches import Branch
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.policy import Answer
+from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.shown_plans import ShownPlans
 from surepick.errors import ProblemError
@@ -92,6 +93,11 @@ def plan_set(problem: AnyProblem) -> PlanSet:
     """
     if problem.is_listed:
         return ListedPlans(problem)
+    if isinstance(problem, Polytope):
+        raise ProblemError(
+            "the plans of a Polytope are amounts, which cannot be asked for branch by branch; PolyBet "
+            "decides between all of them"
+        )
     return AskedPlans(problem) if problem.best_within is None else WholePlans(problem)
 
 
@@ -243,8 +249,9 @@ def _advice(entry: float) -> str:
     if entry != np.rint(entry) and abs(entry - np.rint(entry)) < _NEARLY:
         return "a solver that leaves rounding errors needs np.rint around its plan"
     return (
-        "whole numbers need best_within, an oracle that respects bounds, and other numbers a list of the "
-        "plans: between them no bound can tell plans apart"
+        "whole numbers need best_within, an oracle that respects bounds; amounts within linear limits become "
+        "an sp.Polytope, for PolyBet, and other numbers need a list of the plans: between them no bound can "
+        "tell plans apart"
     )
 
 

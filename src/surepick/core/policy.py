@@ -224,8 +224,8 @@ def start(policy: Policy, problem: AnyProblem) -> Run:
     if isinstance(policy, OraclePolicy):
         return policy.start(problem) if problem.has_oracle else Onlooker(policy)
     raise ParameterError(
-        f"{policy.name} needs a list of plans and the problem has an oracle; use a policy that takes one, "
-        "such as OBet, or list the plans in a Problem"
+        f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
+        "(OBet for plans behind an oracle, PolyBet for a Polytope), or list the plans in a Problem"
     )
 
 

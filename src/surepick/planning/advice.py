@@ -22,7 +22,7 @@ from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.planning.forecast import UNLISTED_TOLERANCE
 from surepick.planning.limit import limit
-from surepick.policies import BetGapE, CombGapE, OBet, describe
+from surepick.policies import BetGapE, CombGapE, describe, policy_named, usual_name
 from surepick.problems.numbers import half_widths
 from surepick.simulation.environments import Gaussian
 from surepick.simulation.outcome import Outcome
@@ -131,7 +131,8 @@ def advise(
     `seed`: of the worlds and their measurements; 0 unless given.
     `progress`: called with the rehearsals done and their number.
 
-    Where plans are not listed the settings of OBet are tried out: no other policy with a proof needs no list.
+    Where plans are not listed the settings of OBet are tried out, of a polytope those of PolyBet: no other
+    policy with a proof needs no list.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)
@@ -146,8 +147,8 @@ def advise(
     _check(delta, epsilon, budget=budget, workers=workers, n_worlds=n_worlds)
     stage = _Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
     start, fixed = delta or USUAL_DELTA, epsilon or 0.0
-    kinds = (BetGapE, CombGapE) if problem.is_listed else (OBet,)
-    first = [stage.rehearse(kind(delta=start, epsilon=fixed)) for kind in kinds]
+    kinds = (BetGapE, CombGapE) if problem.is_listed else (policy_named(usual_name(problem)),)
+    first = [stage.rehearse(kind(delta=start, epsilon=fixed)) for kind in kinds]  # type: ignore[call-arg]
     chosen = min(first, key=lambda one: one.price)  # of equals the first
     reasons = {"policy": _why_policy(chosen, first, stage)}
     chosen, reasons["epsilon"] = _choose_epsilon(stage, chosen, epsilon)
@@ -293,7 +294,7 @@ def _prior(
 
 
 def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) -> str:
-    is_listed = stage.problem.is_listed
+    is_listed, usual = stage.problem.is_listed, usual_name(stage.problem)
     priced = bool(np.ptp(stage.problem.costs) > 0)
     told = " and ".join(
         f"{describe(one.policy)} took {count(one.price, stage.budget)} "
@@ -303,7 +304,11 @@ def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: _Stage) ->
     if not math.isfinite(chosen.price):
         return (
             f"no proved policy ended in half of the worlds within {how_many(stage.budget, 'measurement')}; "
-            + ("as a rule BetGapE needs the fewest" if is_listed else "without a list OBet is the only one")
+            + (
+                "as a rule BetGapE needs the fewest"
+                if is_listed
+                else f"without a list {usual} is the only one"
+            )
         )
     if not is_listed:
         return (
@@ -320,11 +325,11 @@ def _choose_epsilon(stage: _Stage, exact: Rehearsal, given: float | None) -> tup
     if share >= ENOUGH:
         return exact, f"the exact question {within} in {share:.0%} of the worlds"
     (stake, meaning), one = stage.stake(), exact
-    kind = BetGapE if stage.problem.is_listed else OBet
+    kind = policy_named(usual_name(stage.problem))
     why = f"the exact question {within} in only {share:.0%} of the worlds, for near-ties"
     for step in EPSILON_STEPS if stake > 0 else ():
         epsilon = _round_up(step * stake)
-        one = stage.rehearse(kind(exact.policy.delta, epsilon))
+        one = stage.rehearse(kind(delta=exact.policy.delta, epsilon=epsilon))  # type: ignore[call-arg]
         share = _share(one, stage.budget)
         if share >= ENOUGH:
             worth = f"{epsilon / stake:.0%} of the {stake:.3g} {meaning}"

@@ -17,7 +17,9 @@ it may be anything else with probability at most delta. So
 The larger of both is *the limit*: the one unit of every "multiple of the limit", and the same in cost. These
 quantities need the true means: they are for experiments and reports, and no policy sees them.
 
-Where plans cannot be listed, T* is bracketed by column generation (`unlisted_limit`).
+Where plans cannot be listed, T* is bracketed by column generation (`unlisted_limit`). Of a polytope it is
+exact, and over few rows: every plan is the best vertex plus multiples of its edges, so that some plan is
+better in another world if and only if some edge improves there (`vertex_edges`).
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.policy import Answer, check_delta, known_noise_scale
+from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.errors import ProblemError
 from surepick.planning.unlisted_limit import FoundRivals
+from surepick.planning.vertex_edges import VertexEdges
 
 LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
 _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
@@ -117,6 +121,8 @@ def limit(
     (355.5556, [0.25, 0.5, 0.25])
     """
     check_delta(delta)
+    if isinstance(problem, Polytope):
+        return _polytope_limit(problem, problem.as_means(means), delta, tolerance)
     if not problem.is_listed:
         return _oracle_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
     noise = known_noise_scale(problem)
@@ -198,6 +204,40 @@ def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, toler
         len(branch.free),
         (),
         float(problem.costs[branch.free].sum()),
+    )
+
+
+def _polytope_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float) -> Limit:
+    """The limit over the edges at the best vertex; a bracket where there are too many to find them all."""
+    noise = known_noise_scale(problem)
+    at_best = VertexEdges(problem, means, noise)
+    relevant = np.flatnonzero(at_best.differences.any(axis=0))
+    tied = at_best.tied()
+    if tied:
+        return _no_limit(at_best.best, delta, problem.costs, relevant, tied)
+    rows, above = at_best.differences, at_best.above()
+    squares = _scaled_squares(rows, rows @ means, noise)
+    time = optimal_allocation(squares, tolerance=tolerance)
+    cost, unit = _cost_allocation(squares, problem.costs, time, tolerance)
+    times, costs = _times(time, 2.0), _times(cost, 2.0 * unit)
+    if not at_best.is_complete:  # what was found is a lower end; a whole basis is an upper one
+        upper = cost_upper = math.inf
+        if above is not None:
+            more = _scaled_squares(above, above @ means, noise)
+            time = optimal_allocation(more, tolerance=tolerance)
+            cost, unit = _cost_allocation(more, problem.costs, time, tolerance)
+            upper, cost_upper = 2 * time.value, 2 * unit * cost.value
+        times, costs = (times[1], times[1], upper), (costs[1], costs[1], cost_upper)
+    return Limit(
+        at_best.best,
+        delta,
+        *times,
+        time.weights,
+        *costs,
+        cost.weights,
+        len(relevant),
+        (),
+        float(problem.costs[relevant].sum()),
     )
 
 

@@ -13,9 +13,11 @@ from typing import Any, cast
 from surepick import plugins
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
+from surepick.core.polytope import Polytope
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.betting.bet_gap_e import BetGapE
 from surepick.policies.betting.obet import OBet
+from surepick.policies.betting.poly_bet import PolyBet
 from surepick.policies.gap.clucb import CLUCB
 from surepick.policies.gap.comb_gap_e import CombGapE
 from surepick.policies.gap.lin_gap_e import LinGapE
@@ -33,11 +35,13 @@ POLICIES: dict[str, type[Policy]] = {
     "LinGapE": LinGapE,
     "OBet": OBet,
     "Peace": Peace,
+    "PolyBet": PolyBet,
     "RAGE": RAGE,
     "TSExplore": TSExplore,
     "Uniform": Uniform,
 }
-USUAL, UNLISTED = "BetGapE", "OBet"  # the policy to use unless one is named, and where plans are not listed
+# the policy to use unless one is named; where plans are not listed; where they are all of a polytope
+USUAL, UNLISTED, WHOLE_POLYTOPE = "BetGapE", "OBet", "PolyBet"
 
 
 def policy_named(name: str) -> type[Policy]:
@@ -99,14 +103,25 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
 
 
 def policy_for(problem: AnyProblem, text: str | None = None, **defaults: Any) -> Policy:
-    """The policy that the text stands for; without one, BetGapE, or OBet where plans are not listed.
+    """The policy that the text stands for; without one, the usual one for this kind of problem.
 
     >>> from surepick.problems import top_k_family
     >>> policy_for(top_k_family(["a", "b", "c"], 1).oracle_problem(), delta=0.1).name
     'OBet'
     """
-    usual = USUAL if problem.is_listed else UNLISTED
-    return parse_policy(usual if text is None else text, **defaults)
+    return parse_policy(usual_name(problem) if text is None else text, **defaults)
+
+
+def usual_name(problem: AnyProblem) -> str:
+    """BetGapE for a list of plans, PolyBet for a polytope, OBet where plans are behind an oracle.
+
+    >>> from surepick.core.polytope import Polytope
+    >>> usual_name(Polytope(A_ub=[[1, 1]], b_ub=[1]))
+    'PolyBet'
+    """
+    if problem.is_listed:
+        return USUAL
+    return WHOLE_POLYTOPE if isinstance(problem, Polytope) else UNLISTED
 
 
 def describe(policy: Policy) -> str:
@@ -142,6 +157,7 @@ __all__ = [
     "LinGapE",
     "OBet",
     "Peace",
+    "PolyBet",
     "TSExplore",
     "Uniform",
     "describe",

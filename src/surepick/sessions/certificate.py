@@ -19,10 +19,12 @@ from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_set
 from surepick.core.plan_words import amounts, value_of
 from surepick.core.policy import Answer, epsilon_of
+from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import plural
 from surepick.errors import ProblemError
+from surepick.policies.betting.edges import neighbours
 from surepick.sessions import codec
 from surepick.sessions.certificate_text import text
 from surepick.sessions.ledger import Ledger
@@ -232,7 +234,14 @@ def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) ->
 
 
 def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> Iterator[tuple[float, ...]]:
-    """For each arm the best plan under these means with less, and with more, of it than the lead has."""
+    """For each arm the best plan under these means with less, and with more, of it than the lead has.
+
+    Of a polytope the neighbours of the lead: if none of them is better, nothing is.
+    """
+    if isinstance(problem, Polytope):
+        vertex = problem.sign * lead
+        yield from (tuple(plan.tolist()) for plan in neighbours(problem, vertex))
+        return
     plans = plan_set(problem)
     everything = plans.everything()
     try:

@@ -15,6 +15,7 @@ import numpy as np
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
 from surepick.core.policy import Policy
+from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
 from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.policies import policy_named
@@ -133,10 +134,9 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
 
 
 def _oracle_to_json(problem: OracleProblem) -> Json:
-    from surepick.problems.family import FamilyProblem
-
-    if isinstance(problem, FamilyProblem) and problem.family.recipe is not None:
-        return {"n_plans": problem.n_plans, "oracle": dict(problem.family.recipe())}
+    recipe = problem.recipe()
+    if recipe is not None:
+        return {"n_plans": problem.n_plans, "oracle": dict(recipe)}
     probes = [{"weights": list(probe.weights), "plan": list(probe.plan)} for probe in problem.probes]
     within = {} if problem.best_within is None else {"best_within": True}
     return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": probes, **within}}
@@ -145,11 +145,22 @@ def _oracle_to_json(problem: OracleProblem) -> Json:
 def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
     from surepick.problems.family import family_from
 
+    if data["oracle"]["kind"] == POLYTOPE:
+        return _polytope_from_json(data)
     # the count enters decisions and may be rounded otherwise on another machine: the one that was kept holds
     family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])
     problem = family.oracle_problem(noise_scale=data["noise_scale"], costs=data["costs"])
     bounds = data.get("bounds")
     return problem if bounds is None else problem.with_noise(problem.noise_scale, np.array(bounds))
+
+
+def _polytope_from_json(data: Mapping[str, Any]) -> Polytope:
+    settings: Json = {
+        name: data.get(name) for name in ("noise_scale", "costs", "arm_names", "minimize", "bounds")
+    }
+    problem = polytope_from(data["oracle"], **settings)
+    problem.__dict__["n_plans"] = data["n_plans"]  # the one that was kept holds, as of a family
+    return problem
 
 
 def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> OracleProblem:

@@ -1,0 +1,199 @@
+"""All plans of a polytope: amounts that keep linear rows and bounds, none of them listed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import OracleProblem, in_short
+from surepick.core.standard_form import Rows, StandardForm, as_rows, standard_form
+from surepick.core.wording import plural
+from surepick.errors import ProblemError, suggestion
+
+POLYTOPE = "polytope"  # the kind of its recipe
+_NAMED_ARMS = 4  # of a plan, in its name; the largest amounts
+
+
+class PolytopeOptions(TypedDict, total=False):
+    """What a polytope is made of; `Polytope` explains it."""
+
+    A_ub: Any
+    b_ub: npt.ArrayLike
+    A_eq: Any
+    b_eq: npt.ArrayLike
+    lower: npt.ArrayLike
+    upper: npt.ArrayLike
+    noise_scale: PerArm | None
+    costs: PerArm | None
+    arm_names: Sequence[str] | None
+    minimize: bool
+    bounds: Bounds | None
+    layout: Layout | None
+    name_plan: Callable[[FloatArray], str] | None
+
+
+_DEFAULTS: dict[str, Any] = {
+    "A_ub": None,
+    "b_ub": None,
+    "A_eq": None,
+    "b_eq": None,
+    "lower": 0.0,
+    "upper": np.inf,
+    "noise_scale": 1.0,
+    "costs": None,
+    "arm_names": None,
+    "minimize": False,
+    "bounds": None,
+    "layout": None,
+    "name_plan": None,
+}
+
+
+class Polytope(OracleProblem):
+    """A choice between all amounts x that keep rows and bounds: A_ub x <= b_ub, A_eq x = b_eq.
+
+    The value of a plan is the sum over arms of amount times mean, as in `Problem`. Some vertex is best, and
+    `PolyBet` finds which, of all of them. Rows are as in `scipy.optimize.linprog`:
+
+    - `A_ub`, `b_ub`, `A_eq`, `b_eq`: a column per arm, a row per limit; arrays or SciPy sparse arrays
+    - `lower`, `upper`: of each amount, one number or one per arm; 0 and none
+    - `noise_scale`, `costs`, `arm_names`, `minimize`, `bounds`, `layout`: as in `Problem`; `bounds` are of
+      one measurement, not of the amounts
+    - `name_plan`: a function from amounts to a name; without it a plan is called by its largest amounts
+
+    Rows that leave no plan, a single one, or amounts without an end are refused. Rows and bounds that follow
+    from others are found and do no harm.
+
+    >>> problem = Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], arm_names=["tables", "chairs"])
+    >>> problem.best_plan([3.0, 4.0]).round(9).tolist()
+    [2.0, 3.0]
+    """
+
+    rows: Rows
+    form: StandardForm
+
+    def __init__(self, **given: Unpack[PolytopeOptions]) -> None:
+        for name in given:
+            if name not in _DEFAULTS:
+                raise TypeError(
+                    f"Polytope() got an unexpected keyword argument {name!r}; {suggestion(name, _DEFAULTS)}"
+                )
+        options = {**_DEFAULTS, **given}
+        names = names_for("arm", options["arm_names"], _count_arms(options))
+        rows = as_rows(options, names)
+        form = standard_form(rows)
+        super().__init__(
+            partial(_best_of_rows, rows, form, bool(options["minimize"])),
+            len(names),
+            options["noise_scale"],
+            arm_names=names,
+            n_plans=form.most_vertices,
+            **{name: options[name] for name in ("costs", "minimize", "bounds", "name_plan", "layout")},
+        )
+        self.__dict__.update(rows=rows, form=form)
+
+    @property
+    def relevant(self) -> BoolArray:
+        """The arms whose amounts are not the same in all plans."""
+        return self.form.moves
+
+    @property
+    def completeness(self) -> str:
+        """What is promised about: every plan there is."""
+        return "all plans that keep the rows and bounds, none of them listed"
+
+    def name_of(self, plan: npt.ArrayLike | None) -> str | None:
+        """The given name of a plan, or its largest amounts.
+
+        >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7, arm_names=["tea", "milk", "jam"])
+        >>> problem.name_of((0.3, 0.0, 0.7))
+        '0.7 x jam + 0.3 x tea'
+        """
+        if plan is None or self.name_plan is not None:
+            return super().name_of(plan)
+        vector = np.asarray(plan, dtype=float)
+        order = np.argsort(-np.abs(vector), kind="stable")
+        used = [s for s in order.tolist() if vector[s]]
+        parts = [f"{vector[s]:.4g} x {self.arm_names[s]}" for s in used[:_NAMED_ARMS]]
+        more = len(used) - len(parts)
+        return " + ".join(parts) + (f" and {more} more" if more else "") or "nothing"
+
+    def recipe(self) -> Mapping[str, Any]:
+        """Rows and bounds as JSON values, of every row the entries that are not 0; None has no limit."""
+        rows = self.rows
+        return {
+            "kind": POLYTOPE,
+            "rows": [[[j, float(row[j])] for j in np.flatnonzero(row).tolist()] for row in self._all_rows],
+            "right": [*rows.b_ub.tolist(), *rows.b_eq.tolist()],
+            "n_equal": len(rows.b_eq),
+            "lower": [x if np.isfinite(x) else None for x in rows.lower.tolist()],
+            "upper": [x if np.isfinite(x) else None for x in rows.upper.tolist()],
+        }
+
+    @cached_property
+    def _all_rows(self) -> FloatArray:
+        return np.vstack([self.rows.a_ub, self.rows.a_eq])
+
+    def __repr__(self) -> str:
+        n_rows = len(self.rows.b_ub) + len(self.rows.b_eq)
+        arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
+        vertices = f"at most {in_short(self.n_plans or 2)} vertices"
+        return f"Polytope({arms}, {n_rows} {plural(n_rows, 'row')}, {vertices})"
+
+
+Polytope.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=x) for name, x in _DEFAULTS.items()]
+)
+
+
+def polytope_from(recipe: Mapping[str, Any], **options: Unpack[PolytopeOptions]) -> Polytope:
+    """The polytope that `Polytope.recipe` describes.
+
+    >>> problem = Polytope(A_eq=[[1, 2, 0]], b_eq=[1.0], upper=2.0)
+    >>> polytope_from(problem.recipe()).rows.a_eq.tolist()
+    [[1.0, 2.0, 0.0]]
+    """
+    n_arms, n_equal = len(recipe["lower"]), recipe["n_equal"]
+    matrix, right = np.zeros((len(recipe["right"]), n_arms)), np.array(recipe["right"], dtype=float)
+    for k, entries in enumerate(recipe["rows"]):
+        for j, value in entries:
+            matrix[k, j] = value
+    n_ub = len(right) - n_equal
+    found: PolytopeOptions = {
+        "lower": [-np.inf if x is None else x for x in recipe["lower"]],
+        "upper": [np.inf if x is None else x for x in recipe["upper"]],
+    }
+    if n_ub:
+        found |= {"A_ub": matrix[:n_ub], "b_ub": right[:n_ub]}
+    if n_equal:
+        found |= {"A_eq": matrix[n_ub:], "b_eq": right[n_ub:]}
+    return Polytope(**found, **options)  # type: ignore[misc]
+
+
+def _count_arms(options: Mapping[str, Any]) -> int:
+    """How many arms there are, by the first part that has one entry for each."""
+    for name in ("A_ub", "A_eq"):
+        if options[name] is not None:
+            shape = np.shape(options[name]) if not hasattr(options[name], "shape") else options[name].shape
+            if len(shape) != 2:
+                raise ProblemError(f"{name} must be a table with a column per arm, got shape {shape}")
+            return int(shape[1])
+    for name in ("arm_names", "lower", "upper"):
+        if options[name] is not None and np.ndim(options[name]) == 1:
+            return len(options[name])
+    raise ProblemError("a Polytope needs rows (A_ub or A_eq) or bounds for each arm, got neither")
+
+
+def _best_of_rows(rows: Rows, form: StandardForm, minimize: bool, weights: FloatArray) -> FloatArray:
+    """A best vertex: HiGHS says which variables are basic, and the equations give its entries."""
+    answer = rows.best(weights if minimize else -weights)
+    if answer.status != 0 or answer.x is None:
+        raise ProblemError(f"the linear program could not be solved: {answer.message}; change its units")
+    return form.plan(form.vertex(*form.basis_near(answer.x)))

@@ -1,0 +1,187 @@
+"""The edges at a vertex of a polytope: what has to be shown of it, and nothing else.
+
+At a basis every plan is x = v + sum_j lambda_j e_j with lambda_j >= 0, so v is best if no edge e_j improves.
+The vertex that leads is the one that a linear program finds at the estimated means. A degenerate vertex has
+several bases, each a proof of its own; `clearest` goes to the one whose closest edge is furthest from a tie.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.polytope import Polytope
+from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
+from surepick.errors import ProblemError
+from surepick.kernels.plan_rows import NonZeros
+from surepick.kernels.simplex import SOLVED, Tableau, begin, restore, solve, tableau_of
+
+_AT_BOUND = 1e-9  # a basic variable this near to its bound makes the vertex degenerate
+_CLEARER = 1.0 + 1e-9  # another basis must be clearer by this factor
+_PIVOTS = 12  # between bases of one vertex
+_TRIED = 24  # degenerate rows that are looked at for one pivot
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of a basis. Their gain is what a step along them adds to the value, larger is better."""
+
+    at: IntArray  # (n_variables,) the basis: where each variable is
+    values: FloatArray  # (n_variables,) of the vertex
+    gains: FloatArray  # (n_edges, n_arms) a step along edge k adds gains[k] to the plan, in the sign of value
+    full: FloatArray  # (n_edges, n_variables) the same of all variables, in the sign of the plan
+
+    @property
+    def key(self) -> bytes:
+        """What tells one basis from another."""
+        return self.at.tobytes()
+
+    @cached_property
+    def is_edge(self) -> BoolArray:
+        """(n_edges,) whether a step changes any arm."""
+        return np.asarray(self.gains.any(axis=1))
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """The gains squared."""
+        return np.asarray(self.gains**2)
+
+    @cached_property
+    def rows(self) -> NonZeros:
+        """The gains as their non-zeros."""
+        line, where = np.nonzero(self.gains)
+        start = np.zeros(len(self.gains) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(line, minlength=len(self.gains)), out=start[1:])
+        return NonZeros(start, where.astype(np.int64), self.gains[line, where])
+
+
+class Vertices:
+    """The vertices of a polytope and the bases that lead to them; its tableau changes with every question."""
+
+    def __init__(self, problem: Polytope) -> None:
+        self.form, self._sign = problem.form, problem.sign
+        self._tableau: Tableau = tableau_of(problem.form)
+        if begin(self._tableau) != SOLVED or not restore(self._tableau):
+            raise _unsolved()
+        self.first = self._tableau.at.copy()
+
+    def edges(self, at: IntArray) -> Edges:
+        """The edges of a basis."""
+        self._go_to(at)
+        tableau = self._tableau
+        full = self.form.directions(tableau.basis, tableau.at, tableau.rows[:, :-1])
+        gains = self._sign * full[:, : self.form.n_arms] + 0.0
+        return Edges(at.copy(), tableau.values.copy(), np.ascontiguousarray(gains), full)
+
+    def best(self, means: FloatArray, start: IntArray) -> Edges:
+        """The edges of a best basis under these means, found from this one."""
+        costs = np.zeros(len(self.form.lower))
+        costs[: self.form.n_arms] = -self._sign * means
+        at = start
+        for _ in range(3):  # again where rounding has gathered on the way
+            self._go_to(at)
+            if solve(self._tableau, costs) != SOLVED:
+                raise _unsolved()
+            if np.array_equal(at, self._tableau.at):
+                return self.edges(at)
+            at = self._tableau.at.copy()
+        return self.edges(at)
+
+    def clearest(self, edges: Edges, means: FloatArray, variance: FloatArray) -> Edges:
+        """The basis of the same vertex whose closest edge is furthest from a tie, in standard errors.
+
+        By dual pivots, one at a time, each to the neighbour that is clearest, while that helps. With `means`
+        and `variance` of the arms; the basis must be optimal under these means.
+        """
+        for _ in range(_PIVOTS):
+            better = self._clearer(edges, means, variance)
+            if better is None:
+                break
+            edges = self.edges(better)
+        return edges
+
+    def _clearer(self, edges: Edges, means: FloatArray, variance: FloatArray) -> IntArray | None:
+        """The neighbouring basis of the same vertex that is clearest, if it is clearer than this one."""
+        form, at, basis = self.form, edges.at, np.flatnonzero(edges.at == BASIC)
+        low = edges.values[basis] - form.lower[basis] < _AT_BOUND
+        high = form.upper[basis] - edges.values[basis] < _AT_BOUND
+        rows = np.flatnonzero(low | high)[:_TRIED]
+        if not len(rows):
+            return None
+        mask = edges.is_edge
+        moving = np.flatnonzero(at != BASIC)[mask]
+        gains, full = edges.gains[mask], edges.full[mask]
+        gap, norm = -gains @ means, edges.squares[mask] @ variance
+        level, found = float((gap / np.sqrt(norm)).min()), None
+        for row in rows.tolist():
+            rate = full[:, basis[row]] * (1.0 if low[row] else -1.0)  # off the bound where it is positive
+            ok = np.flatnonzero(rate > _AT_BOUND)
+            if not len(ok):
+                continue
+            enters = int(ok[np.argmin(gap[ok] / rate[ok])])
+            share = rate / rate[enters]
+            share[enters] = 0.0
+            cross = (gains * variance) @ gains[enters]
+            new_gap = gap - share * gap[enters]
+            new_norm = norm - 2.0 * share * cross + share**2 * norm[enters]
+            z = float((new_gap / np.sqrt(np.maximum(new_norm, 1e-300))).min())
+            if z > level * _CLEARER and z > 0.0:
+                level = z
+                found = at.copy()
+                found[basis[row]] = AT_LOWER if low[row] else AT_UPPER
+                found[moving[enters]] = BASIC
+        return found
+
+    def furthest(self, edges: Edges) -> float:
+        """A number that the steps to any plan, added up over the edges, do not exceed; proved by prices."""
+        form, mask = self.form, edges.is_edge
+        moving = np.flatnonzero(edges.at != BASIC)[mask]
+        sign = np.where(edges.at[moving] == AT_LOWER, 1.0, -1.0)
+        costs = np.zeros(len(form.lower))
+        costs[moving] = -sign
+        self._go_to(edges.at)
+        if solve(self._tableau, costs) != SOLVED:
+            raise _unsolved()
+        basis = np.flatnonzero(self._tableau.at == BASIC)
+        prices = np.asarray(np.linalg.solve(form.matrix[:, basis].T, costs[basis]), dtype=np.float64)
+        return -form.safe_bound(costs, prices) - float(sign @ edges.values[moving])
+
+    def neighbour(self, edges: Edges, k: int) -> FloatArray:
+        """The plan at the other end of an edge; the vertex itself where the edge has no length."""
+        return self.form.plan(edges.values + self.length(edges, k) * edges.full[k])
+
+    def length(self, edges: Edges, k: int) -> float:
+        """How far one can go along an edge."""
+        step, form = edges.full[k], self.form
+        room = np.where(step > 0, form.upper - edges.values, edges.values - form.lower)
+        moves = np.abs(step) > _AT_BOUND
+        return max(0.0, float((room[moves] / np.abs(step[moves])).min(initial=math.inf)))
+
+    def _go_to(self, at: IntArray) -> None:
+        self._tableau.at[:] = at
+        if not restore(self._tableau):
+            raise _unsolved()
+
+
+def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
+    """The vertices at the other ends of the edges of a vertex, of one basis where it has several.
+
+    >>> square = Polytope(lower=[0, 0], upper=[1, 2])
+    >>> [plan.tolist() for plan in neighbours(square, np.array([1.0, 0.0]))]
+    [[0.0, 0.0], [1.0, 2.0]]
+    """
+    vertices = Vertices(problem)
+    edges = vertices.edges(problem.form.basis_near(plan)[1])
+    found = [vertices.neighbour(edges, int(k)) for k in np.flatnonzero(edges.is_edge)]
+    return [other for other in found if not np.array_equal(other, plan)]
+
+
+def _unsolved() -> ProblemError:
+    return ProblemError(
+        "a linear program of this polytope could not be solved: its numbers differ too much in size; choose "
+        "units that make them alike"
+    )

@@ -1,0 +1,144 @@
+"""Polytopes: what is understood, what is refused, and that every plan is vertex plus multiples of edges."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import surepick as sp
+from polytopes import transport, transport_rows
+from surepick.core.polytope import polytope_from
+from surepick.kernels.simplex import SOLVED, begin, restore, solve, tableau_of
+
+
+def random_polytope(seed):
+    rng = np.random.default_rng(seed)
+    d, k = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    rows = rng.integers(-2, 4, (k, d)).astype(float)
+    inside = rng.uniform(0.1, 0.9, d)
+    options = {"A_ub": rows, "b_ub": rows @ inside + rng.uniform(0, 0.5, k), "upper": rng.uniform(1, 3, d)}
+    if d > 2 and rng.random() < 0.5:
+        row = rng.integers(1, 3, (1, d)).astype(float)
+        options |= {"A_eq": row, "b_eq": row @ inside}
+    return sp.Polytope(**options), rng
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_simplex_finds_what_highs_finds_and_every_plan_is_vertex_plus_edges(seed):
+    problem, rng = random_polytope(seed)
+    form, tableau = problem.form, tableau_of(problem.form)
+    assert begin(tableau) == SOLVED
+    for _ in range(3):
+        weights = rng.normal(size=problem.n_arms)
+        costs = np.append(-weights, np.zeros(len(form.lower) - problem.n_arms))
+        assert solve(tableau, costs) == SOLVED
+        assert restore(tableau)
+        plan = form.plan(tableau.values)
+        best = problem.rows.best(-weights).x
+        assert plan @ weights == pytest.approx(best @ weights, abs=1e-8)
+        other = problem.best_plan(rng.normal(size=problem.n_arms)) * 0.5 + plan * 0.5
+        directions = form.directions(tableau.basis, tableau.at, tableau.rows[:, :-1])
+        assert np.abs(form.matrix @ directions.T).max() < 1e-9
+        moving = np.flatnonzero(tableau.at != 2)
+        full = other / form.unit
+        slacks = form.right - form.matrix[:, : problem.n_arms] @ full
+        full = np.append(full, slacks[: len(form.lower) - problem.n_arms])
+        steps = np.abs(full[moving] - tableau.values[moving])
+        assert np.allclose(tableau.values + steps @ directions, full, atol=1e-8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_any_prices_give_a_bound_and_the_right_ones_a_tight_one(seed):
+    problem, rng = random_polytope(seed)
+    form, tableau = problem.form, tableau_of(problem.form)
+    costs = rng.normal(size=len(form.lower))
+    assert begin(tableau) == SOLVED
+    assert solve(tableau, costs) == SOLVED
+    least = float(costs @ tableau.values)
+    assert form.safe_bound(costs, rng.normal(size=len(form.right))) <= least + 1e-9
+    prices = np.linalg.solve(form.matrix[:, tableau.basis].T, costs[tableau.basis])
+    assert least - 1e-6 <= form.safe_bound(costs, prices) <= least
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"A_ub": [[1, 1]], "b_ub": [-1]}, "without row 0 of A_ub there would be some"),
+        ({"A_eq": [[1, 1], [1, 1]], "b_eq": [1, 2]}, "there is no plan"),
+        ({"A_eq": [[1, -1]], "b_eq": [0]}, r"arm 0 \('arm 0'\) has no end above.*upper bound"),
+        ({"A_ub": [[1, 1]], "b_ub": [1], "lower": -np.inf}, "has no end below"),
+        ({"A_ub": [[1, 1]], "b_ub": [0]}, "leave one plan only"),
+        ({"A_eq": np.eye(2), "b_eq": [1, 2]}, "leave one plan only"),
+        ({"A_ub": [[1, 1]], "b_ub": [3], "lower": [2, 0], "upper": [1, 4]}, "lower must not exceed upper"),
+        ({"A_ub": [[1, 1]]}, "belong together"),
+        ({"A_ub": [[1, 1]], "b_ub": [1, 2]}, "a number for each of its rows"),
+        ({"A_ub": [[1, np.nan]], "b_ub": [1]}, "must be finite"),
+        ({"A_ub": [1, 2], "b_ub": [1]}, "a table with a column per arm"),
+        ({"A_ub": [["a", 2]], "b_ub": [1]}, "must be numbers"),
+        ({}, "got neither"),
+        ({"A_ub": [[1, 1]], "b_ub": [1], "upper": [1, np.nan]}, "must be a number, got nan"),
+        ({"A_ub": [[1, 1]], "b_ub": [1], "upper": [1, 2, 3]}, "one for each of the 2 arms"),
+    ],
+)
+def test_what_leaves_no_choice_or_no_end_is_refused_in_words(options, message):
+    with pytest.raises(sp.SurepickError, match=message):
+        sp.Polytope(**options)
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(TypeError, match=r"'A_up'.*A_ub"):
+        sp.Polytope(A_up=[[1]], b_ub=[1])
+
+
+def test_rows_and_bounds_that_follow_from_others_do_no_harm():
+    supply, demand = [0.5, 0.3, 0.2], [0.6, 0.25, 0.15]
+    plain = sp.Polytope(**transport_rows(supply, demand))
+    capped = sp.Polytope(**transport_rows(supply, demand), upper=np.minimum.outer(supply, demand).ravel())
+    assert plain.form.matrix.shape == (5, 9)  # one of six rows follows from the others
+    hours = np.random.default_rng(0).uniform(1, 5, 9)
+    assert sp.limit(capped, hours).lower == pytest.approx(sp.limit(plain, hours).lower)
+
+
+def test_two_bounds_that_imply_each_other_are_not_both_lost():
+    problem = sp.Polytope(A_eq=[[1, -1]], b_eq=[0], upper=1)
+    assert problem.best_plan([1.0, 1.0]).tolist() == [1.0, 1.0]
+    outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian([1.0, 1.0]), seed=0)
+    assert outcome.plan == (1.0, 1.0)
+
+
+def test_sparse_rows_are_rows_and_recipes_make_the_same_problem():
+    problem, hours = transport(1, 3, 3)
+    again = polytope_from(problem.recipe(), minimize=True)
+    rows = transport_rows(problem.rows.b_eq[:3], problem.rows.b_eq[3:])
+    thin = sp.Polytope(**{**rows, "A_eq": sparse.csr_array(rows["A_eq"])})
+    for other in (again, thin, pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
+        assert other.best_plan(hours).tolist() == problem.best_plan(hours).tolist()
+
+
+def test_arms_that_are_the_same_in_all_plans_do_not_matter():
+    problem = sp.Polytope(
+        A_eq=[[1, 1, 0, 0], [0, 0, 1, 0]], b_eq=[1, 0.4], upper=[1, 1, 1, 2], lower=[0, 0, 0, 2]
+    )
+    assert problem.relevant.tolist() == [True, True, False, False]
+    outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian([1.0, 0.0, 0.0, 0.0]), seed=1)
+    assert outcome.counts.tolist()[2:] == [0, 0]
+    assert outcome.plan == (1.0, 0.0, 0.4, 2.0)
+
+
+def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
+    problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1])
+    for policy in (sp.BetGapE(), sp.OBet()):
+        with pytest.raises(sp.SurepickError, match="PolyBet"):
+            sp.simulate(problem, policy, sp.Gaussian([1.0, 0.5]))
+
+
+def test_amounts_behind_an_oracle_are_refused_with_the_way_out():
+    problem = sp.OracleProblem(lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2)
+    with pytest.raises(sp.SurepickError, match=r"sp\.Polytope"):
+        sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5]))

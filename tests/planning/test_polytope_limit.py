@@ -1,0 +1,83 @@
+"""The limit of a polytope: over the edges at its best vertex, and equal to the limit over all vertices."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surepick as sp
+from polytopes import KINDS, all_vertices, assignment, transport
+from surepick.planning import vertex_edges
+from surepick.planning.limit import binary_kl
+
+# T* kl(.05, .95) of the studies' instances, computed by the prototype
+CHECK_VALUES = [
+    ("3x3", 301, 109.9),
+    ("3x3", 305, 1196.7),
+    ("5x4", 301, 234.2),
+    ("9x9", 301, 9251.4),
+    ("9x9", 310, 6340.1),
+    ("mix", 303, 66294.3),
+    ("program", 309, 1095656.3),
+    ("program", 311, 507842.4),
+]
+
+
+@pytest.mark.parametrize(("kind", "seed", "value"), CHECK_VALUES)
+def test_check_values(kind, seed, value):
+    problem, means = KINDS[kind](seed)
+    found = sp.limit(problem, means)
+    assert found.lower_bound == pytest.approx(value, abs=0.06)
+    assert found.upper == pytest.approx(found.lower, rel=1e-6)
+    assert found.allocation.sum() == pytest.approx(1.0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_is_the_limit_over_all_vertices(seed):
+    problem, means = transport(seed, 3, 3)
+    costs = np.random.default_rng(seed).uniform(1, 3, 9)
+    problem = sp.Polytope(A_eq=problem.rows.a_eq, b_eq=problem.rows.b_eq, minimize=True, costs=costs)
+    listed = sp.Problem(all_vertices(problem), minimize=True, costs=costs)
+    one, other = sp.limit(problem, means), sp.limit(listed, means)
+    if other.lower > 1e9:
+        return
+    assert one.lower == pytest.approx(other.lower, rel=1e-5)
+    assert one.cost_lower == pytest.approx(other.cost_lower, rel=1e-5)
+    assert one.n_relevant == other.n_relevant
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_is_exact_at_degenerate_vertices_too(seed, monkeypatch):
+    problem, means = assignment(4, seed)
+    plans = [np.eye(4)[list(order)].ravel() for order in itertools.permutations(range(4))]
+    listed, found = sp.limit(sp.Problem(plans, minimize=True), means), sp.limit(problem, means)
+    assert found.lower == pytest.approx(listed.lower, rel=1e-6)
+    assert found.upper == pytest.approx(listed.lower, rel=1e-6)
+    monkeypatch.setattr(vertex_edges, "MOST_BASES", 3)
+    rough = sp.limit(problem, means)
+    assert rough.lower <= listed.lower * (1 + 1e-6)
+    assert rough.upper >= listed.lower * (1 - 1e-6)
+
+
+def test_ties_are_named_by_the_plan_that_ties():
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0])
+    found = sp.limit(problem, [1.0, 0.0, 1.0])
+    assert not found.is_finite
+    assert {found.best, *found.tied} == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
+    assert "epsilon" in found.explanation
+
+
+def test_of_two_arms_it_is_the_limit_of_two_plans():
+    found = sp.limit(sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0]), [1.0, 0.0])
+    assert found.lower_bound == pytest.approx(8 * binary_kl(0.05), rel=1e-6)
+
+
+def test_forecast_and_advice_know_polytopes():
+    problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9])
+    assert sp.forecast(problem, [3.0, 4.0], 0.2).quantile(0.5) > 0
+    advice = sp.advise(problem, [3.0, 4.0], 0.2, n_worlds=2, budget=5_000)
+    assert advice.policy.name == "PolyBet"
+    assert "it alone needs no list" in advice.reasons["policy"]

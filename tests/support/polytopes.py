@@ -1,0 +1,100 @@
+"""Polytopes of the studies and of the tests, all their vertices, and a PolyBet that cheats.
+
+Shared by the tests and by benchmarks/polytopes.py.
+"""
+
+import itertools
+
+import numpy as np
+
+import surepick as sp
+from surepick.policies.betting.edge_bets import EdgeBets, compare_edges
+from surepick.policies.betting.poly_bet import PolyBet, PolyRun
+from surepick.problems.cities import city_hours
+
+
+def transport_rows(supply, demand):
+    m, n = len(supply), len(demand)
+    rows = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
+    return {"A_eq": rows, "b_eq": np.concatenate([supply, demand]), "minimize": True}
+
+
+def transport(seed, m=9, n=9):
+    """Supplies and demands uniform, normalised; the means are hours between the paper's cities."""
+    rng, hours = np.random.default_rng(seed), city_hours("great-circle").numbers
+    supply, demand = rng.uniform(0, 1, m), rng.uniform(0, 1, n)
+    if (m, n) != (9, 9):
+        hours = hours[np.ix_(rng.permutation(9)[:m], rng.permutation(9)[:n])]
+    problem = sp.Polytope(**transport_rows(supply / supply.sum(), demand / demand.sum()))
+    return problem, hours.ravel()
+
+
+def product_mix(seed, d=10, k=4):
+    rng = np.random.default_rng(seed)
+    use = rng.uniform(0.1, 1, (k, d))
+    limits = use.sum(1) * rng.uniform(0.2, 0.4, k)
+    return sp.Polytope(A_ub=use, b_ub=limits, upper=1.0), use.mean(0) * rng.uniform(0.7, 1.3, d)
+
+
+def random_program(seed, d=40, k=12):
+    rng = np.random.default_rng(seed)
+    use = rng.uniform(0, 1, (k, d)) * (rng.uniform(0, 1, (k, d)) < 0.4)
+    use += (use.sum(0) == 0) * 0.5
+    limits = use.sum(1) * rng.uniform(0.15, 0.35, k)
+    return sp.Polytope(A_ub=use, b_ub=limits, upper=1.0), use.mean(0) / 0.2 * rng.uniform(0.8, 1.2, d)
+
+
+def assignment(n, seed):
+    """A degenerate transport: every vertex is a permutation."""
+    means = np.random.default_rng(seed).uniform(0, 5, n * n)
+    return sp.Polytope(**transport_rows(np.ones(n), np.ones(n))), means
+
+
+KINDS = {
+    "3x3": lambda seed: transport(seed, 3, 3),
+    "5x4": lambda seed: transport(seed, 5, 4),
+    "9x9": transport,
+    "mix": product_mix,
+    "program": random_program,
+}
+
+
+def all_vertices(problem):
+    """Every vertex of a small polytope, by trying all sets of basic variables at all bounds."""
+    form = problem.form
+    m, n = form.matrix.shape
+    found = []
+    for basis in itertools.combinations(range(n), m):
+        inside = form.matrix[:, basis]
+        if abs(np.linalg.det(inside)) < 1e-9:
+            continue
+        others = [j for j in range(n) if j not in basis]
+        sides = [
+            (form.lower[j],) if form.upper[j] - form.lower[j] > 1.5 else (form.lower[j], form.upper[j])
+            for j in others
+        ]
+        for values in itertools.product(*sides):
+            full = np.zeros(n)
+            full[others] = values
+            full[list(basis)] = np.linalg.solve(inside, form.right - form.matrix @ full)
+            if (full >= form.lower - 1e-9).all() and (full <= form.upper + 1e-9).all():
+                found.append(form.plan(full))
+    return np.unique(np.round(found, 9), axis=0)
+
+
+class PeekingRun(PolyRun):
+    """Centres its bets on the gaps of the very block they are about: what the proof forbids."""
+
+    def _settle(self, bets, seen):
+        n = len(bets.centre)
+        gap, spread = np.empty(n), np.empty(n)
+        compare_edges(self._account.edges.rows, seen.means, self._variance / seen.counts, gap, spread)
+        super()._settle(EdgeBets(bets.is_open, np.maximum(gap, 0.0), spread / 10, bets.margin), seen)
+
+
+class Peeking(PolyBet):
+    """PolyBet with bets chosen after seeing the block: the negative control."""
+
+    def start(self, problem):
+        super().start(problem)
+        return PeekingRun(problem, self)
