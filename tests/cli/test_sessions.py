@@ -471,3 +471,11 @@ def test_a_run_that_is_asked_to_end_gives_back_what_it_holds(folder: Path) -> No
     assert process.returncode == 130
     assert "interrupted; 0 measurements are kept" in errors
     assert Session.load("sqlite:///surepick.db", read_only=True).leases() == []
+
+
+def test_a_last_call_ends_the_session_with_a_test(folder: Path) -> None:
+    ok("new", "mine.toml")
+    data = answer("last-call", "40")
+    assert data["status"] == "running"
+    assert json.loads(run("log", "--json").stdout)[-1]["kind"] == "called"
+    assert "already" in refused("last-call", "40")

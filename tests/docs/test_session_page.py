@@ -24,7 +24,7 @@ def test_the_example_runs(
     assert "plan 0 confident" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [c.__name__.rstrip("_") for c in SESSIONS])
+@pytest.mark.parametrize("name", [c.__name__.rstrip("_").replace("_", "-") for c in SESSIONS])
 def test_every_command_is_described(name: str) -> None:
     assert f"`{name}`" in PAGE or f"$ surepick {name}" in PAGE
 

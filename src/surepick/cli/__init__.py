@@ -18,7 +18,7 @@ from surepick.cli.check import check
 from surepick.cli.compare import compare
 from surepick.cli.demo import demo
 from surepick.cli.export import export, import_
-from surepick.cli.extend import close, extend
+from surepick.cli.extend import close, extend, last_call
 from surepick.cli.init import init
 from surepick.cli.limit import limit
 from surepick.cli.new import new
@@ -47,14 +47,14 @@ app = typer.Typer(
 PLANNING: tuple[Callable[..., None], ...] = (demo, init, check, advise, simulate, compare, limit, reproduce)
 SESSIONS: tuple[Callable[..., None], ...] = (
     *(new, ask, sheet, tell, withdraw, status, list_, log, export),
-    *(import_, extend, close, verify, doctor, run),
+    *(import_, extend, last_call, close, verify, doctor, run),
 )
 LOOKING: tuple[Callable[..., None], ...] = (watch, report, serve)
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
 for _command in PLANNING:
     app.command(no_args_is_help=_command is not demo)(_command)
 for _command in SESSIONS:
-    app.command(_command.__name__.rstrip("_"), context_settings=_NEGATIVE)(_command)
+    app.command(_command.__name__.rstrip("_").replace("_", "-"), context_settings=_NEGATIVE)(_command)
 for _command in LOOKING:
     app.command()(_command)
 

@@ -122,6 +122,15 @@ def pilot_for(problem: AnyProblem, given: Pilot | None, budget: int | None) -> P
     return pilot
 
 
+def check_gaussian(problem: AnyProblem, gaussian: bool) -> None:
+    """Refuse to take noise within bounds for Gaussian noise."""
+    if gaussian and problem.bounds is not None:
+        raise ParameterError(
+            "measurements within bounds have no Gaussian noise; leave out gaussian, or the bounds",
+            field="gaussian",
+        )
+
+
 def begin(problem: AnyProblem, policy: Policy, pilot: Pilot, scale: FloatArray) -> Begun:
     """A fresh run with this bound on the noise scale and with the part of delta that the pilot leaves."""
     known, left = problem.with_noise(scale), after_pilot(policy, pilot)

@@ -27,9 +27,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Stop:
-    """The policy has seen enough and answers with this plan."""
+    """The policy has seen enough and answers with this plan; None after a last call that proved none."""
 
-    plan: Answer
+    plan: Answer | None
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,40 @@ class KeptRun(Run, Protocol):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is; called on a fresh run, before anything else."""
         ...
+
+
+@runtime_checkable
+class BudgetedRun(Run, Protocol):
+    """A run whose requests can be cut to what is left of a budget, so that no part of it is lost."""
+
+    def allow(self, left: int) -> None:
+        """Ask for no more than this many from the next request on, if that makes sense."""
+        ...
+
+
+@runtime_checkable
+class LastCallRun(Run, Protocol):
+    """A run that can end with a test: one last block, settled by itself, that proves more than bets do.
+
+    After it the run stops, with a plan if one is proved.
+    """
+
+    def call_last(self, n: int, *, gaussian: bool) -> None:
+        """These n measurements are the last; with `gaussian` their noise is known to be Gaussian.
+
+        A block that has been begun is finished first, from the same n.
+        """
+        ...
+
+
+def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
+    """The run, if it can end with a last call; a clear error if not."""
+    if not isinstance(run, LastCallRun):
+        raise ParameterError(
+            f"{policy.name} has no last call: only bets can go over into a test; use BetGapE",
+            field="last_call",
+        )
+    return run
 
 
 @runtime_checkable

@@ -84,6 +84,14 @@ class Promise:
             return replace(promise, assumption=BOUNDED)
         return promise
 
+    def if_gaussian(self, gaussian: bool) -> Promise:
+        """The same, where the proof has used that the noise is Gaussian.
+
+        >>> Promise.to_find(0.05, 0.0, SUB_GAUSSIAN).if_gaussian(True).assumption
+        'independent Gaussian noise of the given scale'
+        """
+        return replace(self, assumption=GAUSSIAN) if gaussian and self.assumption == SUB_GAUSSIAN else self
+
     @property
     def text(self) -> str:
         """The promise in one sentence."""

@@ -22,7 +22,7 @@ from surepick.core.policy import Answer, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
-from surepick.core.wording import plural
+from surepick.core.wording import how_many, plural
 from surepick.errors import ProblemError
 from surepick.policies.betting.edges import neighbours
 from surepick.sessions import codec
@@ -37,7 +37,7 @@ MOST_RIVALS = 100  # the closest ones; the others are further away
 # Keys that certificates did not have at first; one that is absent, or says nothing, is left out.
 NEWER = (
     *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
-    *("runner_up", "listing", "n_remaining", "remaining", "among"),
+    *("runner_up", "listing", "n_remaining", "remaining", "among", "last_call"),
 )
 
 
@@ -96,6 +96,7 @@ class Certificate:
     n_remaining: int | None = None
     remaining: tuple[str, ...] | None = None
     among: str | None = None  # the same as a sentence
+    last_call: int | None = None  # measurements after which it was to end, if it was called
 
     @property
     def is_confident(self) -> bool:
@@ -133,9 +134,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         plan_name=problem.name_of(ledger.plan),
         delta=setup.policy.delta,
         epsilon=epsilon_of(setup.policy),
-        guarantee=Promise.of(setup.policy, setup.problem).text
-        if status is Status.CONFIDENT
-        else Promise.none(str(status)).text,
+        guarantee=promised(ledger).text if status is Status.CONFIDENT else Promise.none(str(status)).text,
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),
@@ -166,8 +165,15 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         closest_rival=problem.name_of(closest),
         runner_up=problem.name_of(second),
         listing=None if listing is None else dataclasses.asdict(listing),
+        last_call=None if ledger.run.called is None else ledger.run.called["n"],
         **({} if ledger.plan is not None else _remaining(ledger)),
     )
+
+
+def promised(ledger: Ledger) -> Promise:
+    """What the policy promises on the problem as it was given, after a last call for Gaussian noise too."""
+    setup, called = ledger.setup, ledger.run.called
+    return Promise.of(setup.policy, setup.problem).if_gaussian(called is not None and called["gaussian"])
 
 
 def _remaining(ledger: Ledger) -> dict[str, Any]:
@@ -277,7 +283,8 @@ def _against(
 
 
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
-    return _noise(setup, ledger) + (_recorded_assumption(ledger) if ledger.run.n_unasked_counted else "")
+    recorded = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
+    return _noise(setup, ledger) + recorded + _called_assumption(ledger)
 
 
 def _noise(setup: Setup, ledger: Ledger) -> str:
@@ -287,7 +294,9 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
             "half of their width as its scale"
         )
     if setup.pilot is None:
-        return "independent measurements with sub-Gaussian noise of the given scale"
+        called = ledger.run.called
+        kind = "Gaussian" if called is not None and called["gaussian"] else "sub-Gaussian"
+        return f"independent measurements with {kind} noise of the given scale"
     pooled = ", one scale for all arms" if setup.pilot.pooled else ""
     return (
         f"independent measurements with Gaussian noise of unknown scale{pooled}; bounded from a pilot of "
@@ -303,3 +312,12 @@ def _recorded_assumption(ledger: Ledger) -> str:
         f"; {n} {plural(n, 'measurement')} that nobody asked for {plural(n, 'is', 'are')} counted: whether "
         f"{made} made and recorded did not depend on {value}, nor on others that the policy had not read"
     )
+
+
+def _called_assumption(ledger: Ledger) -> str:
+    """What has to be assumed of a last call that was made while values had been told ahead."""
+    n = 0 if ledger.run.called is None else ledger.run.called["n_ahead"]
+    if not n:
+        return ""
+    told = how_many(n, "value that was", "values that were")
+    return f"; whether and when the last call was made did not depend on {told} told ahead of the round"

@@ -47,6 +47,8 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield "policy", f"{certificate.policy['name']} version {certificate.policy['version']}"
     yield "settings", f"delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}"
     yield "rests on", _rests_on(certificate)
+    if certificate.last_call is not None:
+        yield "last call", how_many(certificate.last_call, "measurement")
     yield "log", f"{how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}"
     yield from _rivals(certificate)
     for warning in certificate.warnings:

@@ -104,7 +104,7 @@ class Leasing:
         own = sorted((token for token in busy if active[token].worker == worker), key=self._urgency)
         chosen = own[:n]
         chosen += itertools.islice((t for t in ledger.tapes.wanted() if t not in active), n - len(chosen))
-        if len(chosen) < n:
+        if len(chosen) < n and ledger.run.called is None:  # after a last call nothing comes next
             workers = {worker, *(lease.worker for lease in active.values()), *ledger.recent_workers}
             busy_ahead = sum(not ledger.tapes.is_wanted(token) for token in busy)
             left = min(AHEAD, max(n, AHEAD_PER_WORKER * len(workers))) - busy_ahead - ledger.tapes.n_ahead

@@ -103,6 +103,10 @@ class Ledger:
         """The key for an event that closes the session now."""
         return f"{self.epoch}:closed"
 
+    def calling_key(self) -> str:
+        """The key for the event of a last call: there is one."""
+        return f"{self.epoch}:called"
+
     def apply(self, kind: str, body: Body) -> None:
         """Take in the next event of the log."""
         if kind in ("asked", "stopped"):
@@ -166,9 +170,17 @@ class Ledger:
     def _closed(self, body: Body) -> None:
         self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
 
+    def call_last(self, body: Body) -> None:
+        """Take in the event of a last call."""
+        if self.is_over or body["n"] <= self.tapes.n_missing:
+            raise SessionError("a last call is for a session that runs, and for more than its open round")
+        self.run.call_last(body, self.tapes.n_missing)
+
     def _extended(self, body: Body) -> None:
         policy = codec.policy_from_json(body["policy"])
         setup = replace(self.setup, policy=policy, budget=body["budget"])
+        if policy == self.setup.policy and self.run.called is not None:
+            raise SessionError("after the last call a session goes on with another delta or epsilon alone")
         self.epoch += 1
         if policy != self.setup.policy:
             self.tapes.rewind()
@@ -219,6 +231,7 @@ _CHANGES: dict[str, Callable[[Ledger, Body], None]] = {
     "recorded": Ledger._recorded,
     "extended": Ledger._extended,
     "closed": Ledger._closed,
+    "called": Ledger.call_last,
 }
 
 

@@ -12,7 +12,19 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Begun, begin, hand_over, standing_after
-from surepick.core.policy import Onlooker, Policy, Run, Standing, Stop, WeighingRun, recalling, start
+from surepick.core.policy import (
+    BudgetedRun,
+    Onlooker,
+    Policy,
+    Run,
+    Standing,
+    Stop,
+    WeighingRun,
+    last_calling,
+    recalling,
+    start,
+)
+from surepick.errors import SessionError
 from surepick.sessions.history import Sample, Trace
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.snapshot import restore_run, run_to_json
@@ -48,6 +60,10 @@ class PolicyRun:
         self.moments = Moments(n_arms)
         self.trace = Trace(n_arms)
         self.n_unasked_counted = 0
+        self.called: Body | None = None  # the event of the last call
+        self._n_last: int | None = (
+            None  # measurements of it that are left after the open round, until it is due
+        )
         self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self._run: Run | None = start(self.policy, self.problem) if setup.pilot is None else None
@@ -74,6 +90,18 @@ class PolicyRun:
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
         return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+
+    def call_last(self, body: Body, n_missing: int) -> None:
+        """Make the last call, of body["n"] measurements; the open round still waits for some of them."""
+        if self.called is not None:
+            raise SessionError("the last call was made already; nothing comes after it")
+        self.check_last_call()
+        self.called, self._n_last = body, body["n"] - n_missing
+
+    def check_last_call(self) -> None:
+        """Refuse a last call where the policy has none."""
+        run = self._run
+        last_calling(self.policy, self._begun(np.ones(self.problem.n_arms)).run if run is None else run)
 
     def absorb(self, used: Iterable[Used]) -> None:
         """Take in a complete round."""
@@ -105,13 +133,20 @@ class PolicyRun:
         if isinstance(self._run, Onlooker):
             return None
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
+        budget = self.setup.budget
+        if budget is not None and self.setup.cuts and isinstance(self._run, BudgetedRun):
+            self._run.allow(budget - self.evidence.n_measurements)
+        if self.called is not None and self._n_last is not None:
+            gaussian = self.called["gaussian"] or self.setup.pilot is not None
+            last_calling(self.policy, self._run).call_last(self._n_last, gaussian=gaussian)
+            self._n_last = None
         decision = self._run.decide(rng)
         if self.trace.wants(self.n_rounds):
             self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
         if isinstance(decision, Stop):
             plan = list(decision.plan) if isinstance(decision.plan, tuple) else decision.plan
-            return Decision("stopped", {"status": str(Status.CONFIDENT), "plan": plan})
-        budget = self.setup.budget
+            status = Status.BUDGET_SPENT if plan is None else Status.CONFIDENT
+            return Decision("stopped", {"status": str(status), "plan": plan})
         if budget is not None and self.evidence.n_measurements + int(decision.counts.sum()) > budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None})
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)})
@@ -168,6 +203,8 @@ class PolicyRun:
             "unasked": self._unasked,
             "scale": None if scale is None else scale.tolist(),
             "run": state,
+            "called": self.called,
+            "n_last": self._n_last,
         }
 
     @classmethod
@@ -178,6 +215,7 @@ class PolicyRun:
         run.evidence = Evidence(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
         run.moments = Moments.from_json(kept["moments"])
         run.trace = Trace.from_json(setup.problem.n_arms, kept["trace"])
+        run.called, run._n_last = kept.get("called"), kept.get("n_last")
         run._unasked = [(arm, value) for arm, value in kept["unasked"]]
         if kept["scale"] is not None:
             run.problem, run.policy, run._run = run._begun(np.array(kept["scale"]))

@@ -20,17 +20,16 @@ from typing import Any
 
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
-from surepick.core.pilot import Pilot
+from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy, Standing
-from surepick.core.promise import Promise
 from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.sessions import codec
-from surepick.sessions.certificate import Certificate, certify
+from surepick.sessions.certificate import Certificate, certify, promised
 from surepick.sessions.leasing import Leasing, leased
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica, drafts_of, making_sense_of
 from surepick.sessions.requests import Measurement, Receipt, Request, Token, measurements_in
-from surepick.sessions.settings import LEASE, NewSession, Setup
+from surepick.sessions.settings import LEASE, NewSession, Setup, check_last_call
 from surepick.sessions.telling import Telling, takes, told_key
 from surepick.sessions.verify import Verdict, verify
 from surepick.simulation.outcome import Outcome, Status
@@ -201,7 +200,7 @@ class Session:
                 means=ledger.evidence.means,
                 standing=standing,
                 policy=self.policy,
-                guarantee=Promise.of(self.policy, self._setup.problem).text,
+                guarantee=promised(ledger).text,
                 seed=self.seed,
                 seconds=self._clock() - self.created_at,
                 noise_scale=ledger.problem.noise_scale,
@@ -369,8 +368,39 @@ class Session:
 
         def make() -> Change:
             setup = self._ledger.setup.extended(changes, budget)
+            if self._ledger.run.called is not None and setup.policy == self.policy:
+                raise ParameterError(
+                    "the last call ended what this session can prove at its delta; extend it to a smaller "
+                    "delta or epsilon, for which it starts over, or begin a new one and record these "
+                    "measurements in it",
+                    field="budget",
+                )
             body = {"policy": codec.policy_to_json(setup.policy), "budget": setup.budget}
             return Change([NewEvent("extended", body)])
+
+        with self._changing() as replica:
+            replica.commit(make, quick=False)
+
+    def last_call(self, n: int | None = None, *, gaussian: bool = False) -> None:
+        """Say that these n measurements are the last: they prove more than as many in bets would.
+
+        What the open round still waits for is among them; all the others are asked for as one round, which is
+        settled as a test of the lead, and then the session ends: with an answer if its risk is at most delta,
+        and with its risk and the plans that remain if not. Without `n` it is the rest of the budget.
+        `gaussian` says that their noise is Gaussian, under which the test proves more. When you call may
+        depend on everything that the policy has seen; not on values that were told ahead of its rounds.
+        """
+        check_gaussian(self.given_problem, gaussian)
+
+        def make() -> Change:
+            ledger = self._ledger
+            if ledger.is_over:
+                raise SessionError(f"session {self.name!r} has ended: {ledger.status}; there is no last call")
+            ledger.run.check_last_call()
+            left = None if self.budget is None else self.budget - ledger.n_measurements
+            wanted = check_last_call(n, left, ledger.tapes.n_missing)
+            body = {"n": wanted, "gaussian": bool(gaussian), "n_ahead": ledger.tapes.n_ahead}
+            return Change([NewEvent("called", body, ledger.calling_key())])
 
         with self._changing() as replica:
             replica.commit(make, quick=False)

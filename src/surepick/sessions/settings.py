@@ -33,6 +33,7 @@ class Setup:
     budget: int | None
     pilot: Pilot | None  # None: the noise scale is known
     recalls: bool = True  # False in sessions begun by a surepick that counted no unasked measurements
+    cuts: bool = True  # False in sessions begun by a surepick that did not cut requests to the budget
 
     def to_json(self) -> Body:
         """As JSON values."""
@@ -44,6 +45,7 @@ class Setup:
             "budget": self.budget,
             "pilot": None if self.pilot is None else self.pilot.to_json(),
             "recalls": self.recalls,
+            "cuts": self.cuts,
         }
 
     @classmethod
@@ -60,6 +62,7 @@ class Setup:
             body["budget"],
             None if pilot is None else Pilot.from_json(pilot),
             body.get("recalls", False),
+            body.get("cuts", False),
         )
 
     def extended(self, changes: Mapping[str, float], budget: int | None) -> Setup:
@@ -131,6 +134,31 @@ class NewSession:
         if about := self.problem.about.to_json():
             body["about"] = about
         return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}
+
+
+def check_last_call(n: int | None, left: int | None, n_missing: int) -> int:
+    """The measurements of a last call, checked: more than the open round waits for, within the budget."""
+    if n is None and left is None:
+        raise ParameterError(
+            "a last call needs the number of measurements that are still to come: the session has no budget",
+            field="n",
+        )
+    wanted = _whole(
+        "n", "the number of measurements that are still to come", left if n is None else n, least=1
+    )
+    if left is not None and wanted > left:
+        raise ParameterError(
+            f"a last call of {wanted} measurements is more than the {left} that the budget leaves; call "
+            f"{left}, or extend the budget first",
+            field="n",
+        )
+    if wanted <= n_missing:
+        raise ParameterError(
+            f"the open round waits for {n_missing} measurements, so a last call needs more than that, got "
+            f"{wanted}; finish the round first, or close the session",
+            field="n",
+        )
+    return wanted
 
 
 def _whole(name: str, what: str, value: object, *, least: int) -> int:

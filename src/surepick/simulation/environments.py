@@ -78,10 +78,14 @@ class Gaussian:
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
         """Sums of normal measurements, one draw per arm however many they stand for."""
+        return self.sums(counts, self.draw(int(np.count_nonzero(counts)), rng))
+
+    def sums(self, counts: IntArray, draws: FloatArray) -> FloatArray:
+        """The sums that these draws give, one for each arm that is measured."""
         sums = np.zeros(len(counts))
         arms = np.flatnonzero(counts)
         n = counts[arms]
-        sums[arms] = n * self.means[arms] + np.sqrt(n) * self.scale[arms] * self.draw(len(arms), rng)
+        sums[arms] = n * self.means[arms] + np.sqrt(n) * self.scale[arms] * draws
         return sums
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:

@@ -16,8 +16,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, outside
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.pilot import Pilot, begin, hand_over, pilot_for, standing_after
-from surepick.core.policy import Measure, Policy, Run, Standing, Stop, start
+from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
+from surepick.core.policy import BudgetedRun, Measure, Policy, Run, Standing, Stop, last_calling, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError
@@ -85,8 +85,13 @@ def simulate(
     budget: int = 10**7,
     pilot: Pilot | None = None,
     progress: Callable[[Progress], None] | None = None,
+    last_call: float | None = None,
+    gaussian: bool = False,
 ) -> Outcome:
     """Run the policy against the environment until it stops or the next request would exceed the budget.
+
+    With `last_call=0.5` the last half of the budget is one block, settled as a test, which proves more than
+    bets with the same measurements do; `gaussian` says that their noise is Gaussian, and proves more still.
 
     The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
     unless given), as a session does. `progress` is called about ten times a second.
@@ -104,8 +109,11 @@ def simulate(
         )
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
+    if last_call is not None and not 0 < last_call < 1:
+        raise ParameterError(f"last_call is a share of the budget, between 0 and 1, got {last_call!r}")
+    check_gaussian(problem, gaussian)
     _refuse_outside(problem, environment)
-    loop = _Loop(problem, policy, environment, seed, budget, progress)
+    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
     run = loop.start(pilot_for(problem, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))
 
@@ -120,6 +128,8 @@ class _Loop:
     seed: int
     budget: int
     progress: Callable[[Progress], None] | None
+    last_call: float | None
+    gaussian: bool
 
     def __post_init__(self) -> None:
         self.rng = environment_rng(self.seed)
@@ -130,6 +140,7 @@ class _Loop:
         self.noise_scale = self.problem.noise_scale
         self.spare = np.zeros(0)  # draws that were made ahead
         self.n_pilot = self.n_rounds = 0
+        self.called = False  # whether the last call was made
         # bounded measurements of an environment that does not say where its own lie
         self.watched = self.problem.bounds is not None and not isinstance(
             self.environment, BoundedEnvironment
@@ -167,18 +178,36 @@ class _Loop:
         fast = self.environment if is_compiled(self.environment) and not self.watched else None
         # elsewhere than in Gaussian the sum of several measurements is not a function of one draw
         blockwise = run if isinstance(fast, Gaussian) and _is_blockwise(run) else None
+        if self.last_call is not None:
+            last_calling(self.policy, run)
         while True:
+            left = self._left()
+            if isinstance(run, BudgetedRun):
+                run.allow(left)
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
                 return decision
-            left = self.budget - self.evidence.n_measurements
             if int(decision.counts.sum()) > left:
-                return None
+                if self.last_call is None or self.called:
+                    return None
+                self._call_last(run)
+                continue
             if driven is not None and fast is not None and self.n_rounds > 0:
                 self._drive(driven, fast, min(CHUNK, left))
             elif blockwise is None or self.n_rounds == 0 or not self._drive_blocks(blockwise, left):
                 self._step(run, decision)
             self._show(run)
+
+    def _left(self) -> int:
+        """Measurements that are left, without those that are kept for a last call."""
+        share = 0.0 if self.last_call is None or self.called else self.last_call
+        return math.floor((1.0 - share) * self.budget) - self.evidence.n_measurements
+
+    def _call_last(self, run: Run) -> None:
+        """What is left of the budget is one block, and a test; after a pilot the noise is Gaussian anyway."""
+        self.called = True
+        gaussian = self.gaussian or self.pilot is not None
+        last_calling(self.policy, run).call_last(self._left(), gaussian=gaussian)
 
     def _step(self, run: Run, decision: Measure) -> None:
         sums = self._measure(decision.counts)
@@ -187,10 +216,21 @@ class _Loop:
         self.n_rounds += 1
 
     def _measure(self, counts: IntArray) -> FloatArray:
-        sums = self.environment.measure(counts, self.rng)
+        if len(self.spare) and isinstance(self.environment, Gaussian):
+            sums = self.environment.sums(counts, self._next_draws(int(np.count_nonzero(counts))))
+        else:
+            sums = self.environment.measure(counts, self.rng)
         if self.watched:
             _refuse_sums(self.problem, counts, sums)
         return sums
+
+    def _next_draws(self, n: int) -> FloatArray:
+        """The next draws, those first that were made ahead."""
+        assert isinstance(self.environment, Gaussian)
+        fresh = self.environment.draw(max(0, n - len(self.spare)), self.rng)
+        draws = np.concatenate([self.spare, fresh])
+        self.spare = draws[n:]
+        return np.asarray(draws[:n])
 
     def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
         self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))
@@ -234,11 +274,12 @@ class _Loop:
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
         standing = self._standing(run)
-        lead = stop.plan if stop else standing.lead
+        plan = stop.plan if stop else None
+        lead = standing.lead if plan is None else plan
         return Outcome(
-            plan=stop.plan if stop else None,
-            plan_name=self.problem.name_of(stop.plan) if stop else None,
-            status=Status.CONFIDENT if stop else Status.BUDGET_SPENT,
+            plan=plan,
+            plan_name=self.problem.name_of(plan),
+            status=Status.BUDGET_SPENT if plan is None else Status.CONFIDENT,
             lead=lead,
             lead_name=self.problem.name_of(lead),
             n_measurements=self.evidence.n_measurements,
@@ -248,7 +289,7 @@ class _Loop:
             means=self.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=Promise.of(self.policy, self.problem).text,
+            guarantee=Promise.of(self.policy, self.problem).if_gaussian(self.called and self.gaussian).text,
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
             noise_scale=self.noise_scale,

@@ -55,6 +55,9 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield "" if body["plan"] is None else f"with {problem.name_of(body['plan'])}"
         case "extended":
             yield f"delta {body['policy']['parameters'].get('delta')}, budget {body['budget']}"
+        case "called":
+            yield f"the next {how_many(body['n'], 'measurement')} are the last"
+            yield "and their noise is Gaussian" if body["gaussian"] else ""
         case _:
             yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))
 

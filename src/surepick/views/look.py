@@ -19,6 +19,7 @@ from surepick.core.policy import Answer, Policy, Standing, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import shortened
+from surepick.sessions.certificate import promised
 from surepick.sessions.history import Sample
 from surepick.sessions.noise_check import NoiseFinding, check_noise
 from surepick.sessions.requests import Token
@@ -263,7 +264,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         problem=ledger.problem,
         layout=session.layout,
         policy=session.policy,
-        promise=Promise.of(session.policy, session.given_problem),
+        promise=promised(ledger),
         delta=ledger.run.policy.delta,
         seed=session.seed,
         budget=session.budget,

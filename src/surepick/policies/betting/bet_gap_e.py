@@ -26,11 +26,14 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
+from surepick.core.gaps import behind, mean_variance
 from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.errors import ParameterError
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.books import make_books, refill, state_of
+from surepick.policies.betting.last_call import LastCall, cut, last_counts, log_p
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,13 @@ class BetRun(BlockRun[int]):
         self._problem, self._policy = problem, policy
         variance = known_noise_scale(problem) ** 2
         self._books = make_books(problem, variance, policy.delta, policy.epsilon)
+        self._last: LastCall | None = None
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no rival is left."""
-        now = self._books.now
+        now, last = self._books.now, self._last
+        if last is not None and last.evidence is not None:
+            return Stop(int(now.lead) if self._is_good(int(now.lead)) else None)
         if self._block is None and now.lead < 0:
             self._block = Block(self._problem.relevant.astype(np.int64), None)
         if self._block is None and not now.is_stopped:
@@ -95,7 +101,32 @@ class BetRun(BlockRun[int]):
             self._block = self._booked_block()
         if self._block is None:
             return Stop(int(now.lead))
+        if self._block.is_untouched and self._block.bets is not None:
+            self._fit(self._block)
         return Measure(self._block.next_request(self._policy.max_batch))
+
+    def _fit(self, block: Block[int]) -> None:
+        """Make an open block the last one, if that was called, or cut it to what is left of a budget.
+
+        Its bets stay: they depend on nothing but the past, as do the counts.
+        """
+        last, counts = self._last, block.counts
+        if last is not None and not last.is_open:
+            last.is_open, last.lead = True, int(self._books.now.lead)
+            differs = np.flatnonzero(self._books.arms["differs"])
+            costs = self._books.arms["cost"]
+            counts = last_counts(self._books.division.share, costs, differs, last.left)
+        elif last is None and self._left is not None and 0 < self._left < int(counts.sum()):
+            counts = cut(counts, self._left)
+        if counts is not block.counts:
+            self._books.arms["block"] = counts
+            self._block = Block(counts, block.bets)
+
+    def call_last(self, n: int, *, gaussian: bool) -> None:
+        """These n measurements are the last: the rest after an open block is one block, and a test."""
+        if self._last is not None:
+            raise ParameterError("the last call was made already; nothing comes after it")
+        self._last = LastCall(n, gaussian)
 
     @property
     def takes_whole_blocks(self) -> bool:
@@ -110,6 +141,8 @@ class BetRun(BlockRun[int]):
         How many draws were used, one for each arm of a block, and how many blocks were measured.
         """
         if self._block is None or not self._block.is_untouched or self._waiting.counts.any():
+            return 0, 0
+        if self._last is not None:
             return 0, 0
         world, arms = self._blocks.World(means, scale, draws), self._books.arms
         use = self._blocks.advance(self._books, self._blocks.DRIVE, world, budget)
@@ -146,6 +179,9 @@ class BetRun(BlockRun[int]):
         pieces = self._books.pieces
         for own in np.flatnonzero(pieces.slots["owner"] == lead) if lead >= 0 else ():
             np.maximum(peak, pieces.peak[own], out=peak)
+        last = self._last
+        if last is not None and last.evidence is not None and (lead == last.lead or not self._policy.epsilon):
+            np.maximum(peak, last.evidence, out=peak)
         return peak
 
     def _good(self) -> tuple[int, ...]:
@@ -160,12 +196,14 @@ class BetRun(BlockRun[int]):
 
     def state(self) -> dict[str, Any]:
         """All that a fresh run needs to become this one, as arrays and numbers."""
-        return self._measured_state() | state_of(self._books)
+        called = {} if self._last is None else {"last_call": self._last.state()}
+        return self._measured_state() | state_of(self._books) | called
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
         refill(self._books, state)
         now = self._books.now
+        self._last = LastCall(*state["last_call"]) if "last_call" in state else None
         self._restore_measured(state, int(now.n_bets) if now.lead >= 0 else None)
 
     def _take(self, step: int) -> None:
@@ -177,8 +215,24 @@ class BetRun(BlockRun[int]):
 
     def _settle(self, bets: int, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
+        if self._last is not None and self._last.is_open:
+            self._test(self._last, seen)
+            return
         self._books.arms["block_sum"] = seen.sums
         self._take(self._blocks.SETTLE)
+
+    def _test(self, last: LastCall, seen: Evidence) -> None:
+        """Settle the last block: E_j / p_j against each plan, with the wealth as it is now."""
+        means = np.divide(seen.sums, seen.counts, out=np.zeros(len(seen.sums)), where=seen.counts > 0)
+        gap, error = behind(self._problem, last.lead, means, mean_variance(self._problem, seen))
+        evidence = self._books.plans["now"] - log_p(gap + self._policy.epsilon, error, gaussian=last.gaussian)
+        evidence[last.lead] = 0.0  # nothing was tested against the lead itself
+        last.evidence = evidence
+
+    def _close_block(self, block: Block[int]) -> None:
+        if self._last is not None:
+            self._last.left -= int(block.counts.sum())
+        super()._close_block(block)
 
     def _choose_lead(self) -> None:
         """The plan that looks best, now that the past has grown."""

@@ -65,6 +65,11 @@ class BlockRun(ABC, Generic[B]):
         self._evidence = Evidence.none(len(relevant))
         self._waiting = Evidence.none(len(relevant))  # came unasked while a block was open
         self._block: Block[B] | None = None
+        self._left: int | None = None  # of a budget
+
+    def allow(self, left: int) -> None:
+        """Cut the next block to this many measurements; the first needs one of each arm and is never cut."""
+        self._left = left
 
     @property
     def evidence(self) -> Evidence:

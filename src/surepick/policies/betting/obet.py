@@ -38,6 +38,7 @@ from surepick.core.policy import Measure, Standing, Stop, check_delta, check_eps
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
+from surepick.policies.betting.last_call import cut
 from surepick.policies.betting.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 from surepick.policies.betting.wealth import SINGLE, Bet, Wealth
 
@@ -268,6 +269,8 @@ class OBetRun(BlockRun[Bet]):
         self._find_rivals()
         field, dual = self._divide()
         counts = self._counts(field)
+        if self._left is not None and self._left >= np.count_nonzero(counts):
+            counts = cut(counts, self._left)  # every free arm keeps one: bets are about all of them
         return Block(counts, self._place_bet(field, dual, counts))
 
     def _settle(self, bets: Bet, seen: Evidence) -> None:

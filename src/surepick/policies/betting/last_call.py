@@ -1,0 +1,83 @@
+"""The last block of a run as a test instead of a bet: what it proves, and how it is divided.
+
+Before the block it is fixed that it is the last one, its counts, and the lead i. Let D_j be the lead's gap to
+plan j by the block's own means, v_j its variance, z = D_j / sqrt(v_j). Then
+
+    p_j = 1 - Phi(z) for Gaussian noise, exp(-z^2 / 2) for sub-Gaussian noise; 1 where z <= 0,
+
+and with E_j the wealth of the bets against plan j *now*, not its peak, E_j / p_j is the evidence against it.
+The proof is in docs/bet-gap-e.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.design.rounding import round_allocation
+
+_LEAST_SHARE = 1e-9  # of an arm that must be measured: it gets one
+
+
+@dataclass(eq=False)
+class LastCall:
+    """What was called, and what came of it; changed by the run that it belongs to."""
+
+    left: int  # measurements still to come
+    gaussian: bool  # whether the noise is Gaussian, which makes the test sharper
+    is_open: bool = False  # whether the block that is the test has been fixed
+    lead: int = -1  # that was tested
+    evidence: FloatArray | None = None  # (n_plans,) log(E_j / p_j), when it is over
+
+    def state(self) -> list[Any]:
+        """As arrays and numbers."""
+        return [self.left, self.gaussian, self.is_open, self.lead, self.evidence]
+
+
+def log_p(gap: FloatArray, error: FloatArray, *, gaussian: bool) -> FloatArray:
+    """log p of "this plan is no worse than the lead", from its gap in the last block and the gap's error.
+
+    1 where the gap is not above 0, for Gaussian noise too: if the noise is smaller than its stated scale, the
+    normal tail bounds upper tails alone. And 1 where the error is infinite: an arm was not measured.
+
+    >>> log_p(np.array([0.9, -1.0]), np.array([0.2**0.5, 1.0]), gaussian=True).round(4).tolist()
+    [-3.8125, 0.0]
+    """
+    from scipy.special import log_ndtr
+
+    z = np.divide(gap, error, out=np.zeros(len(gap)), where=np.isfinite(error) & (error > 0))
+    tail = log_ndtr(-z) if gaussian else -0.5 * z * z
+    return np.where(z > 0, tail, 0.0)
+
+
+def cut(counts: IntArray, left: int) -> IntArray:
+    """The block with this many measurements, in proportion; each arm keeps one if that is possible.
+
+    >>> cut(np.array([6, 0, 3, 1]), 5).tolist(), cut(np.array([6, 0, 3, 1]), 2).tolist()
+    ([3, 0, 1, 1], [1, 0, 1, 0])
+    """
+    if left >= int(counts.sum()):
+        return counts
+    if left >= np.count_nonzero(counts):
+        return round_allocation(counts, left)
+    fewer = np.zeros_like(counts)
+    fewer[np.argsort(-counts, kind="stable")[:left]] = 1
+    return fewer
+
+
+def last_counts(share: FloatArray, costs: FloatArray, differs: IntArray, n: int) -> IntArray:
+    """The counts of the last block: n in all, in these shares of cost, one at least where plans differ.
+
+    `differs` has the arms on which a rival differs from the lead; if they are more than n, those of the
+    largest shares are measured once.
+    """
+    weights = np.zeros(len(share))
+    weights[differs] = np.maximum(share[differs] / costs[differs], _LEAST_SHARE / costs.max())
+    if n >= len(differs):
+        return round_allocation(weights, n)
+    counts = np.zeros(len(share), dtype=np.int64)
+    counts[np.argsort(-weights, kind="stable")[:n]] = 1
+    return counts

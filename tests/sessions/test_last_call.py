@@ -1,0 +1,139 @@
+"""A session's last call: asked for as one round, settled as a test, in the log and in the certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, problem, run_to_end
+from surepick.errors import ParameterError, SessionError
+from surepick.sessions.session import Session
+
+
+def begun(policy: Any = None, **options: Any) -> Session:
+    return Session.create("memory://", problem(), policy or sp.BetGapE(delta=0.001), name="mine", **options)
+
+
+def after_some_rounds(session: Session, tapes: Tapes, n: int = 12) -> Session:
+    for _ in range(n):
+        for request in session.ask():
+            session.tell(request, tapes.value(request.token))
+    return session
+
+
+def test_it_is_one_round_and_the_end() -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    before, missing = session.ledger().n_told, session.ledger().tapes.n_missing
+    session.last_call(30)
+    outcome = run_to_end(session, tapes)
+    assert outcome.n_measurements == before + 30
+    asked = [event for event in session.events() if event.kind == "asked"]
+    called = [event.position for event in session.events() if event.kind == "called"]
+    assert sum(event.position > called[0] for event in asked) == 1
+    assert missing < 30
+    certificate = session.certificate()
+    assert certificate.last_call == 30
+    assert outcome.standing.risk == certificate.risk
+    assert "last call    30 measurements" in str(certificate)
+    assert session.verify(certificate.to_json()).holds
+    assert not session.verify({**certificate.to_json(), "last_call": 31}).holds
+
+
+def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on() -> None:
+    session, tapes = begun(), Tapes(scale=0.3)
+    after_some_rounds(session, tapes)
+    session.last_call(120, gaussian=True)
+    again = Session.load(session.store, "mine")
+    outcome = run_to_end(again, tapes)
+    assert outcome.plan_name == "plan 4"
+    assert outcome.risk is not None
+    assert outcome.risk <= 0.001
+    assert "independent Gaussian noise" in outcome.guarantee
+    assert "with Gaussian noise" in again.certificate().noise
+    assert again.certificate().guarantee == outcome.guarantee
+    assert Session.load(session.store, "mine").verify(again.certificate().to_json()).holds
+
+
+def test_without_a_number_it_is_the_rest_of_the_budget_which_is_spent() -> None:
+    session, tapes = begun(budget=50), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    session.last_call()
+    assert run_to_end(session, tapes).n_measurements == 50
+
+
+def test_a_budget_is_spent_to_the_last_measurement() -> None:
+    session = begun(budget=21)
+    assert run_to_end(session, Tapes(scale=0.6)).n_measurements == 21
+    session.extend(budget=33)
+    assert run_to_end(session, Tapes(scale=0.6)).n_measurements == 33
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_values_told_ahead_become_an_assumption() -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    requests = session.ask(12)
+    for request in requests[-2:]:
+        session.tell(request, tapes.value(request.token))
+    assert session.ledger().tapes.n_ahead == 2
+    session.last_call(40)
+    run_to_end(session, tapes)
+    assert "did not depend on 2 values that were told ahead" in session.certificate().noise
+
+
+def test_a_session_in_which_no_more_comes_hands_out_nothing_ahead() -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    session.last_call(20)
+    assert len(session.ask(50)) == session.ledger().tapes.n_missing
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "policy", "match"),
+    [
+        (None, {}, None, "no budget"),
+        (0, {}, None, "1 or more"),
+        (2, {}, None, "open round waits for 4"),
+        (60, {"budget": 50}, None, "more than the 50"),
+        (60, {}, sp.CombGapE(), "CombGapE has no last call"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(
+    n: int | None, options: dict[str, Any], policy: Any, match: str
+) -> None:
+    session = begun(policy, **options)
+    before = session.fingerprint
+    with pytest.raises(ParameterError, match=match):
+        session.last_call(n)
+    assert session.fingerprint == before
+
+
+def test_there_is_one_and_nothing_comes_after_it() -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    session.last_call(30)
+    with pytest.raises(SessionError, match="already"):
+        session.last_call(30)
+    run_to_end(session, tapes)
+    with pytest.raises(SessionError, match="has ended"):
+        session.last_call(30)
+    with pytest.raises(ParameterError, match="last call ended what"):
+        session.extend(budget=500)
+    session.extend(delta=0.0001)  # starts over, from the same measurements
+    assert session.status is None
+    run_to_end(session, Tapes(scale=0.6))
+    assert session.certificate().last_call is None
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_a_pilot_makes_it_gaussian() -> None:
+    unknown = problem(noise_scale=None)
+    session = Session.create("memory://", unknown, sp.BetGapE(delta=0.05), name="mine")
+    tapes = Tapes(scale=1.0)
+    session.last_call(90)
+    outcome = run_to_end(session, tapes)
+    assert outcome.n_measurements == 90 if outcome.plan is None else outcome.n_measurements <= 90
+    assert "Gaussian noise of unknown scale" in session.certificate().noise
+    assert session.verify(session.certificate().to_json()).holds
