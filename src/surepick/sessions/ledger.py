@@ -13,7 +13,7 @@ from typing import NamedTuple
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer, Standing
-from surepick.errors import SessionError
+from surepick.errors import MissingFunctionError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import told_in
@@ -122,12 +122,18 @@ class Ledger:
         """What the policy decides now that its round is complete; empty while it is not."""
         made = []
         while self.is_due:
-            decision = self._next()
-            if decision is None:
-                raise SessionError("this session was opened to look at, without its function; load it again")
-            self._take(decision)
-            made.append(NewEvent(*decision, self.decision_key(decision.body)))
+            made.append(self.decide_once())
         return made
+
+    def decide_once(self) -> NewEvent:
+        """What the policy decides on the round that is complete; it is taken in."""
+        decision = self._next()
+        if decision is None:
+            raise MissingFunctionError(
+                "this session was opened to look at, without its function; load it again"
+            )
+        self._take(decision)
+        return NewEvent(*decision, self.decision_key(decision.body))
 
     def decision_key(self, body: Body) -> str:
         """The key of the event with this decision, which was made after the rounds that are complete now."""

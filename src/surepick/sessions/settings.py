@@ -48,6 +48,14 @@ class Setup:
             "cuts": self.cuts,
         }
 
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the question: problem, policy and what else decides, as JSON text.
+
+        It can be made public before anything is measured. Names of sessions, leases and drawings are no part.
+        """
+        return codec.fingerprint(self.to_json(), codec.FULL)
+
     @classmethod
     def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
         """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
@@ -130,7 +138,7 @@ class NewSession:
 
     def to_json(self) -> Body:
         """The body of the first event of the log."""
-        body = {**self.setup.to_json(), "lease": self.lease, "surepick": __version__}
+        body = {**self.setup.to_json(), "name": self.name, "lease": self.lease, "surepick": __version__}
         if about := self.problem.about.to_json():
             body["about"] = about
         return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}

@@ -108,6 +108,10 @@ class Tapes:
         rest = itertools.takewhile(lambda index: index in indices, itertools.count(first))
         return sum(1 for _ in itertools.takewhile(lambda index: not self.is_told(Token(arm, index)), rest))
 
+    def arms_of_round(self) -> Iterable[int]:
+        """The arms that the open round asks for."""
+        return self._round.keys()
+
     def end_of_round(self, arm: int) -> int:
         """The first index of this tape after all that the open round wants."""
         indices = self._round.get(arm)

@@ -1,25 +1,30 @@
-"""Checks a log and its certificate: everything is replayed from the first event."""
+"""Checks a log and its certificate: everything is replayed from the first event by the rules of `rules`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from surepick._version import __version__
 from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.core.wording import how_many
-from surepick.errors import DamageError, SessionError
+from surepick.errors import DamageError, ParameterError
 from surepick.sessions import codec
-from surepick.sessions.certificate import NEWER, certify
-from surepick.sessions.ledger import Ledger
-from surepick.sessions.settings import Setup
-from surepick.store import Event, Store
+from surepick.sessions.certificate import certify
+from surepick.sessions.rules import ForgedError, Replay
+from surepick.sessions.settings import Body
+from surepick.store import START, Event, Head, Store
+from surepick.store.events import checked
 
 OLD = (
     "an old log: its checksums have 128 bits and the fingerprint of its problem has 64, not 256 as in logs "
     "begun now; that shows damage, but not a forgery by whoever could prepare two logs with one checksum"
 )
+
+NOTHING = "not even the first event can be read; run `surepick doctor`"
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Verdict:
     status: str
     plan_name: str | None
     remarks: tuple[str, ...] = ()  # what to know of it besides; no objections
+    question: str = ""  # the fingerprint of what the session began with, as `new --announce` prints it
 
     @property
     def holds(self) -> bool:
@@ -48,59 +54,167 @@ def verify(
 ) -> Verdict:
     """Replay the log from its first event and say whether it, and the certificate if given, hold.
 
-    The policy decides every round again. Where plans are known by a function, it is needed as `oracle`.
+    Every event has to be one that a session writes at that point, and the policy decides every round again.
+    Where plans are known by a function, it is needed as `oracle`.
     """
-    objections: list[str] = []
-    ledger: Ledger | None = None
-    ends: dict[int, Event] = {}
-    position, is_old = 0, False
-    try:
-        for event in store.read(name):
-            position, is_old = event.position, event.is_old
-            body = json.loads(event.body)
-            if ledger is None:
-                ledger = Ledger(Setup.from_json(body, oracle))
-                continue
-            ledger.apply(event.kind, body)
-            if event.kind in ("stopped", "closed"):
-                ends[position] = event
-    except DamageError as error:
-        objections.append(str(error))
-    if ledger is None:
-        raise SessionError(f"of session {name!r} not even the first event can be read; run `surepick doctor`")
-    objections += [
-        f"in round {r} the log has another decision than the policy takes" for r in ledger.surprises
-    ]
-    if store.head(name).position != position:
-        objections.append(
-            f"the log should have {how_many(store.head(name).position, 'event')} and has {position:,}"
+    given = None if certificate is None else as_certificate(certificate)
+    log = _Log(name, store.head(name), lambda: store.head(name))
+    return log.judged(store.read(name), given, oracle)
+
+
+def verify_events(
+    name: str,
+    events: Sequence[Event],
+    head: Head,
+    certificate: Mapping[str, Any] | None = None,
+    *,
+    oracle: Best | OracleProblem | None = None,
+) -> Verdict:
+    """The same for a log that is in no store: these events, which should end at this head."""
+    given = None if certificate is None else as_certificate(certificate)
+    return _Log(name, head, lambda: head).judged(checked(events, START, name), given, oracle)
+
+
+class _Log:
+    """A log that is being checked; it changes by `judged` alone, which is called once.
+
+    Others may append meanwhile: it reaches where it ended `before`, and not beyond where it ends `after`.
+    """
+
+    def __init__(self, name: str, before: Head, after: Callable[[], Head]) -> None:
+        self.name = name
+        self.before, self.after = before, after
+        self.last: Event | None = None
+        self.ends: list[Event] = []
+        self.n_unasked = 0  # when the session last ended
+
+    def judged(
+        self, events: Iterable[Event], given: Body | None, oracle: Best | OracleProblem | None
+    ) -> Verdict:
+        replay: Replay | None = None
+        objections, remarks = list[str](), list[str]()
+        try:
+            for event in events:
+                self._note(event)
+                if replay is None:
+                    replay = Replay(event, oracle)
+                    continue
+                replay.take(event)
+                if event.kind in ("stopped", "closed"):
+                    self.ends.append(event)
+                    self.n_unasked = replay.ledger.n_unasked
+            objections += self._objections_to_its_end()
+        except DamageError as error:
+            objections.append(str(error))
+        except ForgedError as error:
+            assert self.last is not None
+            objections.append(
+                f"event {self.last.position} ({self.last.kind}) is none that a session writes there: "
+                f"{error}; what follows was not looked at"
+            )
+        if self.last is not None and self.last.is_old:
+            remarks.append(OLD)
+        if replay is None:
+            return Verdict((*objections, NOTHING), 0, 0, "unknown", None, tuple(remarks))
+        if given is not None and not objections:
+            objections += self._compare(replay, given)
+        return _verdict(replay, self.last, objections, remarks)
+
+    def _note(self, event: Event) -> None:
+        """Keep the event as the last one; the log says itself where it ended before."""
+        self.last = event
+        if event.position == self.before.position and event.head != self.before:
+            raise DamageError(
+                f"event {event.position} of session {self.name!r} is not the one that the log says it ends "
+                "with; run `surepick doctor`"
+            )
+
+    def _objections_to_its_end(self) -> Iterator[str]:
+        n = 0 if self.last is None else self.last.position
+        if not self.before.position <= n <= self.after().position:
+            yield f"the log should have {how_many(self.before.position, 'event')} and has {n:,}"
+
+    def _compare(self, replay: Replay, given: Body) -> list[str]:
+        """What the certificate says otherwise than the log."""
+        end = next((end for end in self.ends if end.position == given.get("log_position")), None)
+        if end is None:
+            return ["the log has no end where the certificate says it ended"]
+        if end.checksum != given.get("log_checksum"):
+            return ["the certificate is of another log: the fingerprints differ"]
+        if end is not self.ends[-1] or replay.ledger.status is None:
+            return ["the session was extended after this certificate; ask for a new one"]
+        given = {"n_unasked_counted": 0, **given}  # which certificates did not have at first
+        mine = as_certificate(certify(self.name, replay.ledger, end).to_json())
+        accepted = {
+            "session": given.get("session") in (self.name, replay.name),
+            "surepick": _is_between(given.get("surepick"), replay.surepick),
+            "n_unasked": type(given.get("n_unasked")) is int
+            and self.n_unasked <= given["n_unasked"] <= replay.ledger.n_unasked,
+            "signature": True,  # which is about the certificate, not a part of it
+        }
+        if given.get("rivals") == [] and codec.needs_function(codec.problem_to_json(replay.setup.problem)):
+            accepted["rivals"] = True  # they are not known to who writes it without the function
+        names = sorted(mine.keys() | given.keys())
+        differing = [
+            n for n in names if not accepted.get(n, n in mine and n in given and same(mine[n], given[n]))
+        ]
+        return [f"the certificate's {name!r} is not what the log gives" for name in differing]
+
+
+def _verdict(replay: Replay, last: Event | None, objections: list[str], remarks: list[str]) -> Verdict:
+    ledger = replay.ledger
+    if ledger.epoch:
+        remarks.append(
+            f"it was extended {how_many(ledger.epoch, 'time')}: it began with delta "
+            f"{replay.setup.policy.delta:g}, and now delta is {ledger.setup.policy.delta:g}"
         )
-    if certificate is not None:
-        objections += _compare(name, ledger, ends, certificate)
-    plan = ledger.problem.name_of(ledger.plan)
-    status = "running" if ledger.status is None else str(ledger.status)
-    remarks = (OLD,) if is_old else ()
-    return Verdict(tuple(objections), position, ledger.n_rounds, status, plan, remarks)
-
-
-def _compare(name: str, ledger: Ledger, ends: Mapping[int, Event], given: Mapping[str, Any]) -> list[str]:
-    """What the certificate says otherwise than the log."""
-    end = ends.get(given.get("log_position", -1))
-    if end is None or ledger.status is None:
-        return ["the log has no end where the certificate says it ended"]
-    if end.checksum != given.get("log_checksum"):
-        return ["the certificate is of another log: the fingerprints differ"]
-    if end != list(ends.values())[-1]:
-        return ["the session was extended after this certificate; ask for a new one"]
-    mine = json.loads(codec.dumps(certify(name, ledger, end).to_json()))
-    theirs = json.loads(codec.dumps(dict(given)))
-    ignored = ["surepick", "session", "n_unasked"]
-    if not theirs.get("rivals"):
-        ignored.append("rivals")  # who writes a certificate without the oracle's function does not know them
-    theirs.setdefault("n_unasked_counted", 0)  # which certificates did not have at first
-    for key in NEWER:
-        theirs.setdefault(key, mine.get(key))
-    differing = sorted(
-        key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key) and key not in ignored
+    return Verdict(
+        tuple(objections),
+        0 if last is None else last.position,
+        ledger.n_rounds,
+        "running" if ledger.status is None else str(ledger.status),
+        ledger.problem.name_of(ledger.plan),
+        tuple(remarks),
+        replay.setup.fingerprint,
     )
-    return [f"the certificate's {key!r} is not what the log gives" for key in differing]
+
+
+def as_certificate(given: object) -> Body:
+    """The certificate as JSON values; refused if it is none."""
+    if not isinstance(given, Mapping):
+        raise ParameterError(
+            f"a certificate is a JSON object, as `surepick certificate` writes it, got {type(given).__name__}"
+        )
+    try:
+        values: Body = json.loads(codec.dumps(dict(given)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(
+            f"a certificate holds text and finite numbers, and this one does not: {error}"
+        ) from None
+    return values
+
+
+def same(mine: object, theirs: object) -> bool:
+    """Whether two JSON values are equal: 1 and 1.0 are, which some programs write alike; true is neither."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return mine.keys() == theirs.keys() and all(same(mine[name], theirs[name]) for name in mine)
+    if isinstance(mine, list) and isinstance(theirs, list):
+        return len(mine) == len(theirs) and all(map(same, mine, theirs))
+    if isinstance(mine, bool) or isinstance(theirs, bool):
+        return mine is theirs
+    return mine == theirs
+
+
+def _is_between(given: object, begun: str) -> bool:
+    """Whether this is the version of a surepick that can have written it: not before the log began, not later
+    than this one, which would know less than it.
+    """
+    version = _numbers(given)
+    return version is not None and (_numbers(begun) or ()) <= version <= (_numbers(__version__) or ())
+
+
+def _numbers(version: object) -> tuple[int, ...] | None:
+    found = re.fullmatch(
+        r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[.a-z+-][.a-z0-9+-]{0,40})?", str(version), re.ASCII
+    )
+    return None if found is None or not isinstance(version, str) else tuple(map(int, found.groups()))

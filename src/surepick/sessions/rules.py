@@ -1,0 +1,319 @@
+"""What a session can write: for each kind of event, what is allowed in a given state of the ledger.
+
+An event that no rule allows was written by nobody honest. `verify` replays a log with `Replay`: every event
+is checked against the state that the events before it give, and decisions are not checked but made again.
+Opening a session is more lenient: there the log is right, whatever it says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import Best, OracleProblem
+from surepick.core.wording import shortened
+from surepick.errors import MissingFunctionError, SessionError, SurepickError
+from surepick.policies import policy_named
+from surepick.sessions import codec
+from surepick.sessions.leasing import AHEAD
+from surepick.sessions.ledger import Ledger
+from surepick.sessions.requests import Token
+from surepick.sessions.settings import Body, NewSession, Setup
+from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked
+from surepick.store import Event
+
+DECISIONS = ("asked", "stopped")
+LONGEST_TOKEN = 10**18  # tokens are written with at most 18 digits
+
+_Kinds = type | tuple[type, ...]
+
+
+class ForgedError(SessionError):
+    """An event that no session writes at this point of its log."""
+
+
+class Replay:
+    """A ledger that takes in nothing but what a session can write; it changes by `take` alone."""
+
+    def __init__(self, first: Event, oracle: Best | OracleProblem | None = None) -> None:
+        body = _body_of(first)
+        _require(
+            first.kind == "created" and first.key is None, "a log begins with an event of kind 'created'"
+        )
+        self.setup = checked_setup(body, oracle, is_old=first.is_old)
+        self.name: str | None = body.get("name")
+        self.surepick: str = body["surepick"]
+        self.is_old = first.is_old
+        self.ledger = Ledger(self.setup)
+        self._time = -math.inf
+        self._keys: set[str] = set()
+        self._told: dict[Token, Body] = {}  # by the token under which it was told
+        self._asked_up_to = [0] * self.setup.problem.n_arms  # the furthest end of a round so far
+        self._check_time(first)
+
+    def take(self, event: Event) -> None:
+        """Take in the next event, or say with a `ForgedError` why no session writes it here."""
+        body = _body_of(event)
+        self._check_time(event)
+        if event.key is not None:
+            _require(event.key not in self._keys, f"the key {event.key!r} is in the log already")
+            self._keys.add(event.key)
+        if event.kind in DECISIONS:
+            self._decide(event)
+        else:
+            try:
+                self._check(event, body)
+                self.ledger.apply(event.kind, body)
+            except ForgedError:
+                raise
+            except SurepickError as error:  # what `tell` and the others refuse
+                raise ForgedError(str(error)) from None
+
+    def _check_time(self, event: Event) -> None:
+        """Times are finite and, but in old logs, where it was not seen to, none is before another."""
+        _require(type(event.time) is float and math.isfinite(event.time), "its time is no finite number")
+        _require(self.is_old or event.time >= self._time, "it is dated before the event that it follows")
+        self._time = event.time
+
+    def _decide(self, event: Event) -> None:
+        """The decision of the log has to be the one that the policy makes."""
+        _require(not self.ledger.is_over, "the session had ended, so nothing was left to decide")
+        _require(
+            self.ledger.is_due, "the round is not complete, and a policy decides on complete rounds alone"
+        )
+        try:
+            made = self.ledger.decide_once()
+        except MissingFunctionError:
+            raise
+        except SurepickError as error:
+            raise ForgedError(f"the policy cannot decide here: {error}") from None
+        if (made.kind, codec.dumps(made.body)) != (event.kind, event.body):
+            raise ForgedError(
+                f"in round {self.ledger.n_rounds} the log has another decision than the policy takes, which "
+                f"is {made.kind} {shortened(codec.dumps(made.body), 200, '...')}"
+            )
+        _require(event.key == made.key, f"its key is {event.key!r} and should be {made.key!r}")
+        tapes = self.ledger.tapes
+        for arm in tapes.arms_of_round():
+            self._asked_up_to[arm] = max(self._asked_up_to[arm], tapes.end_of_round(arm))
+
+    def _check(self, event: Event, body: Body) -> None:
+        if event.kind not in RULES:
+            raise ForgedError("no session writes such an event here")
+        RULES[event.kind](self.ledger, body, event.key)
+        if event.kind == "measured":
+            token = Token(body["arm"], body["index"])
+            self._check_skipped(body["arm"], body.get("places", ()))
+            self._told[token] = body
+        elif event.kind == "noted" and "late" in body:
+            self._check_late(body["late"])
+        elif event.kind == "closed":
+            due = self.ledger.is_due and not self.is_old
+            _require(not due, "the round was complete, and a session is not closed before it has decided")
+
+    def _check_skipped(self, arm: int, places: list[int]) -> None:
+        """Of several values, a place may be left out if it is told, or may have been in another's hands."""
+        tapes, handed_out = self.ledger.tapes, self._asked_up_to[arm] + AHEAD
+        for before, place in itertools.pairwise(places):
+            skipped = range(max(before + 1, handed_out), place)
+            told = len(skipped) <= tapes.n_told and all(tapes.is_told(Token(arm, i)) for i in skipped)
+            _require(told, f"place {place} is not the next free one after {before}")
+
+    def _check_late(self, late: Body) -> None:
+        first = self._told.get(Token(late["arm"], late["index"]))
+        if first is None:
+            return  # it was told as one of several, under another token
+        same = all(first.get(name) == late.get(name) for name in ("value", "values", "count"))
+        other = first.get("worker", "") != late.get("worker", "")
+        _require(other and not same, "it is noted as late, and is by the worker who told it or says the same")
+
+
+def checked_setup(body: Body, oracle: Best | OracleProblem | None, *, is_old: bool) -> Setup:
+    """What the first event of a log says, refused unless a new session would write the same.
+
+    A function that is missing and a policy of another version are no forgery: they are raised as they are.
+    """
+    try:
+        setup = Setup.from_json(body, oracle)
+        new = NewSession(
+            setup.problem, setup.policy, "any", setup.seed, setup.budget, body["lease"], setup.pilot
+        ).to_json()
+        layout = Layout.from_json(body.get("layout"))
+    except MissingFunctionError:
+        raise
+    except SurepickError as error:
+        if _is_of_another_version(body):
+            raise
+        raise ForgedError(f"its settings are none that a session begins with: {error}") from None
+    except Exception as error:  # any JSON may stand there
+        raise ForgedError(f"its settings cannot be read: {type(error).__name__}: {error}") from None
+    written = {
+        **{name: value for name, value in new.items() if name not in ("layout", "name")},
+        **{name: body[name] for name in ("surepick", "name") if isinstance(body.get(name), str)},
+        **({} if layout is None else {"layout": layout.to_json()}),
+    }
+    if is_old and body.get("recalls") is not True:  # sessions begun before unasked measurements were counted
+        written.pop("recalls")
+        body = {name: value for name, value in body.items() if name != "recalls" or value is not False}
+    differing = [name for name in sorted({*written, *body}) if not _same(written, body, name)]
+    _require(not differing, f"no session begins with its {', '.join(map(repr, differing))}")
+    return setup
+
+
+def _is_of_another_version(body: Body) -> bool:
+    policy = body["policy"]
+    return bool(policy["version"] != policy_named(policy["name"]).version)
+
+
+def _same(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> bool:
+    return name in a and name in b and codec.dumps(a[name]) == codec.dumps(b[name])
+
+
+def _body_of(event: Event) -> Body:
+    """The body, which has to be the very text that surepick writes for these values."""
+    try:
+        body = json.loads(event.body)
+        written = codec.dumps(body)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ForgedError(f"its body is not JSON that surepick writes: {error}") from None
+    _require(isinstance(body, dict) and written == event.body, "its body is not written as surepick does it")
+    return dict(body)
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ForgedError(otherwise)
+
+
+def _shape(body: Body, needed: Mapping[str, _Kinds], optional: Mapping[str, _Kinds] | None = None) -> None:
+    """The body has what is needed, perhaps what is optional, and nothing else; true is no number."""
+    allowed = {**needed, **(optional or {})}
+    for name in needed:
+        _require(name in body, f"it lacks {name!r}")
+    for name, value in body.items():
+        _require(name in allowed, f"it has {name!r}, which no session writes")
+        kinds = allowed[name]
+        _require(
+            type(value) in (kinds if isinstance(kinds, tuple) else (kinds,)), f"its {name!r} is {value!r}"
+        )
+
+
+def _token(ledger: Ledger, body: Body) -> Token:
+    arm, index, n_arms = body["arm"], body["index"], ledger.setup.problem.n_arms
+    _require(0 <= arm < n_arms, f"there is no arm {arm}")
+    _require(0 <= index < LONGEST_TOKEN, f"there is no measurement {index} of an arm")
+    return Token(arm, index)
+
+
+_TOLD: Mapping[str, _Kinds] = {"arm": int, "index": int}
+
+
+def _check_values(ledger: Ledger, body: Body) -> None:
+    """One value, several, or the mean of several; each of them one that `tell` accepts."""
+    _require(("value" in body) != ("values" in body), "it has either a value or values")
+    _require("count" not in body or ("value" in body and body["count"] > 1), "its count is not of a mean")
+    _require(body.get("worker") != "", "its worker has no name")
+    values = body["values"] if "values" in body else [body["value"]]
+    _require("values" not in body or len(values) > 1, "it has values and not more than one")
+    for value in values:
+        _require(type(value) is float, f"the value {value!r} is not written as measurements are")
+        number(ledger.problem, body["arm"], value)
+
+
+def _measured(ledger: Ledger, body: Body, key: str | None) -> None:
+    optional = {"value": float, "values": list, "places": list, "count": int, "worker": str}
+    _shape(body, _TOLD, {**optional, "after_end": bool})
+    token = _token(ledger, body)
+    _require(key == f"told:{token}", f"its key is {key!r} and should be 'told:{token}'")
+    _require(not ledger.tapes.is_told(token), f"token '{token}' was told already")
+    _require(
+        body.get("after_end", False) == ledger.is_over, "it says otherwise whether the session had ended"
+    )
+    _require(body.get("after_end") is not False, "it has 'after_end' without meaning it")
+    refuse_unasked(ledger, token)
+    _check_values(ledger, body)
+    if "count" in body:
+        refuse_long_mean(ledger, token, body["count"])
+    _require(("places" in body) == ("values" in body), "several values have places, and one has none")
+    if "places" in body:
+        _check_places(ledger, token, body["places"], len(body["values"]))
+
+
+def _check_places(ledger: Ledger, token: Token, places: list[Any], n_values: int) -> None:
+    are_numbers = all(type(place) is int and place < LONGEST_TOKEN for place in places)
+    _require(are_numbers, "a place is a whole number")
+    _require(len(places) == n_values, f"it has {n_values} values for {len(places)} places")
+    _require(places[0] == token.index, "its first place is not that of its token")
+    _require(sorted(set(places)) == places, "its places are not in order")
+    told = [place for place in places if ledger.tapes.is_told(Token(token.arm, place))]
+    _require(not told, f"the places {told} were told already")
+
+
+def _recorded(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {"arm": int, "value": float, "note": str}, {"picked": bool})
+    _require(0 <= body["arm"] < ledger.setup.problem.n_arms, f"there is no arm {body['arm']}")
+    _require(body.get("picked") is not False, "it has 'picked' without meaning it")
+    named = key is None or (key.startswith("recorded:") and key != "recorded:")
+    _require(named, f"its key is {key!r} and should be none or begin with 'recorded:'")
+    number(ledger.problem, body["arm"], body["value"])
+
+
+def _withdrawn(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {**_TOLD, "reason": str})
+    token = _token(ledger, body)
+    _require(key is None, f"it has the key {key!r}, and such events have none")
+    _require(not ledger.tapes.is_told(token), f"token '{token}' was told already")
+    refuse_unasked(ledger, token)
+
+
+def _noted(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {}, {"text": str, "late": dict})
+    _require(key is None, f"it has the key {key!r}, and such events have none")
+    _require(len(body) == 1, "it has either a text or a late measurement")
+    if "late" in body:
+        late = body["late"]
+        _shape(late, _TOLD, {"value": float, "values": list, "count": int, "worker": str})
+        token = _token(ledger, late)
+        _check_values(ledger, late)
+        _require(ledger.tapes.is_told(token), f"it is noted as late, and nobody had told token '{token}'")
+
+
+def _extended(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {"policy": dict, "budget": (int, type(None))})
+    _require(key is None, f"it has the key {key!r}, and such events have none")
+    before = ledger.setup
+    try:
+        policy = codec.policy_from_json(body["policy"])
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ForgedError(f"its policy cannot be read: {error}") from None
+    changes = {
+        name: getattr(policy, name)
+        for name in ("delta", "epsilon")
+        if getattr(policy, name, None) is not None
+    }
+    after = before.extended(changes, body["budget"])
+    written = {"policy": codec.policy_to_json(after.policy), "budget": after.budget}
+    _require(
+        codec.dumps(written) == codec.dumps(body),
+        "an extension makes delta or epsilon smaller or the budget larger, and changes nothing else",
+    )
+
+
+def _closed(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {"reason": str})
+    _require(not ledger.is_over, "the session had ended already")
+    _require(key == ledger.closing_key(), f"its key is {key!r} and should be {ledger.closing_key()!r}")
+
+
+RULES: dict[str, Callable[[Ledger, Body, str | None], None]] = {
+    "measured": _measured,
+    "recorded": _recorded,
+    "withdrawn": _withdrawn,
+    "noted": _noted,
+    "extended": _extended,
+    "closed": _closed,
+}
