@@ -16,7 +16,7 @@ from surepick.core.policy import Answer, Standing
 from surepick.errors import MissingFunctionError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.policy_run import Decision, PolicyRun
-from surepick.sessions.requests import told_in
+from surepick.sessions.requests import Token, told_in
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.tapes import Tapes
 from surepick.simulation.outcome import Status
@@ -164,6 +164,11 @@ class Ledger:
 
     def _measured(self, body: Body) -> None:
         arm, count = body["arm"], body.get("count", 1)
+        if count > 1 and count > self.tapes.n_wanted(Token(arm, body["index"])):
+            raise SessionError(  # before so many are put on the tape
+                f"the log has a mean of {count:,} measurements that no round asked for, which no session "
+                "writes; see `surepick verify`"
+            )
         self.recent_workers.append(body.get("worker", ""))
         for index, value in told_in(body):
             self.tapes.tell(arm, index, value, count)

@@ -65,6 +65,7 @@ class Replica:
         self._kept = 0  # how far the last snapshot was
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._slow = False
+        self._latest = created.time  # no event is dated before one that it follows, whatever the clock says
         self.is_stale = False
         self.ledger, self.head = self._open()
         self._company_at = self.head.position  # where the log was when somebody else had last appended
@@ -156,9 +157,11 @@ class Replica:
             if kept["format"] != _snapshot_format(self._setup.policy):
                 return None
             ledger = Ledger.from_json(self._setup, kept["ledger"])
+            latest = float(kept.get("time", 0.0))
         except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
             return None  # a cache that does not fit is no cache: the log has everything
         self._kept = snapshot.head.position + ledger.n_told
+        self._latest = max(self._latest, latest)
         return ledger, snapshot.head
 
     def _open_whole(self) -> tuple[Ledger, Head]:
@@ -171,6 +174,7 @@ class Replica:
             for event in events:
                 ledger.apply(event.kind, json.loads(event.body))
                 head = event.head
+        self._latest = max(self._latest, event.time)
         return head
 
     def _append_alone(self, make: Callable[[], Change], quick: bool) -> bool:
@@ -189,7 +193,7 @@ class Replica:
         events, release = make()
         if not events:
             return self.head
-        drafts = drafts_of(events, self.clock())
+        drafts = self._dated(events)
         self.is_stale = True
         for kind, body, _ in events:
             try:
@@ -209,7 +213,8 @@ class Replica:
             missed = view.events
             if missed and all(self._is_beside(event.kind) for event in missed):
                 self._fold(self.ledger, missed, self.head)
-                self.head = self.store.append(self.name, drafts, expected=missed[-1].head)
+                dated = [draft._replace(time=max(draft.time, self._latest)) for draft in drafts]
+                self.head = self.store.append(self.name, dated, expected=missed[-1].head)
             else:
                 self.ledger, self.head = self._open()
 
@@ -224,7 +229,15 @@ class Replica:
         began = time.perf_counter()
         made = self.ledger.decide()
         self._slow = time.perf_counter() - began > QUICK * max(1, len(made))
-        return drafts_of(made, self.clock())
+        return self._dated(made)
+
+    def _dated(self, events: Iterable[NewEvent]) -> list[Draft]:
+        """These events as the store takes them, with the time by the clock unless the log is ahead of it.
+
+        Workers have clocks of their own, and clocks are put back; the order of the log is that of its times.
+        """
+        self._latest = max(self._latest, self.clock())
+        return drafts_of(events, self._latest)
 
     def _is_quick(self) -> bool:
         """Whether the policy decides fast enough to do so while others wait; its first rounds may compile."""
@@ -243,7 +256,8 @@ class Replica:
             return
         ledger = self.ledger.to_json()
         if ledger is not None:
-            kept = {"format": _snapshot_format(self.ledger.setup.policy), "ledger": ledger}
+            form = _snapshot_format(self.ledger.setup.policy)
+            kept = {"format": form, "ledger": ledger, "time": self._latest}
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
                 self.store.save_snapshot(self.name, Snapshot(self.head, json.dumps(kept).encode()))
         self._kept = self._progress()

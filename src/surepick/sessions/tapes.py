@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -74,7 +75,9 @@ class Tapes:
 
     def is_wanted(self, token: Token) -> bool:
         """Whether the open round waits for this measurement."""
-        return token.index in self._round.get(token.arm, ()) and not self.is_told(token)
+        indices = self._round.get(token.arm, ())
+        at = bisect_left(indices, token.index)
+        return at < len(indices) and indices[at] == token.index and not self.is_told(token)
 
     def wanted(self) -> Iterator[Token]:
         """The measurements that the open round waits for, by arm and index.
@@ -101,12 +104,15 @@ class Tapes:
         """How many measurements of its arm the open round still takes, from this one on, without a gap."""
         arm, first = token
         indices = self._round.get(arm, ())
-        if first not in indices:
-            return 0
-        if isinstance(indices, range) and first > self._last_told[arm]:
-            return indices.stop - first  # a round may be long: nothing beyond the last told one is told
-        rest = itertools.takewhile(lambda index: index in indices, itertools.count(first))
-        return sum(1 for _ in itertools.takewhile(lambda index: not self.is_told(Token(arm, index)), rest))
+        rest = indices[bisect_left(indices, first) :]
+        if isinstance(rest, range) and first > self._last_told[arm]:
+            return len(rest) if first in rest else 0  # may be long: nothing after the last told is told
+        n = 0
+        for index in rest:
+            if index != first + n or self.is_told(Token(arm, index)):
+                break
+            n += 1
+        return n
 
     def arms_of_round(self) -> Iterable[int]:
         """The arms that the open round asks for."""
@@ -120,9 +126,8 @@ class Tapes:
     def tell(self, arm: int, first: int, value: float, count: int = 1) -> None:
         """Take in one value, or the mean of `count` measurements at this index and the next ones."""
         told, wanted = range(first, first + count), self._round.get(arm, ())
-        for index in told:
-            self._stock[arm][index] = value
-            self.n_missing -= index in wanted
+        self._stock[arm].update(dict.fromkeys(told, value))
+        self.n_missing -= bisect_left(wanted, told.stop) - bisect_left(wanted, first)
         self.n_told += count
         self._last_told[arm] = max(self._last_told[arm], told[-1])
         if count > 1:
@@ -149,15 +154,26 @@ class Tapes:
 
     def _use(self, arm: int, indices: Indices) -> Used:
         averaged = self._averaged[arm]
-        values = [self._stock[arm].pop(index) for index in indices]
-        again = [math.nan if i in averaged else value for i, value in zip(indices, values, strict=True)]
+        values = list(map(self._stock[arm].pop, indices))
+        singles = again = values
+        if averaged:
+            again = [math.nan if i in averaged else value for i, value in zip(indices, values, strict=True)]
+            singles = [value for value in again if not math.isnan(value)]
         self._first_unused[arm] = indices[-1] + 1
         if self._is_whole:
-            tape = self._used[arm]
-            for index, value in zip(indices, again, strict=True):
-                tape.extend(itertools.repeat(math.nan, index - len(tape)))
-                tape.append(value)
-        return Used(arm, values, [value for value in again if not math.isnan(value)])
+            self._keep(arm, indices, again)
+        return Used(arm, values, singles)
+
+    def _keep(self, arm: int, indices: Indices, again: list[float]) -> None:
+        """Put used measurements on the tape; what it skips cannot be read again."""
+        tape = self._used[arm]
+        if isinstance(indices, range):
+            tape.extend(itertools.repeat(math.nan, indices.start - len(tape)))
+            tape.extend(again)
+            return
+        for index, value in zip(indices, again, strict=True):
+            tape.extend(itertools.repeat(math.nan, index - len(tape)))
+            tape.append(value)
 
     def rewind(self) -> None:
         """Put everything that was told back in stock, for a run that starts at the beginning."""
