@@ -25,9 +25,9 @@ def store(request: pytest.FixtureRequest) -> Store:
     return open_store(request.getfixturevalue(f"{request.param}_url"))
 
 
-def finished(store: Store | str = "memory://") -> Session:
-    session = Session.create(store, problem(), sp.CombGapE(delta=0.1), name="mine", seed=3)
-    run_to_end(session, Tapes())
+def finished(store: Store | str = "memory://", scale: float = SCALE) -> Session:
+    session = Session.create(store, problem(noise_scale=scale), sp.CombGapE(delta=0.1), name="mine", seed=3)
+    run_to_end(session, Tapes(scale=scale))
     return session
 
 
@@ -104,6 +104,87 @@ def test_a_forged_certificate_is_noticed(change: dict[str, Any], objection: str)
     session = finished()
     verdict = session.verify({**session.certificate().to_json(), **change})
     assert any(objection in text for text in verdict.objections)
+
+
+ODD: list[Any] = [None, True, -1, 7, 1e300, 10**400, "x", "", [], [1, "a"], {}, {"a": {"b": []}}]
+
+
+def test_a_certificate_with_anything_else_in_any_field_is_noticed() -> None:
+    session = finished(scale=0.05)
+    true = json.loads(codec.dumps(session.certificate().to_json()))
+    held = [
+        (name, value)
+        for name in true
+        for value in (*ODD, ...)
+        if value != true[name] and session.verify(with_field(true, name, value)).holds
+    ]
+    assert held == []
+    assert not session.verify({**true, "mood": "good"}).holds
+
+
+def with_field(certificate: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+    changed = {**certificate, name: value}
+    return {name: value for name, value in changed.items() if value is not ...}
+
+
+@pytest.mark.parametrize(
+    ("version", "holds"),
+    [(sp.__version__, True), ("99.0.0", False), ("0.0.1", False), ("0.1", False), ("0.1.0\n", False)],
+)
+def test_the_version_in_a_certificate_can_have_written_it(version: str, holds: bool) -> None:
+    session = finished()
+    assert session.verify({**session.certificate().to_json(), "surepick": version}).holds is holds
+
+
+def test_unasked_measurements_after_the_end_leave_a_certificate_valid() -> None:
+    session = finished()
+    before = session.certificate().to_json()
+    session.record("tin", 0.3)
+    now = session.certificate().to_json()
+    assert (before["n_unasked"], now["n_unasked"]) == (0, 1)
+    assert session.verify(before).holds
+    assert session.verify(now).holds
+    assert not session.verify({**now, "n_unasked": 2}).holds
+
+
+def test_whole_numbers_may_be_written_without_a_point() -> None:
+    session = finished()
+    given = json.loads(codec.dumps(session.certificate().to_json()))
+    assert given["epsilon"] == 0.0
+    assert session.verify({**given, "epsilon": 0}).holds
+    assert not session.verify({**given, "epsilon": False}).holds
+
+
+@pytest.mark.parametrize(
+    "odd", [[], "x", 5, [{"log_position": 1}], {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}]
+)
+def test_what_is_no_certificate_is_refused_in_words(odd: Any) -> None:
+    session = finished()
+    with pytest.raises(sp.SurepickError, match="certificate"):
+        session.verify(odd)
+
+
+def test_a_certificate_nested_too_deep_is_refused_in_words() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    session = finished()
+    with pytest.raises(sp.SurepickError, match="certificate"):
+        session.verify({**session.certificate().to_json(), "plan": deep})
+
+
+def test_no_event_is_dated_before_one_that_it_follows() -> None:
+    """Whatever clocks say: this one is put back an hour now and then, also before it is opened again."""
+    store, times = MemoryStore(), iter(range(10**9))
+    clock = lambda: 1e9 - 3600.0 * (next(times) % 3)  # noqa: E731
+    session = Session.create(store, problem(), sp.CombGapE(delta=0.1), name="mine", clock=clock)
+    for _ in range(6):
+        session = Session.load(store, "mine", clock=clock)
+        for request in session.ask(2):
+            session.tell(request, Tapes().value(request.token))
+    dated = [event.time for event in session.events()]
+    assert dated == sorted(dated)
+    assert session.verify().holds
 
 
 def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:

@@ -13,7 +13,7 @@ from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, ParameterError
 from surepick.sessions import codec
-from surepick.sessions.certificate import certify
+from surepick.sessions.certificate import NEWER, certify
 from surepick.sessions.rules import ForgedError, Replay
 from surepick.sessions.settings import Body
 from surepick.store import START, Event, Head, Store
@@ -118,7 +118,7 @@ class _Log:
             return Verdict((*objections, NOTHING), 0, 0, "unknown", None, tuple(remarks))
         if given is not None and not objections:
             objections += self._compare(replay, given)
-        return _verdict(replay, self.last, objections, remarks)
+        return _verdict(self.name, replay, self.last, objections, remarks)
 
     def _note(self, event: Event) -> None:
         """Keep the event as the last one; the log says itself where it ended before."""
@@ -143,8 +143,12 @@ class _Log:
             return ["the certificate is of another log: the fingerprints differ"]
         if end is not self.ends[-1] or replay.ledger.status is None:
             return ["the session was extended after this certificate; ask for a new one"]
-        given = {"n_unasked_counted": 0, **given}  # which certificates did not have at first
         mine = as_certificate(certify(self.name, replay.ledger, end).to_json())
+        needs_function = codec.needs_function(codec.problem_to_json(replay.setup.problem))
+        if (
+            end.is_old or needs_function
+        ):  # keys that certificates of then, or without the function, do not have
+            given = {**{name: mine[name] for name in NEWER if name in mine}, "n_unasked_counted": 0, **given}
         accepted = {
             "session": given.get("session") in (self.name, replay.name),
             "surepick": _is_between(given.get("surepick"), replay.surepick),
@@ -152,7 +156,7 @@ class _Log:
             and self.n_unasked <= given["n_unasked"] <= replay.ledger.n_unasked,
             "signature": True,  # which is about the certificate, not a part of it
         }
-        if given.get("rivals") == [] and codec.needs_function(codec.problem_to_json(replay.setup.problem)):
+        if given.get("rivals") == [] and needs_function:
             accepted["rivals"] = True  # they are not known to who writes it without the function
         names = sorted(mine.keys() | given.keys())
         differing = [
@@ -161,8 +165,12 @@ class _Log:
         return [f"the certificate's {name!r} is not what the log gives" for name in differing]
 
 
-def _verdict(replay: Replay, last: Event | None, objections: list[str], remarks: list[str]) -> Verdict:
+def _verdict(
+    name: str, replay: Replay, last: Event | None, objections: list[str], remarks: list[str]
+) -> Verdict:
     ledger = replay.ledger
+    if replay.name not in (None, name):
+        remarks.append(f"it began under the name {replay.name!r}")
     if ledger.epoch:
         remarks.append(
             f"it was extended {how_many(ledger.epoch, 'time')}: it began with delta "

@@ -1,0 +1,145 @@
+"""Whatever a forger writes into a log and seals with right checksums, `verify` objects to it."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import random
+
+import pytest
+
+import surepick as sp
+from forged_logs import NOISE, RULES, Line, Log, change, find, forged, honest, sealed, single
+from policy_contract import CASES
+from session_tools import problem
+from surepick.core.policy import Policy
+from surepick.errors import SessionError, SurepickError
+from surepick.sessions.ledger import _CHANGES
+from surepick.sessions.rules import RULES as ALLOWED
+from surepick.sessions.session import Session
+from surepick.sessions.verify import Verdict, verify_events
+from surepick.store import Draft, MemoryStore
+
+POLICIES = {str(policy): policy for policy in CASES}
+
+
+@functools.cache
+def log_of(name: str) -> Log:
+    return honest(problem(noise_scale=NOISE), POLICIES[name])
+
+
+def verdict_on(log: Log) -> Verdict:
+    events = sealed(log)
+    return verify_events("mine", events, events[-1].head)
+
+
+def judged(log: Log, rule: str) -> tuple[Verdict, int] | None:
+    """What `verify` says of the log with this rule broken, and at which event it has to say it."""
+    made = forged(log, rule)
+    if made is None:
+        return None
+    events, position = made
+    return verify_events("mine", events, events[-1].head), position
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_broken_rule_is_noticed_where_it_is_broken(name: str) -> None:
+    log, missed, n_tried = log_of(name), [], 0
+    assert verdict_on(log).objections == ()
+    for rule in RULES:
+        found = judged(log, rule)
+        if found is None:
+            continue
+        n_tried += 1
+        verdict, position = found
+        where = f"event {position} " if position else "event "
+        if verdict.holds or where not in verdict.objections[0]:
+            missed.append((rule, position, verdict.objections))
+    assert missed == []
+    assert n_tried > 100
+
+
+def test_every_rule_is_broken_in_some_log() -> None:
+    tried = {rule for name in POLICIES for rule in RULES if forged(log_of(name), rule) is not None}
+    assert tried == set(RULES)
+
+
+def test_every_kind_of_event_has_its_rule() -> None:
+    assert set(_CHANGES) | {"withdrawn", "noted"} == set(ALLOWED)
+
+
+def test_a_policy_of_another_version_is_no_forgery_and_cannot_be_checked() -> None:
+    log = log_of(next(iter(POLICIES)))
+    changed = [Line(line.kind, dict(line.body), line.time, line.key) for line in log]
+    change(changed, 0, policy={**log[0].body["policy"], "version": 99})
+    with pytest.raises(SurepickError, match="version 99"):
+        verdict_on(changed)
+
+
+def test_values_outside_the_bounds_are_noticed() -> None:
+    log = honest(problem(noise_scale=None, bounds=(-3.0, 3.0)), sp.BetGapE(delta=0.1))
+    assert verdict_on(log).holds
+    change(log, single(log), value=3.5)
+    assert "within its bounds" in verdict_on(log).objections[0]
+
+
+def test_a_mean_in_a_pilot_is_noticed() -> None:
+    log = honest(problem(noise_scale=None), sp.CombGapE(delta=0.1))
+    assert verdict_on(log).holds
+    change(log, find(log, "measured", "value", without=("count",)), count=2)
+    assert "noise scale is being learned" in verdict_on(log).objections[0]
+
+
+def test_a_pilot_that_asks_for_less_is_noticed() -> None:
+    log = honest(problem(noise_scale=None), sp.CombGapE(delta=0.1))
+    change(log, find(log, "asked", "pilot"), counts=[[0, 2], [1, 2], [2, 2], [3, 2]])
+    assert "another decision" in verdict_on(log).objections[0]
+
+
+@pytest.mark.parametrize("policy", [sp.CombGapE(delta=0.1), sp.OBet(delta=0.1)])
+def test_a_bomb_is_refused_when_it_is_opened(policy: Policy) -> None:
+    """A mean of more measurements than there is room for, where the round asked for a few."""
+    session = Session.create("memory://", problem(), policy, name="mine")
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
+    body = '{"arm":0,"count":3000000000000,"index":0,"value":0.5}'
+    store = MemoryStore()
+    store.create("mine", [*drafts, Draft("measured", body, drafts[-1].time, "told:0.0")])
+    with pytest.raises(SessionError, match="no round asked for"):
+        Session.load(store, "mine")
+
+
+def test_times_of_old_logs_may_run_backwards() -> None:
+    """Nobody saw to it then."""
+    from surepick.store import Head
+    from surepick.store.events import seal
+
+    log = log_of(next(iter(POLICIES)))
+    drafts = [Draft(line.kind, line.text, line.time, line.key) for line in log]
+    drafts[6] = drafts[6]._replace(time=drafts[6].time - 10.0)
+    events = seal(drafts, Head(0, "0" * 32))
+    assert verify_events("mine", events, events[-1].head).holds
+
+
+ODD = [None, True, -1, 10**30, 1e300, "", "x", [], [[]], {}, {"arm": 0}, [1, [2, [3, {"a": None}]]]]
+
+
+def test_whatever_stands_in_a_log_is_an_objection_or_an_error_of_ours() -> None:
+    """Values of any kind at any place: nothing else is raised, and hardly anything holds."""
+    rng, log, n_held = random.Random(7), log_of("CLUCB(delta=0.1, epsilon=0.0)"), 0
+    for _ in range(400):
+        changed = copy.deepcopy(log)
+        spoil(rng, rng.choice(changed[: 1 + rng.randrange(len(changed))]).body)
+        with contextlib.suppress(SurepickError):
+            n_held += verdict_on(changed).holds
+    assert n_held < 40  # other values that are like honest ones: a remark, a reason, a measurement
+
+
+def spoil(rng: random.Random, body: object) -> None:
+    """Put something odd somewhere into this JSON value."""
+    while isinstance(body, dict | list) and body:
+        name = rng.choice(list(body) if isinstance(body, dict) else range(len(body)))
+        if not isinstance(body[name], dict | list) or not body[name] or rng.random() < 0.3:
+            body[name] = rng.choice(ODD)
+            return
+        body = body[name]
