@@ -16,7 +16,7 @@ from typing import Any
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.core.wording import shortened
-from surepick.errors import MissingFunctionError, SessionError, SurepickError
+from surepick.errors import MissingFunctionError, SurepickError
 from surepick.policies import policy_named
 from surepick.sessions import codec
 from surepick.sessions.leasing import AHEAD
@@ -32,8 +32,8 @@ LONGEST_TOKEN = 10**18  # tokens are written with at most 18 digits
 _Kinds = type | tuple[type, ...]
 
 
-class ForgedError(SessionError):
-    """An event that no session writes at this point of its log."""
+class ForgedError(Exception):
+    """An event that no session writes at this point of its log; `verify` makes an objection of it."""
 
 
 class Replay:
