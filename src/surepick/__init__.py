@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from surepick.policies import PolyBet as PolyBet
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
+    from surepick.sessions.deciding import decide as decide
     from surepick.sessions.session import Session as Session
     from surepick.simulation.environments import Bernoulli as Bernoulli
     from surepick.simulation.environments import Gaussian as Gaussian
@@ -58,6 +59,7 @@ _OFFERED = {
     "planning.forecast": "Forecast forecast",
     "planning.limit": "Limit limit",
     "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace PolyBet RAGE TSExplore Uniform",
+    "sessions.deciding": "decide",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
     "simulation.outcome": "Outcome Status",

@@ -49,6 +49,10 @@ class SessionError(SurepickError):
     """A session cannot do what was asked of it; what it has recorded is unchanged."""
 
 
+class MeasureError(SessionError):
+    """A function or a command did not give a measurement; its token was given back."""
+
+
 class MissingFunctionError(ParameterError):
     """Plans are known by a Python function that is not kept, and it was not given again."""
 

@@ -7,21 +7,18 @@ import math
 import os
 import re
 import signal
-import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from surepick.core.numerals import is_numeral, numeral
-from surepick.errors import SessionError
+from surepick.errors import MeasureError, SessionError
 
 if TYPE_CHECKING:
     from surepick.sessions.requests import Request
-    from surepick.sessions.session import Session
 
 HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:nan|inf|infinity)(?!\w)", re.IGNORECASE)
 LIST = re.compile(r"[;:=|]+")  # what may stand between numbers of one word, beside commas
@@ -30,13 +27,7 @@ GROUPS = re.compile(r"(?<![\d.,])[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?$")  # 1 234
 BRACKETS = "()[]{}<>"
 AROUND = BRACKETS + "\"'$\u20ac\u00a3%"  # may stand around a number
 TAIL = 400  # characters of a failed program's output to show
-WAIT = 0.5  # seconds between two looks at whether others have left something to measure
 VARIABLES = {"{arm}": "SUREPICK_ARM", "{index}": "SUREPICK_INDEX", "{token}": "SUREPICK_TOKEN"}
-RUN = re.compile(r"run on (?P<host>.*), process (?P<process>\d+)")
-
-
-class MeasureError(SessionError):
-    """The user's program did not give a measurement; its token was given back."""
 
 
 @dataclass(frozen=True)
@@ -181,80 +172,25 @@ def _last_of_list(word: str, *, bracketed: bool) -> str | None:
     return parts[-1] if all(map(DECIMALS.fullmatch, parts)) else None
 
 
-class Show(Protocol):
-    """Says where the session stands, and whether all there is to measure is in the hands of others."""
+class Commands:
+    """A crew of one command, called several times at once; it ends with the block that it is made in."""
 
-    def __call__(self, session: Session, *, waiting: bool = False) -> None:
-        """Say it."""
-        ...
+    def __init__(self, command: Command, jobs: int) -> None:
+        self._command, self._pool = command, ThreadPoolExecutor(jobs)
 
+    def __enter__(self) -> Commands:
+        return self
 
-def measure_all(session: Session, command: Command, *, jobs: int, show: Show) -> None:
-    """Ask, call the command and tell, several at a time, until the session has ended.
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
 
-    When a measurement fails for good its token is given back, the others under way are awaited and told, and
-    the error goes to the caller; nothing that was measured is lost.
-    """
-    worker = f"run on {socket.gethostname()}, process {os.getpid()}"
-    give_back_for_the_dead(session)
-    under_way: dict[Future[float], Request] = {}
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            while True:
-                busy = {request.token for request in under_way.values()}
-                ask = _ask if not busy else _ask_once
-                for request in ask(session, jobs, worker, show):
-                    if request.token not in busy:
-                        under_way[pool.submit(command.measure, request)] = request
-                if not under_way:
-                    return
-                _tell_finished(session, under_way)
-                show(session)
-        except BaseException as error:
-            if not isinstance(error, MeasureError):
-                command.stop()
-            raise
-        finally:
-            _finish(session, under_way)
+    def begin(self, request: Request) -> Future[float]:
+        """Call the command for this arm."""
+        return self._pool.submit(self._command.measure, request)
 
-
-def _ask_once(session: Session, jobs: int, worker: str, _: Show) -> list[Request]:
-    return session.ask(jobs, worker=worker, wait=False)
-
-
-def _ask(session: Session, jobs: int, worker: str, show: Show) -> list[Request]:
-    """What to measure now; while others hold all of it this waits, says so, and looks whether they live."""
-    while not (requests := session.ask(jobs, worker=worker, wait=False)) and session.status is None:
-        give_back_for_the_dead(session)
-        show(session, waiting=True)
-        time.sleep(WAIT)
-    return requests
-
-
-def give_back_for_the_dead(session: Session) -> None:
-    """Give back the tokens of runs on this machine that ended without doing so: killed, or by a power cut."""
-    for lease in session.leases():
-        if _is_dead(lease.worker):
-            with contextlib.suppress(SessionError):  # it was told a moment ago
-                session.withdraw(lease.token, f"the {lease.worker}, is gone")
-
-
-def _is_dead(worker: str) -> bool:
-    """Whether this is the name of a run on this machine, and there is no such process any more.
-
-    >>> _is_dead("truck 7"), _is_dead(f"run on {socket.gethostname()}, process {os.getpid()}")
-    (False, False)
-    """
-    found = RUN.fullmatch(worker)
-    if found is None or found["host"] != socket.gethostname():
-        return False
-    try:
-        os.kill(int(found["process"]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it lives, and is somebody else's
-        return False
-    return False
+    def stop(self) -> None:
+        """End all measurements under way."""
+        self._command.stop()
 
 
 @contextlib.contextmanager
@@ -272,33 +208,6 @@ def ended_as_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _tell_finished(session: Session, under_way: dict[Future[float], Request]) -> None:
-    """Wait for at least one measurement and tell all that are there."""
-    finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
-    failures = []
-    for future in finished:
-        request = under_way.pop(future)
-        try:
-            session.tell(request, future.result())
-        except MeasureError as error:
-            session.withdraw(request, str(error))
-            failures.append(error)
-    if failures:
-        raise failures[0]
-
-
-def _finish(session: Session, under_way: dict[Future[float], Request]) -> None:
-    """Tell what still comes and give the rest back."""
-    for future, request in under_way.items():
-        if future.cancel():
-            session.withdraw(request, "stopped")
-            continue
-        try:
-            session.tell(request, future.result())
-        except MeasureError as error:
-            session.withdraw(request, str(error))
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surepick.cli.measure import Command, ended_as_interrupted, measure_all
+from surepick.cli.measure import Command, Commands, ended_as_interrupted
 from surepick.cli.new import begin_or_go_on, refuse_other_settings
 from surepick.cli.options import (
     DEFAULT_DELTA,
@@ -60,14 +60,16 @@ def run(
 
     Try: surepick run routes.toml --measure './drive.sh {arm}' --jobs 4
     """
+    from surepick.sessions.measuring import measure_all
+
     command = Command(measure, timeout, retries)
     created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
     session = begin_or_go_on(*created)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
     refuse_other_settings(session, policy, given)
     try:
-        with ended_as_interrupted():
-            measure_all(session, command, jobs=jobs, show=_Progress(quiet=as_json))
+        with ended_as_interrupted(), Commands(command, jobs) as crew:
+            measure_all(session, crew, jobs=jobs, watch=_Progress(quiet=as_json))
     except KeyboardInterrupt:
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
         print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
@@ -87,7 +89,7 @@ class _Progress:
         self._next = 0.0
         self._last = ""
 
-    def __call__(self, session: Session, *, waiting: bool = False) -> None:
+    def __call__(self, session: Session, _: object, *, waiting: bool) -> None:
         now = time.monotonic()
         if self._quiet or now < self._next:
             return

@@ -8,17 +8,21 @@ from typing import Any, Self
 
 from surepick.core.about import About
 from surepick.core.arrays import (
+    BoolArray,
     Bounds,
     FloatArray,
     Numbers,
     PerArm,
+    brief,
     checked_means,
     index_of,
     per_arm,
     read_only,
     scale_and_bounds,
 )
+from surepick.core.cards import card
 from surepick.core.layout import Layout, located
+from surepick.core.wording import plural
 
 
 class Measurable:
@@ -91,6 +95,17 @@ class Measurable:
         'min'
         """
         return self._with(about=replace(self.about, **changes))
+
+    def _card(self, plans: str, relevant: BoolArray, *more: str) -> str:
+        """The problem as a small table in HTML, for notebooks."""
+        n = int(relevant.sum())
+        rows: list[tuple[str, object]] = [
+            ("plans", plans),
+            ("the best is", "the smallest" if self.minimize else "the largest"),
+            ("arms", f"{len(self.arm_names):,}, of which {n:,} {plural(n, 'matters', 'matter')}"),
+            ("noise scale", "unknown" if self.noise_scale is None else brief(self.noise_scale)),
+        ]
+        return card(self.about.title or "Problem", rows, *more)
 
     def _fill(
         self, arms: tuple[str, ...], noise_scale: PerArm | None, bounds: Bounds | None, **others: Any

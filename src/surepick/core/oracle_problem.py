@@ -16,7 +16,7 @@ from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_fo
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
-from surepick.core.wording import plural, shortened
+from surepick.core.wording import counted, plural, shortened
 from surepick.errors import ProblemError, SurepickError
 
 Best = Callable[[FloatArray], npt.ArrayLike]
@@ -218,6 +218,9 @@ class OracleProblem(Measurable):
         drawn = np.random.default_rng(PROBE_SEED).uniform(0.5, 1.5, (N_PROBES, self.n_arms))
         return tuple(Probe(tuple(w.tolist()), tuple(self.best_plan(w).tolist())) for w in drawn)
 
+    def _repr_html_(self) -> str:
+        return self._card(self.completeness, self.relevant)
+
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
         return f"{type(self).__name__}({self.n_arms} {plural(self.n_arms, 'arm')}, number of plans {count})"
@@ -248,16 +251,6 @@ def absent(weights: FloatArray, *bounds: FloatArray) -> FloatArray:
     raise ProblemError(
         "the function that finds the best plan is not at hand, so this problem can only be looked at"
     )
-
-
-def counted(pieces: Sequence[str], plan: FloatArray, join: str = " + ") -> str:
-    """A name for a plan: the pieces that it uses, and how often.
-
-    >>> counted(["tea", "coffee", "cocoa"], np.array([2.0, 0.0, 1.0]))
-    '2 x tea + cocoa'
-    """
-    used = [(name, x) for name, x in zip(pieces, plan.tolist(), strict=True) if x]
-    return join.join(name if x == 1 else f"{x:g} x {name}" for name, x in used) or "nothing"
 
 
 def in_short(count: int) -> str:

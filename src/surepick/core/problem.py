@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -22,10 +22,13 @@ from surepick.core.arrays import (
     index_of,
     names_for,
 )
+from surepick.core.cards import MOST_ROWS, listing
+from surepick.core.expressions import are_expressions, read_expressions
+from surepick.core.frames import frame_table, is_frame
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
-from surepick.core.tables import TablePath, parse_cells, read_table
-from surepick.core.wording import plural
+from surepick.core.tables import TablePath, read_table
+from surepick.core.wording import counted, plural
 from surepick.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -37,10 +40,11 @@ if TYPE_CHECKING:
 class Problem(Measurable):
     """A choice between plans whose value is linear in quantities (arms) that can be measured with noise.
 
-    `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a pandas DataFrame (columns are
-    arms, index is plans) or the path of a CSV file (header: arm names; first column: plan names). The value
-    of plan k is the sum over arms of `plans[k, s] * mean_s`; the best plan has the largest value, or the
-    smallest with `minimize=True`.
+    `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a data frame of pandas, polars or
+    Arrow (columns are arms; the index, or a first column of text, plans), the path of a CSV or Excel file
+    (header: arm names; first column: plan names), or sums such as "2*tea + coffee", in a list or by the
+    names of the plans. The value of plan k is the sum over arms of `plans[k, s] * mean_s`; the best plan has
+    the largest value, or the smallest with `minimize=True`.
 
     `noise_scale` is the sub-Gaussian scale of one measurement (for Gaussian noise its standard deviation,
     for measurements in an interval of width w at most w/2): one number, one per arm, or None when it is
@@ -74,7 +78,7 @@ class Problem(Measurable):
 
     def __init__(
         self,
-        plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | TablePath,
+        plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | Mapping[str, Any] | TablePath,
         *,
         noise_scale: PerArm | None = DEFAULT_NOISE_SCALE,
         costs: PerArm | None = None,
@@ -84,7 +88,7 @@ class Problem(Measurable):
         bounds: Bounds | None = None,
         layout: Layout | None = None,
     ) -> None:
-        matrix, found_arms, found_plans = _read_plans(plans)
+        matrix, found_arms, found_plans = _read_plans(plans, arm_names)
         n_plans, n_arms = matrix.shape
         arms = names_for("arm", arm_names if arm_names is not None else found_arms, n_arms)
         names = names_for("plan", plan_names if plan_names is not None else found_plans, n_plans)
@@ -177,6 +181,12 @@ class Problem(Measurable):
         """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
         return index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
 
+    def _repr_html_(self) -> str:
+        first = range(min(self.n_plans, MOST_ROWS))
+        rows = [[self.plan_names[k], counted(self.arm_names, self.vector(k))] for k in first]
+        listed = listing(["plan", "uses"], rows, total=self.n_plans)
+        return self._card(self.completeness, self.relevant, listed)
+
     def __repr__(self) -> str:
         noise = "unknown" if self.noise_scale is None else brief(self.noise_scale)
         goal = "minimize" if self.minimize else "maximize"
@@ -184,7 +194,9 @@ class Problem(Measurable):
         return f"Problem({self.n_plans} plans, {arms}, noise_scale={noise}, {goal})"
 
 
-def _read_plans(plans: Any) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
+def _read_plans(
+    plans: Any, arm_names: Sequence[str] | None
+) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
     """A float matrix and the arm and plan names that came with it."""
     arms: Sequence[str] | None = None
     names: Sequence[str] | None = None
@@ -193,10 +205,10 @@ def _read_plans(plans: Any) -> tuple[Any, Sequence[str] | None, Sequence[str] | 
         matrix, arms, names = table.numbers, table.column_names, table.row_names
     elif hasattr(plans, "tocsr"):
         matrix = _sparse_matrix(plans)
-    elif hasattr(plans, "columns") and hasattr(plans, "index"):
-        arms = [str(c) for c in plans.columns]
-        names = [str(i) for i in plans.index]
-        matrix = parse_cells(plans.to_numpy(dtype=object), arms, names)
+    elif is_frame(plans):
+        matrix, arms, names = frame_table(plans)
+    elif are_expressions(plans):
+        matrix, arms, names = read_expressions(plans, arm_names)
     else:
         matrix = _dense_matrix(plans)
     if matrix.ndim != 2 or 0 in matrix.shape:

@@ -6,7 +6,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.branches import Branch
-from surepick.core.oracle_problem import OracleProblem, counted
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.wording import counted
 from surepick.errors import ProblemError
 
 ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights

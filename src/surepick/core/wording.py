@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 
 def plural(number: float, one: str, many: str | None = None) -> str:
     """The word for a number that is shown without decimals: `one`, or `many`, which is `one` with an s.
@@ -28,3 +30,13 @@ def shortened(text: str, length: int, mark: str = "…") -> str:
     ('a very …', 'a ver...')
     """
     return text if len(text) <= length else text[: length - len(mark)] + mark
+
+
+def counted(pieces: Sequence[str], plan: Iterable[float], join: str = " + ") -> str:
+    """A name for a plan: the pieces that it uses, and how often.
+
+    >>> counted(["tea", "coffee", "cocoa"], [2.0, 0.0, 1.0])
+    '2 x tea + cocoa'
+    """
+    used = [(name, x) for name, x in zip(pieces, plan, strict=True) if x]
+    return join.join(name if x == 1 else f"{x:g} x {name}" for name, x in used) or "nothing"

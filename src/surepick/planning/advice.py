@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers, aligned
+from surepick.core.cards import card, listing, note
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy, check_delta, check_epsilon, epsilon_of
@@ -94,6 +95,22 @@ class Advice:
     assumptions: tuple[str, ...]
     rehearsals: tuple[Rehearsal, ...]
     busiest: tuple[tuple[str, float], ...]  # arms by name, and their share of the measurements
+
+    def __repr__(self) -> str:
+        return f"Advice({self.explanation})"
+
+    def _repr_html_(self) -> str:
+        use = {
+            "policy": describe(self.policy),
+            "delta": f"{self.delta:g}",
+            "epsilon": f"{self.epsilon:g}",
+            "batch": str(self.batch),
+        }
+        rows = [[name, value, self.reasons.get(name, "")] for name, value in use.items()]
+        low, middle, high = (count(n, self.budget) for n in (self.low, self.expected, self.high))
+        expected = [("expect", f"about {middle} measurements, {low} to {high} in eight of ten worlds")]
+        said = "; ".join(self.assumptions)
+        return card("Advice", expected, listing(["", "use", "because"], rows), note(f"Assumed: {said}."))
 
     @property
     def explanation(self) -> str:

@@ -35,6 +35,10 @@ class Forecast:
     arm_shares: FloatArray  # (n_arms,) the mean share of the measurements that an arm gets, after any pilot
     n_pilot: int = 0  # of the measurements, those that an unknown noise scale costs at first
 
+    def __repr__(self) -> str:
+        low, middle, high = map(self.quantile, EIGHT_OF_TEN)
+        return f"Forecast({low:,.0f} .. {middle:,.0f} .. {high:,.0f} measurements, delta={self.delta:g})"
+
     def quantile(self, q: float) -> float:
         """The measurements that are enough in a share q of the worlds; infinite when ties are more frequent.
 

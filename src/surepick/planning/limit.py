@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Numbers
+from surepick.core.cards import card, note
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.policy import Answer, check_delta, known_noise_scale
@@ -69,6 +70,19 @@ class Limit:
     n_relevant: int  # arms in which plans differ
     tied: tuple[Answer, ...]
     relevant_cost: float  # of measuring each of those arms once
+
+    def __repr__(self) -> str:
+        found = f"{self.lower_bound:.4g} measurements" if self.is_finite else "infinite: plans tie"
+        return f"Limit({found}, delta={self.delta:g})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("measurements", self.lower_bound),
+            ("cost", self.cost_lower_bound),
+            ("delta", self.delta),
+            ("characteristic time", f"{self.characteristic_time:.6g}"),
+        ]
+        return card("Limit of any method", rows, note(self.explanation + "."))
 
     @property
     def is_finite(self) -> bool:

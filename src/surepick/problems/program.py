@@ -29,7 +29,7 @@ from surepick.core.arrays import (
     names_for,
     read_only,
 )
-from surepick.core.oracle_problem import counted
+from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.family import Family
 from surepick.problems.numbers import as_numbers, numbers_for

@@ -13,6 +13,7 @@ from surepick._version import __version__
 from surepick.core.about import Listing
 from surepick.core.among import among, named
 from surepick.core.arrays import FloatArray
+from surepick.core.cards import card, note
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, closest_first, mean_variance, runner_up
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
@@ -22,7 +23,7 @@ from surepick.core.policy import Answer, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
-from surepick.core.wording import how_many, plural
+from surepick.core.wording import how_many, plural, shortened
 from surepick.errors import ProblemError
 from surepick.policies.betting.edges import neighbours
 from surepick.sessions import codec
@@ -113,6 +114,23 @@ class Certificate:
         """What somebody should know before believing it."""
         listing = None if self.listing is None else Listing(**self.listing).warning(self.delta)
         return (*map(str, self.noise_findings), *([] if listing is None else [listing]))
+
+    def __repr__(self) -> str:
+        answer = "no answer" if self.plan is None else repr(shortened(self.plan_name or str(self.plan), 60))
+        n = how_many(self.n_measurements, "measurement")
+        return f"Certificate({self.session}: {answer}, {self.status}, delta={self.delta:g}, {n})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("session", self.session),
+            ("answer" if self.plan is not None else "lead", self.lead_name or str(self.lead)),
+            ("status", self.status),
+            ("promise", self.guarantee),
+            ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
+            ("closest rival", self.closest_rival or "none"),
+            ("log", f"{self.log_position} events, {self.log_checksum}"),
+        ]
+        return card(self.title or "Certificate", rows, *map(note, self.warnings))
 
     def __str__(self) -> str:
         return text(self)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surepick.core.oracle_problem import counted
 from surepick.core.plan_words import listed, measured
-from surepick.core.wording import how_many, plural
+from surepick.core.wording import counted, how_many, plural
 
 if TYPE_CHECKING:
     from surepick.sessions.certificate import Certificate, Rival

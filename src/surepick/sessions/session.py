@@ -16,20 +16,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy, Standing
-from surepick.errors import DamageError, ParameterError, SessionError
+from surepick.errors import DamageError, NameTakenError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify, promised
 from surepick.sessions.leasing import Leasing, leased
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica, drafts_of, making_sense_of
 from surepick.sessions.requests import Measurement, Receipt, Request, Token, measurements_in
-from surepick.sessions.settings import LEASE, NewSession, Setup, check_last_call
+from surepick.sessions.settings import LEASE, NewSession, Settings, Setup, check_last_call, refuse_other
+from surepick.sessions.showing import Shown
 from surepick.sessions.telling import Telling, takes, told_key
 from surepick.sessions.verify import Verdict, verify
 from surepick.simulation.outcome import Outcome, Status
@@ -38,7 +39,7 @@ from surepick.store import START, Event, Head, Lease, Store, open_store
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 
 
-class Session:
+class Session(Shown):
     """A problem, a policy and every measurement, in a store; any number of them may share one log.
 
     A session changes by its methods, and by what other processes write: every method looks first. Threads may
@@ -107,6 +108,27 @@ class Session:
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))
         return cls(place, name, oracle=_oracle_of(problem), clock=clock)
+
+    @classmethod
+    def open(
+        cls, store: str | Store, problem: AnyProblem, policy: Policy, **settings: Unpack[Settings]
+    ) -> Session:
+        """The session of this name about this problem, or a new one where there is none.
+
+        The settings are those of `create`. A session of this name that is about another problem, or was begun
+        with another policy, seed, budget or pilot than given here, is refused; so a program that is started
+        again goes on where it was, and never mixes two decisions.
+        """
+        place, name = _as_store(store, create=True), settings["name"]
+        if name not in place.names():
+            try:
+                return cls.create(place, problem, policy, **settings)
+            except NameTakenError:  # by somebody who began at the same moment
+                pass
+        oracle = _oracle_of(problem)
+        session = cls(place, name, oracle=oracle, clock=settings.get("clock", time.time))
+        refuse_other(name, session.ledger().setup, problem, policy, settings)
+        return session
 
     @classmethod
     def load(

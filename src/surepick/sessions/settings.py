@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Required, TypedDict, cast
 
 from surepick._version import __version__
 from surepick.core.about import About
@@ -167,6 +167,34 @@ def check_last_call(n: int | None, left: int | None, n_missing: int) -> int:
             field="n",
         )
     return wanted
+
+
+class Settings(TypedDict, total=False):
+    """What `Session.create` and `Session.open` take beside store, problem and policy."""
+
+    name: Required[str]
+    seed: int
+    budget: int | None
+    lease: float
+    pilot: Pilot | None
+    clock: Callable[[], float]
+
+
+def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, settings: Settings) -> None:
+    """Refuse to go on with a session that was begun with another problem, policy or setting than given."""
+    hint = "choose another name, or load the session as it is with Session.load"
+    if codec.problem_to_json(problem) != codec.problem_to_json(begun.problem):
+        raise SessionError(f"session {name!r} is about another problem than the one given; {hint}")
+    if codec.policy_to_json(policy) != codec.policy_to_json(begun.policy):
+        raise SessionError(
+            f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}"
+        )
+    for key in ("seed", "budget", "pilot"):
+        if key in settings and settings[key] != getattr(begun, key):
+            raise SessionError(
+                f"session {name!r} was begun with {key} = {getattr(begun, key)!r}, got {settings[key]!r}; "
+                f"leave {key} out, or {hint}"
+            )
 
 
 def _whole(name: str, what: str, value: object, *, least: int) -> int:

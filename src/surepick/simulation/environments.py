@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, column_labels_of, labels_of
+from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, brief, column_labels_of, labels_of
 from surepick.errors import ParameterError
 from surepick.kernels.feed import AFFINE, TABLE, THRESHOLD, Feed
 
@@ -76,6 +76,9 @@ class Gaussian:
         if not (self.scale >= 0).all():
             raise ParameterError(f"the scale of Gaussian noise must not be negative, got {self.scale.min()}")
 
+    def __repr__(self) -> str:
+        return f"Gaussian({len(self.means)} arms, means {brief(self.means)}, scale {brief(self.scale)})"
+
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
         """Sums of normal measurements, one draw per arm however many they stand for."""
         return self.sums(counts, self.draw(int(np.count_nonzero(counts)), rng))
@@ -120,6 +123,9 @@ class Bernoulli:
         object.__setattr__(self, "arm_names", labels_of(means))
         if not ((self.means >= 0) & (self.means <= 1)).all():
             raise ParameterError(f"Bernoulli means are probabilities, got {self.means.tolist()}")
+
+    def __repr__(self) -> str:
+        return f"Bernoulli({len(self.means)} arms, means {brief(self.means)})"
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
         """Sums of coin tosses; exact, and one draw per arm."""
@@ -166,6 +172,10 @@ class UniformNoise:
         object.__setattr__(self, "arm_names", names)
         if not (self.half_width >= 0).all():
             raise ParameterError(f"half_width must not be negative, got {self.half_width.min()}")
+
+    def __repr__(self) -> str:
+        width = brief(self.half_width)
+        return f"UniformNoise({len(self.means)} arms, means {brief(self.means)}, half width {width})"
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
         """Sums of uniform measurements."""
@@ -222,6 +232,9 @@ class Replay:
         object.__setattr__(self, "table", np.concatenate(columns))
         sizes = [len(column) for column in columns]
         object.__setattr__(self, "start", np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    def __repr__(self) -> str:
+        return f"Replay({len(self.means)} arms, means {brief(self.means)})"
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
         """Sums of past measurements drawn at random."""

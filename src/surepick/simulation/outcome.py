@@ -6,7 +6,11 @@ import enum
 from dataclasses import dataclass, field
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.cards import card
 from surepick.core.policy import Answer, Policy, Standing
+from surepick.core.wording import how_many, shortened
+
+LONGEST_NAME = 60  # letters of a plan in one line
 
 
 class Status(enum.StrEnum):
@@ -43,6 +47,27 @@ class Outcome:
     seconds: float
     noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
     n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
+
+    def __repr__(self) -> str:
+        named = repr(shortened(self.plan_name or str(self.plan), LONGEST_NAME))
+        answer = "no answer" if self.plan is None else named
+        delta = f"delta={self.policy.delta:g}"
+        n = how_many(self.n_measurements, "measurement")
+        return f"Outcome({answer}, {self.status}, {n}, {self.policy.name}, {delta})"
+
+    def _repr_html_(self) -> str:
+        named = self.lead_name or ("none" if self.lead is None else str(self.lead))
+        rows: list[tuple[str, object]] = [
+            ("answer" if self.plan is not None else "lead", named),
+            ("status", self.status),
+            ("promise", self.guarantee if self.plan is not None else "none"),
+            ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
+            ("cost", self.cost),
+            ("policy", f"{self.policy.name}, delta {self.policy.delta:g}"),
+        ]
+        if self.risk is not None:
+            rows.insert(2, ("risk", f"at most {self.risk:.3g}"))
+        return card("Outcome", rows)
 
     @property
     def risk(self) -> float | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from surepick import plugins
 from surepick.core.arrays import FloatArray, labels_of, names_for
+from surepick.core.expressions import are_expressions
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
@@ -54,8 +55,10 @@ def _table(document: Section, _: Progress | None) -> Truth:
     if table is not None:
         arm_names = arm_names or list(table.column_names)
         plan_names = plan_names or list(table.row_names)
+    given = document.values["plans"]
+    sums = are_expressions(given)
     problem = Problem(
-        document.rows("plans") if table is None else table.numbers,
+        given if sums else document.rows("plans") if table is None else table.numbers,
         arm_names=arm_names,
         plan_names=plan_names,
         minimize=document.flag("minimize"),

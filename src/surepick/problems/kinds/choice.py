@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import Bounds, FloatArray, PerArm, names_for
-from surepick.core.oracle_problem import counted
 from surepick.core.problem import Problem
+from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import MOST_LISTED, chosen
 from surepick.problems.family import Family, FoundProblem

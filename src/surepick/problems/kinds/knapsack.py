@@ -25,7 +25,7 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.layout import Layout
-from surepick.core.oracle_problem import counted
+from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.family import Family, FoundProblem, OneCandidateError
 from surepick.problems.numbers import as_count, as_numbers, numbers_for, seeded

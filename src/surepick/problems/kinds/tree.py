@@ -8,8 +8,7 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Numbers, read_only
-from surepick.core.oracle_problem import counted
-from surepick.core.wording import how_many
+from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FamilyProblem, FoundProblem

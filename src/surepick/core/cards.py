@@ -1,0 +1,60 @@
+"""Values as small tables in HTML, for notebooks: light and dark, with the page's own colours and letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from surepick.core.wording import shortened
+
+MOST_ROWS = 8  # of a table within a card; the rest is counted
+LONGEST = 80  # letters of a cell
+_LINE = "border-bottom:1px solid rgba(128,128,128,.3)"
+_CELL = f"padding:.15em .9em .15em 0;text-align:left;vertical-align:top;{_LINE}"
+_BOX = "display:inline-block;max-width:46em;padding:.4em 0;font-size:.95em;line-height:1.45;color:inherit"
+_SOFT = "opacity:.7"
+
+
+def card(title: str, rows: Iterable[tuple[str, object]], *more: str) -> str:
+    """A heading with rows of name and value below it, and then what else is given, which is HTML already.
+
+    >>> "<b>Trips &amp; more</b>" in card("Trips & more", [("lead", "by road")])
+    True
+    """
+    lines = "".join(
+        f'<tr><td style="{_CELL};{_SOFT}">{escape(name)}</td><td style="{_CELL}">{_text(value)}</td></tr>'
+        for name, value in rows
+    )
+    table = f'<table style="border-collapse:collapse;margin:.3em 0;background:none">{lines}</table>'
+    return f'<div style="{_BOX}"><b>{_text(title)}</b>{table}{"".join(more)}</div>'
+
+
+def listing(headings: Sequence[str], rows: Sequence[Sequence[object]], total: int | None = None) -> str:
+    """A table under headings, cut off where it gets long; `total` rows are there, unless given these.
+
+    >>> listing(["arm"], [[s] for s in range(20)]).count("<tr>"), "12 more" in listing(["arm"], [[0]] * 20)
+    (10, True)
+    """
+    head = "".join(f'<th style="{_CELL};{_SOFT};font-weight:normal">{escape(name)}</th>' for name in headings)
+    body = "".join(_row(row) for row in rows[:MOST_ROWS])
+    left = (len(rows) if total is None else total) - MOST_ROWS
+    if left > 0:
+        body += f'<tr><td style="{_CELL};{_SOFT}" colspan="{len(headings)}">and {left:,} more</td></tr>'
+    return f'<table style="border-collapse:collapse;background:none"><tr>{head}</tr>{body}</table>'
+
+
+def note(text: str) -> str:
+    """A sentence below a card.
+
+    >>> note("a < b").endswith("a &lt; b</div>")
+    True
+    """
+    return f'<div style="{_SOFT};max-width:40em">{escape(text)}</div>'
+
+
+def _row(cells: Sequence[object]) -> str:
+    return "<tr>" + "".join(f'<td style="{_CELL}">{_text(cell)}</td>' for cell in cells) + "</tr>"
+
+
+def _text(value: object) -> str:
+    return escape(shortened(f"{value:.4g}" if isinstance(value, float) else str(value), LONGEST))

@@ -1,0 +1,177 @@
+"""`decide`: the whole of a decision in one call of Python, as `surepick run` is for the shell."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any, TypedDict, Unpack
+
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.pilot import Pilot
+from surepick.core.policy import Policy
+from surepick.core.wording import how_many
+from surepick.errors import ParameterError, suggestion
+from surepick.policies import policy_for
+from surepick.sessions.crews import Measure, crew_of
+from surepick.sessions.measuring import measure_all
+from surepick.sessions.requests import Request
+from surepick.sessions.session import Session
+from surepick.sessions.settings import LEASE
+from surepick.store import Store
+
+EVERY = 1.0  # seconds between two lines of progress
+log = logging.getLogger("surepick.sessions")
+
+Callback = Callable[[Session, Request, float], None]
+
+
+class DecideOptions(TypedDict, total=False):
+    """What `decide` takes beside the problem and the function, with what they are unless given.
+
+    - `workers`: how many measurements are made at the same time; 1
+    - `executor`: "threads", "processes", or an executor of `concurrent.futures`; "threads"
+    - `store`: an address or a store; "memory://", which ends with the program
+    - `name`: the session's name in its store; "decision"
+    - `policy`: a policy, or its text as in "CombGapE:radius=published"; BetGapE, or OBet without a list
+    - `delta`, `epsilon`: of the policy, where none is given as an object; 0.05 and 0
+    - `budget`: measurements after which it gives up; None
+    - `seed`: of the policy's own randomness; 0
+    - `lease`: seconds that a measurement is kept for a worker who does not answer; 3600
+    - `pilot`: how an unknown noise scale is learned; `Pilot()` where it is unknown
+    - `timeout`: seconds that a measurement may take; None. What takes longer counts as failed: if slow
+      measurements tend to be high ones, leaving them out biases the rest, so be generous
+    - `retries`: further tries when a measurement fails; 0
+    - `progress`: True for a line on standard error every second in which something changes; False
+    - `callbacks`: functions of (session, request, value), called after each measurement that was told; one
+      that calls `session.close()` ends the decision
+    """
+
+    workers: int
+    executor: str | Executor
+    store: str | Store
+    name: str
+    policy: Policy | str | None
+    delta: float
+    epsilon: float
+    budget: int | None
+    seed: int
+    lease: float
+    pilot: Pilot | None
+    timeout: float | None
+    retries: int
+    progress: bool
+    callbacks: Sequence[Callback]
+
+
+DEFAULTS: DecideOptions = {
+    "workers": 1,
+    "executor": "threads",
+    "store": "memory://",
+    "name": "decision",
+    "policy": None,
+    "delta": 0.05,
+    "epsilon": 0.0,
+    "budget": None,
+    "seed": 0,
+    "lease": LEASE,
+    "pilot": None,
+    "timeout": None,
+    "retries": 0,
+    "progress": False,
+    "callbacks": (),
+}
+
+
+def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOptions]) -> Session:
+    """Measure until the best plan is sure, or the budget is spent; the session that it ended as.
+
+    `measure` is called with the name of an arm and returns one measurement of it; it may be an async
+    function. Every value is in the store before the next is asked for. Started again with the same store, it
+    goes on where it was: after an error, Ctrl-C, a kill or a power cut.
+
+    When a measurement fails (raises, or takes longer than `timeout`) more often than `retries`, the others
+    under way are awaited and told, and its error is raised. `options` are `DecideOptions`.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], plan_names=["drive", "ride"])
+    >>> session = sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, workers=2)
+    >>> session.outcome.plan_name, session.status
+    ('ride', <Status.CONFIDENT: 'confident'>)
+    """
+    given = _completed(options)
+    session = _opened(problem, given, frozenset(options))
+    begun = "goes on" if session.ledger().n_told else "begun"
+    log.info("session %r in %s: %s", session.name, session.store.place, begun)
+    watch = _Watch(given["progress"], given["callbacks"])
+    jobs, retries = given["workers"], given["retries"]
+    try:
+        with crew_of(measure, jobs, given["executor"], given["timeout"]) as crew:
+            measure_all(session, crew, jobs=jobs, watch=watch, retries=retries)
+    except BaseException as error:
+        kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
+        error.add_note(f"surepick: {kept} kept in {session.store.place}; the same call goes on from there")
+        raise
+    watch.last(session)
+    log.info("session %r: %s after %s", session.name, session.status, session.ledger().n_measurements)
+    return session
+
+
+_own = [*inspect.signature(decide).parameters.values()][:2]
+_named = [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in DEFAULTS.items()]
+setattr(decide, "__signature__", inspect.Signature([*_own, *_named]))  # noqa: B010  # for `help` and editors
+
+
+def _completed(options: DecideOptions) -> DecideOptions:
+    for name in options:
+        if name not in DEFAULTS:
+            hint = suggestion(name, DEFAULTS)
+            raise TypeError(f"decide() got an unexpected keyword argument {name!r}; {hint}")
+    given: DecideOptions = {**DEFAULTS, **options}
+    for name, least in (("workers", 1), ("retries", 0)):
+        value: Any = given[name]  # type: ignore[literal-required]
+        if not hasattr(value, "__index__") or value < least:
+            raise ParameterError(f"{name} is a whole number, {least} or more, got {value!r}", field=name)
+    if given["timeout"] is not None and not given["timeout"] > 0:
+        raise ParameterError(f"timeout is in seconds, more than 0, got {given['timeout']!r}", field="timeout")
+    return given
+
+
+def _opened(problem: AnyProblem, given: DecideOptions, said: frozenset[str]) -> Session:
+    """The session to go on with, or a new one."""
+    policy = given["policy"]
+    if policy is None or isinstance(policy, str):
+        policy = policy_for(problem, policy, delta=given["delta"], epsilon=given["epsilon"])
+    elif {"delta", "epsilon"} & said:
+        raise ParameterError("delta and epsilon belong to the policy that is given; leave them out here")
+    settings: Any = {name: given[name] for name in ("seed", "budget", "lease", "pilot") if name in said}
+    return Session.open(given["store"], problem, policy, name=given["name"], **settings)
+
+
+class _Watch:
+    """Calls the callbacks, and prints where the session stands when that has changed, once a second."""
+
+    def __init__(self, progress: bool, callbacks: Sequence[Callback]) -> None:
+        self._progress, self._callbacks = progress, callbacks
+        self._next, self._line = 0.0, ""
+
+    def __call__(self, session: Session, told: Sequence[tuple[Request, float]], /, *, waiting: bool) -> None:
+        for request, value in told:
+            for callback in self._callbacks:
+                callback(session, request, value)
+        if self._progress and time.monotonic() >= self._next:
+            self._say("waiting for what other workers measure" if waiting else session.line())
+
+    def last(self, session: Session) -> None:
+        """How it ended."""
+        if self._progress:
+            self._say(session.line())
+
+    def _say(self, line: str) -> None:
+        self._next = time.monotonic() + EVERY
+        if line != self._line:
+            print(line, file=sys.stderr)
+        self._line = line

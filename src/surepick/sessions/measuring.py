@@ -1,0 +1,185 @@
+"""Measuring until a session has ended: ask, let a crew measure several at a time, tell.
+
+`surepick run` does this with a crew of shell commands, `surepick.decide` with Python functions. What was
+measured is told as soon as it is there; whatever ends the loop gives the rest back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from surepick.errors import SessionError
+from surepick.sessions.requests import Request
+from surepick.sessions.session import Session
+
+WAIT = 0.5  # seconds between two looks at whether others have left something to measure
+RUN = re.compile(r"run on (?P<host>.*), process (?P<process>\d+)(?:, call \d+)?")
+_calls = itertools.count()
+log = logging.getLogger("surepick.sessions")
+
+
+class Crew(Protocol):
+    """Those who measure, several at a time."""
+
+    def begin(self, request: Request) -> Future[float]:
+        """Begin to measure; the value, or why there is none, comes later."""
+        ...
+
+    def stop(self) -> None:
+        """Give up all that is under way; it then fails soon."""
+        ...
+
+
+class Watcher(Protocol):
+    """Is called whenever something was told, and while all there is to measure is in others' hands."""
+
+    def __call__(self, session: Session, told: Sequence[tuple[Request, float]], /, *, waiting: bool) -> None:
+        """Look at the session."""
+        ...
+
+
+@dataclass
+class _Loop:
+    """One call of `measure_all`; `under_way` changes as measurements begin and end."""
+
+    session: Session
+    crew: Crew
+    jobs: int
+    retries: int
+    watch: Watcher
+    worker: str
+    under_way: dict[Future[float], tuple[Request, int]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        while True:
+            busy = {request.token for request, _ in self.under_way.values()}
+            for request in self._ask(wait=not busy):
+                if request.token not in busy:
+                    self._begin(request, self.retries)
+            if not self.under_way:
+                return
+            told, failures = self._tell_finished(), []
+            for request, error in told.failed:
+                self._give_back(request, str(error))
+                failures.append(error)
+            if told.values:
+                self.watch(self.session, told.values, waiting=False)
+            if failures:
+                raise failures[0]
+
+    def finish(self) -> None:
+        """Tell what still comes and give the rest back."""
+        for future, (request, _) in self.under_way.items():
+            if future.cancel():
+                self._give_back(request, "stopped")
+                continue
+            try:
+                self.session.tell(request, future.result())
+            except Exception as error:
+                self._give_back(request, str(error))
+
+    def _give_back(self, request: Request, why: str) -> None:
+        with contextlib.suppress(SessionError):  # somebody told it a moment ago
+            self.session.withdraw(request, why)
+
+    def _ask(self, *, wait: bool) -> list[Request]:
+        """What to measure now; while others hold all of it, wait, say so, and look whether they live."""
+        session = self.session
+        while not (requests := session.ask(self.jobs, worker=self.worker, wait=False)):
+            if not wait or session.status is not None:
+                break
+            give_back_for_the_dead(session)
+            self.watch(session, (), waiting=True)
+            time.sleep(WAIT)
+        return requests
+
+    def _begin(self, request: Request, tries: int) -> None:
+        log.debug("session %r: measuring %r (%s)", self.session.name, request.arm_name, request.token)
+        self.under_way[self.crew.begin(request)] = request, tries
+
+    def _tell_finished(self) -> _Finished:
+        """Wait for at least one measurement and tell all that are there; failed ones are tried again first.
+
+        It wakes up now and then to ask again, which keeps the leases of long measurements.
+        """
+        done, _ = wait(self.under_way, timeout=self.session.lease / 4, return_when=FIRST_COMPLETED)
+        finished = _Finished()
+        for future in done:
+            request, tries = self.under_way.pop(future)
+            try:
+                value = future.result()
+                self.session.tell(request, value)
+            except Exception as error:
+                log.warning("session %r: %r was not measured: %s", self.session.name, request.arm_name, error)
+                if tries:
+                    self._begin(request, tries - 1)
+                else:
+                    finished.failed.append((request, error))
+            else:
+                log.debug("session %r: %r is %r", self.session.name, request.arm_name, value)
+                finished.values.append((request, value))
+        return finished
+
+
+@dataclass
+class _Finished:
+    values: list[tuple[Request, float]] = field(default_factory=list)
+    failed: list[tuple[Request, Exception]] = field(default_factory=list)
+
+
+def measure_all(session: Session, crew: Crew, *, jobs: int, watch: Watcher, retries: int = 0) -> None:
+    """Ask, measure and tell, `jobs` at a time, until the session has ended.
+
+    When a measurement fails for good its token is given back, the others under way are awaited and told, and
+    the error goes to the caller; nothing that was measured is lost. Anything else that ends this, such as
+    Ctrl-C, stops the crew first.
+    """
+    call = next(_calls)
+    worker = f"run on {socket.gethostname()}, process {os.getpid()}" + (f", call {call}" if call else "")
+    give_back_for_the_dead(session)
+    loop = _Loop(session, crew, jobs, retries, watch, worker)
+    try:
+        loop.run()
+    except Exception:
+        raise
+    except BaseException:
+        crew.stop()
+        raise
+    finally:
+        loop.finish()
+
+
+def give_back_for_the_dead(session: Session) -> None:
+    """Give back the tokens of runs on this machine that ended without doing so: killed, or by a power cut."""
+    for lease in session.leases():
+        if is_dead(lease.worker):
+            with contextlib.suppress(SessionError):  # it was told a moment ago
+                session.withdraw(lease.token, f"the {lease.worker}, is gone")
+
+
+def is_dead(worker: str) -> bool:
+    """Whether this is the name of a run on this machine, and there is no such process any more.
+
+    >>> is_dead("truck 7"), is_dead(f"run on {socket.gethostname()}, process {os.getpid()}")
+    (False, False)
+    """
+    found = RUN.fullmatch(worker)
+    if found is None or found["host"] != socket.gethostname():
+        return False
+    try:
+        os.kill(int(found["process"]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it lives, and is somebody else's
+        return False
+    return False

@@ -1,0 +1,26 @@
+"""What a worker process of `decide` runs; it imports little, so that workers begin quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from surepick.errors import MeasureError
+
+
+def serve(pipe: Connection, measure: Callable[[str], Any]) -> None:
+    """Measure what comes through the pipe until its other end is closed."""
+    while True:
+        try:
+            arm = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            answer: tuple[Any, Exception | None] = (measure(arm), None)
+        except Exception as error:
+            answer = (None, error)
+        try:
+            pipe.send(answer)
+        except Exception as error:  # what was raised, or given, cannot be sent
+            pipe.send((None, MeasureError(f"{answer[1] or answer[0]!r} cannot be sent: {error}")))

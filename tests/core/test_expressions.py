@@ -1,0 +1,128 @@
+"""Plans as sums of arms, and plans from data frames of any library."""
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import surepick as sp
+from surepick.core.expressions import amounts_in
+from surepick.errors import FileError, MissingExtraError, ParameterError, ProblemError
+
+
+def test_plans_are_sums_in_a_list_or_by_name():
+    problem = sp.Problem(["2*tea + coffee", "coffee + 0.5 cocoa"])
+    assert problem.arm_names == ("tea", "coffee", "cocoa")
+    assert problem.plan_names == ("2*tea + coffee", "coffee + 0.5 cocoa")
+    assert problem.plans.tolist() == [[2, 1, 0], [0, 1, 0.5]]
+    named = sp.Problem({"morning": "2*tea + coffee", "evening": {"coffee": 1, "cocoa": 0.5}})
+    assert named.plan_names == ("morning", "evening")
+    assert named.plans.tolist() == problem.plans.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "amounts"),
+    [
+        ("tea", {"tea": 1}),
+        ("-tea", {"tea": -1}),
+        ("tea+coffee", {"tea": 1, "coffee": 1}),
+        ("2 x tea - 1.5e1*coffee", {"tea": 2, "coffee": -15}),
+        ("3 tea + tea", {"tea": 4}),
+        ("2*'A -> B' + `c*d`", {"A -> B": 2, "c*d": 1}),
+        ("New York + 2 New York", {"New York": 3}),
+        ("2 × Café · 1", None),
+        ("arm 0 + arm 1", {"arm 0": 1, "arm 1": 1}),
+    ],
+)
+def test_what_a_sum_means(text, amounts):
+    if amounts is None:
+        with pytest.raises(ProblemError, match=r"expected '\+' or '-'"):
+            amounts_in("p", text)
+    else:
+        assert amounts_in("p", text) == amounts
+
+
+def test_names_of_known_arms_need_no_quotes():
+    legs = ["A -> B", "B -> C", "2nd road", "road-north"]
+    problem = sp.Problem(["2*A -> B + B -> C", "3*2nd road - road-north"], arm_names=legs)
+    assert problem.plans.tolist() == [[2, 1, 0, 0], [0, 0, 3, -1]]
+
+
+@pytest.mark.parametrize(
+    ("plans", "says"),
+    [
+        (["tea + 3", "tea"], "expected the name of an arm at its end"),
+        (["2*(tea + coffee)", "tea"], r"expected the name of an arm at '\(tea"),
+        (["tea coffee *", "tea"], r"expected '\+' or '-' at '\*'"),
+        (["", "tea"], "expected the name of an arm at its end"),
+        (["road-north", "tea"], "expected spaces around a minus"),
+        (["tea", "tea"], "two plans are written alike"),
+        ({"a": {"tea": "much"}, "b": "tea"}, "plan 'a' must have a number for each arm"),
+    ],
+)
+def test_what_is_no_sum_is_refused_with_the_plan_and_the_place(plans, says):
+    with pytest.raises(ProblemError, match=says):
+        sp.Problem(plans)
+
+
+def test_an_arm_that_is_not_known_is_refused():
+    with pytest.raises(ProblemError, match="plan 'tae' names an unknown arm 'tae'; did you mean 'tea'"):
+        sp.Problem(["tae", "coffee"], arm_names=["tea", "coffee"])
+
+
+def test_a_problem_file_may_have_sums(tmp_path):
+    path = tmp_path / "drinks.toml"
+    path.write_text('kind = "table"\nplans = ["2*tea + coffee", "cocoa"]\n')
+    assert sp.problems.load(path).problem.plans.tolist() == [[2, 1, 0], [0, 0, 1]]
+    path.write_text('kind = "table"\n[plans]\nmorning = "2*tea + coffee"\nevening = "cocoa"\n')
+    assert sp.problems.load(path).problem.plan_names == ("morning", "evening")
+    path.write_text('kind = "table"\nplans = ["2*tea +", "cocoa"]\n')
+    with pytest.raises(FileError, match=r"drinks\.toml': plan '2\*tea \+': expected the name of an arm"):
+        sp.problems.load(path)
+
+
+# data frames
+
+COLUMNS = {"plan": ["north", "south"], "road": [1.0, 0.0], "rail": [0, 2]}
+FRAMES = [
+    pd.DataFrame(COLUMNS),
+    pd.DataFrame(COLUMNS).set_index("plan"),
+    pl.DataFrame(COLUMNS),
+    pa.table(COLUMNS),
+]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "pandas index", "polars", "arrow"])
+def test_plans_come_from_any_data_frame(frame):
+    problem = sp.Problem(frame)
+    assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("north", "south"))
+    assert problem.plans.tolist() == [[1, 0], [0, 2]]
+
+
+def test_a_frame_of_numbers_alone_is_a_table():
+    assert sp.Problem(pl.DataFrame({"a": [1, 0], "b": [0, 1]})).plan_names == ("plan 0", "plan 1")
+
+
+def test_a_cell_that_is_no_number_is_named():
+    with pytest.raises(ProblemError, match="row 'south', column 'road': expected a number, got None"):
+        sp.Problem(pl.DataFrame({"plan": ["north", "south"], "road": [1.0, None], "rail": [0, 1]}))
+
+
+def test_without_narwhals_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
+    with pytest.raises(MissingExtraError, match=r"surepick\[frames\]"):
+        sp.Problem(FRAMES[2])
+    assert sp.Problem(FRAMES[0]).n_plans == 2
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", None])
+def test_a_session_gives_its_measurements_as_a_data_frame(backend):
+    problem = sp.Problem(FRAMES[0], noise_scale=0.5)
+    session = sp.decide(problem, {"road": 1.0, "rail": 9.0}.get)
+    frame = session.to_frame(backend)
+    assert type(frame).__module__.split(".")[0] == (backend or "pandas")
+    columns = frame.to_pydict() if backend == "pyarrow" else {c: list(frame[c]) for c in frame.columns}
+    assert columns["value"] == [m.value for m in session.measurements()]
+    assert list(columns) == ["token", "arm_name", "value", "count", "worker", "time", "picked"]
+    with pytest.raises(ParameterError, match="backend is one of"):
+        session.to_frame("excel")

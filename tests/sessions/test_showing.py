@@ -1,0 +1,130 @@
+"""Reprs in one line, small tables for notebooks, and a session that is watched while it runs."""
+
+import html.parser
+import re
+import threading
+
+import pytest
+
+import surepick as sp
+from surepick.sessions import showing
+
+ARMS = {"<b>road</b>": 1.0, "rail": 9.0}
+
+
+@pytest.fixture(scope="module")
+def session():
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=list(ARMS), plan_names=["drive & park", "ride"])
+    return sp.decide(problem, ARMS.get, name="trips")
+
+
+@pytest.fixture(scope="module")
+def shown(session):
+    problem = session.problem
+    oracle = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem()
+    outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 9.0]))
+    limit = sp.limit(problem, [1.0, 9.0])
+    advice = sp.advise(problem, [1.0, 9.0], 0.5, n_worlds=2)
+    return {
+        "Problem": problem,
+        "OracleProblem": oracle,
+        "Outcome": outcome,
+        "Session": session,
+        "Limit": limit,
+        "Certificate": session.certificate(),
+        "Advice": advice,
+    }
+
+
+NAMES = ["Problem", "OracleProblem", "Outcome", "Session", "Limit", "Certificate", "Advice"]
+
+
+class Balanced(html.parser.HTMLParser):
+    """Collects text and notices tags that are not closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.words = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_shows_a_small_table_in_its_own_colours(shown, name):
+    page = shown[name]._repr_html_()
+    read = Balanced(page)
+    assert read.open == []
+    assert len(page) < 6000
+    assert "<b>road" not in page  # names are text
+    assert "<script" not in page
+    assert not re.search(r"(?<!-)color:(?!inherit)", page.replace("border-color", ""))  # light and dark alike
+    assert " ".join(read.words).strip()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_repr_is_one_short_line(shown, name):
+    text = repr(shown[name])
+    assert "\n" not in text
+    assert len(text) < 200
+    assert text.startswith(name if name != "OracleProblem" else ("FamilyProblem", "OracleProblem"))
+
+
+def test_what_the_tables_say(shown):
+    words = " ".join(Balanced(shown["Session"]._repr_html_()).words)
+    assert "answer ride" in words
+    assert "<b>road</b>" in words
+    assert "drive & park" in " ".join(Balanced(shown["Problem"]._repr_html_()).words)
+    assert repr(shown["Outcome"]).startswith("Outcome('ride', confident, ")
+    assert repr(sp.Gaussian([1.0, 9.0])) == "Gaussian(2 arms, means 1..9, scale 1)"
+
+
+def test_long_lists_are_cut_off_and_counted():
+    problem = sp.problems.best_arm([f"arm number {s}" for s in range(500)])
+    page = problem._repr_html_()
+    assert "and 492 more" in page
+    assert len(page) < 6000
+
+
+def test_watching_updates_in_place_until_the_session_has_ended(capsys):
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=list(ARMS), noise_scale=2.0)
+    session = sp.Session.open("memory://", problem, sp.CombGapE(), name="trips")
+    watcher = threading.Thread(target=session.watch, args=(0.01,))
+    watcher.start()
+    while requests := session.ask():
+        session.tell(requests[0], ARMS[requests[0].arm_name])
+    watcher.join(20)
+    assert not watcher.is_alive()
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1  # all in one line
+    assert "trips: confident, 'plan 1' after" in shown.split("\r")[-1]
+
+
+def test_a_notebook_is_updated_by_its_display_handle(session, monkeypatch):
+    import IPython.display
+
+    updates = []
+
+    class Handle:
+        def update(self, value):
+            updates.append(value)
+
+    monkeypatch.setattr(showing, "_in_notebook", lambda: True)
+    monkeypatch.setattr(IPython.display, "display", lambda value, display_id: Handle())
+    session.watch(every=0.01)
+    assert updates == [session, session]
+
+
+def test_a_real_kernel_of_ipython_shows_the_table(session):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    data, _ = InteractiveShell.instance().display_formatter.format(session)
+    assert data["text/html"] == session._repr_html_()
+    assert data["text/plain"] == repr(session)
