@@ -22,7 +22,7 @@ from surepick.sessions import codec
 from surepick.sessions.leasing import AHEAD
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token
-from surepick.sessions.settings import Body, NewSession, Setup
+from surepick.sessions.settings import LATER, Body, NewSession, Setup
 from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked
 from surepick.store import Event
 
@@ -44,7 +44,7 @@ class Replay:
         _require(
             first.kind == "created" and first.key is None, "a log begins with an event of kind 'created'"
         )
-        self.setup = checked_setup(body, oracle, is_old=first.is_old)
+        self.setup = checked_setup(body, oracle)
         self.name: str | None = body.get("name")
         self.surepick: str = body["surepick"]
         self.is_old = first.is_old
@@ -132,7 +132,7 @@ class Replay:
         _require(other and not same, "it is noted as late, and is by the worker who told it or says the same")
 
 
-def checked_setup(body: Body, oracle: Best | OracleProblem | None, *, is_old: bool) -> Setup:
+def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
     """What the first event of a log says, refused unless a new session would write the same.
 
     A function that is missing and a policy of another version are no forgery: they are raised as they are.
@@ -156,9 +156,9 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None, *, is_old: bo
         **{name: body[name] for name in ("surepick", "name") if isinstance(body.get(name), str)},
         **({} if layout is None else {"layout": layout.to_json()}),
     }
-    if is_old and body.get("recalls") is not True:  # sessions begun before unasked measurements were counted
-        written.pop("recalls")
-        body = {name: value for name, value in body.items() if name != "recalls" or value is not False}
+    for name in LATER:
+        if name not in body:  # a session begun before there was such a thing
+            written.pop(name)
     differing = [name for name in sorted({*written, *body}) if not _same(written, body, name)]
     _require(not differing, f"no session begins with its {', '.join(map(repr, differing))}")
     return setup

@@ -18,6 +18,7 @@ from surepick.errors import ParameterError, SessionError
 from surepick.policies import policy_named
 from surepick.sessions import codec
 
+LATER = ("recalls", "cuts")  # settings that the first logs do not have, where they are false
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 
 Body = dict[str, Any]
