@@ -34,8 +34,11 @@ def ask(
     """
     opened = open_session(store, session)
     requests = opened.ask(n, worker=worker, wait=False)
-    data = {"requests": [_request(request) for request in requests], **state_of(opened)}
-    answer(data, as_json, lambda: _print_requests(requests, opened, store))
+    answer(
+        lambda: {"requests": [_request(request) for request in requests], **state_of(opened)},
+        as_json,
+        lambda: _print_requests(requests, opened, store),
+    )
     if not requests:
         raise typer.Exit(ALL_HELD if opened.status is None else ENDED)
 
@@ -84,7 +87,9 @@ def tell(
     else:
         receipt = opened.tell(found, values, worker=worker)
     answer(
-        {"receipt": str(receipt), **state_of(opened)}, as_json, lambda: _print_told(receipt, opened, store)
+        lambda: {"receipt": str(receipt), **state_of(opened)},
+        as_json,
+        lambda: _print_told(receipt, opened, store),
     )
 
 

@@ -85,9 +85,9 @@ def exit_code(result: Outcome) -> int:
 
 
 def answer(data: Any, as_json: bool, text: Callable[[], None]) -> None:
-    """Print the data as one line of JSON, or call what prints it as text."""
+    """Print the data, or what it gives when called, as one line of JSON; or call what prints it as text."""
     if as_json:
-        typer.echo(json.dumps(data, default=list))
+        typer.echo(json.dumps(data() if callable(data) else data, default=list))
     else:
         text()
 

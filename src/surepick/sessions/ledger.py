@@ -18,7 +18,7 @@ from surepick.sessions import codec
 from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import Token, told_in
 from surepick.sessions.settings import Body, Setup
-from surepick.sessions.tapes import Tapes
+from surepick.sessions.tapes import Tapes, Used
 from surepick.simulation.outcome import Status
 
 RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
@@ -37,24 +37,58 @@ class Ledger:
     """The state of a session; it changes by `apply` and `decide` alone, in the order of the log.
 
     Its owner is a `Replica`, or whoever replays a log. All others look.
+
+    The run of the policy is begun when it is first wanted, and then follows all that the log has given it. So
+    work is handed out, and a measurement that completes no round is taken in, without compiled code.
     """
 
     def __init__(self, setup: Setup, run: PolicyRun | None = None) -> None:
         self.n_unasked = 0
-        self.surprises: list[int] = []  # rounds where the log decided otherwise than this machine would
+        self._surprises: list[int] = []
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self.epoch = 0  # how often the session was extended
         self.tapes = Tapes(setup.problem.n_arms)
-        self._begin(setup, PolicyRun(setup) if run is None else run)
+        self._begin(setup, run)
 
-    def _begin(self, setup: Setup, run: PolicyRun) -> None:
-        """Go on with a run that is at the beginning of the tapes."""
-        self.setup = setup
+    def _begin(self, setup: Setup, run: PolicyRun | None = None) -> None:
+        """Go on with this run, or with a new one at the beginning of the tapes."""
+        self.setup = self._first_setup = setup
         self.status: Status | None = None
         self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.recent_arms: deque[int] = deque(maxlen=RECENT)
-        self.run = run
+        self._run = run
+        self._to_follow: list[
+            Callable[[PolicyRun], int | None]
+        ] = []  # from the beginning, if there is no run
+        self._n_rounds_to_follow = 0
+        if run is None and not setup.problem.is_listed:
+            self._run = PolicyRun(setup)  # a solver may fail, which is better said where the log is read
+
+    @property
+    def run(self) -> PolicyRun:
+        """The run of the policy, which has seen all complete rounds."""
+        if self._run is None:
+            run = PolicyRun(self._first_setup)
+            self._surprises += [n for follow in self._to_follow if (n := follow(run)) is not None]
+            self._run, self._to_follow = run, []
+        return self._run
+
+    def _give(self, follow: Callable[[PolicyRun], int | None]) -> None:
+        """Let the run follow the log: now if it is there, else when it is wanted.
+
+        What `follow` gives is the round in which the log decided otherwise than the run.
+        """
+        if self._run is None:
+            self._to_follow.append(follow)
+        elif (n_rounds := follow(self._run)) is not None:
+            self._surprises.append(n_rounds)
+
+    @property
+    def surprises(self) -> list[int]:
+        """Rounds where the log decided otherwise than this machine would."""
+        _ = self.run  # has followed
+        return self._surprises
 
     @property
     def is_over(self) -> bool:
@@ -69,7 +103,7 @@ class Ledger:
     @property
     def problem(self) -> AnyProblem:
         """The problem, with the noise scale once it is known."""
-        return self.run.problem
+        return self.setup.problem if self.setup.pilot is None else self.run.problem
 
     @property
     def evidence(self) -> Evidence:
@@ -84,7 +118,9 @@ class Ledger:
     @property
     def n_rounds(self) -> int:
         """How many complete rounds the policy has seen; a pilot is none."""
-        return self.run.n_rounds
+        if self._run is not None:
+            return self._run.n_rounds
+        return max(self._n_rounds_to_follow - (self.setup.pilot is not None), 0)
 
     @property
     def n_told(self) -> int:
@@ -148,8 +184,10 @@ class Ledger:
 
     def _decided(self, decision: Decision) -> None:
         """A decision of the log: the run decides too, to be in the same state, but the log is right."""
-        if self.is_due and self._next() not in (None, decision):
-            self.surprises.append(self.n_rounds)
+        if self.is_due:
+            used = self.tapes.use_round()
+            self._n_rounds_to_follow += bool(used)
+            self._give(lambda run: _follow_round(run, used, decision))
         self._take(decision)
 
     def _take(self, decision: Decision) -> None:
@@ -176,7 +214,7 @@ class Ledger:
     def _recorded(self, body: Body) -> None:
         self.n_unasked += 1
         if not body.get("picked"):
-            self.run.add_unasked(body["arm"], body["value"])
+            self._give(lambda run: run.add_unasked(body["arm"], body["value"]))
 
     def _closed(self, body: Body) -> None:
         self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
@@ -195,9 +233,10 @@ class Ledger:
         self.epoch += 1
         if policy != self.setup.policy:
             self.tapes.rewind()
-            self._begin(setup, PolicyRun(setup))
+            self._begin(setup)
             return
-        self.setup = self.run.setup = setup
+        self.setup = setup
+        self._give(lambda run: run.go_on_with(setup))
         if self.status is not Status.CONFIDENT:
             self.status = None
 
@@ -213,7 +252,7 @@ class Ledger:
             **run,
             **self.tapes.to_json(),
             "n_recorded": self.n_unasked,
-            "surprises": self.surprises,
+            "surprises": self._surprises,
             "epoch": self.epoch,
             "status": self.status,
             "end_key": self.end_key,
@@ -229,7 +268,7 @@ class Ledger:
         setup = replace(setup, policy=codec.policy_from_json(kept["policy"]), budget=kept["budget"])
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
         ledger.tapes = Tapes.from_json(kept)
-        ledger.n_unasked, ledger.surprises = kept["n_recorded"], kept["surprises"]
+        ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])
         ledger.plan = _as_answer(kept["plan"])
@@ -244,6 +283,13 @@ _CHANGES: dict[str, Callable[[Ledger, Body], None]] = {
     "closed": Ledger._closed,
     "called": Ledger.call_last,
 }
+
+
+def _follow_round(run: PolicyRun, used: list[Used], decision: Decision) -> int | None:
+    """Give the run a complete round and let it decide, to be in the same state; the log is right."""
+    if used:
+        run.absorb(used)
+    return run.n_rounds if run.decide() not in (None, decision) else None
 
 
 def _as_answer(plan: int | list[float] | None) -> Answer | None:

@@ -122,6 +122,10 @@ class PolicyRun:
         if self.setup.recalls and self.problem.relevant[arm]:
             self._unasked.append((arm, value))
 
+    def go_on_with(self, setup: Setup) -> None:
+        """Take another budget from here on."""
+        self.setup = setup
+
     def decide(self) -> Decision | None:
         """What to measure now that a complete round was seen, or the answer; None of who can only look."""
         self._recall()
