@@ -9,7 +9,8 @@ import numpy as np
 
 import surepick as sp
 from surepick.policies.betting.edge_bets import EdgeBets, compare_edges
-from surepick.policies.betting.poly_bet import PolyBet, PolyRun
+from surepick.policies.betting.poly_bet import PolyBet
+from surepick.policies.betting.poly_run import PolyRun
 from surepick.problems.cities import city_hours
 
 

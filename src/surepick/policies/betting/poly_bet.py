@@ -1,6 +1,6 @@
 """PolyBet: the best of all plans of a polytope, by showing that no edge at one vertex improves.
 
-Ours; the proof is in docs/polytopes.md, line by line with the names of this file.
+Ours; the proof is in docs/polytopes.md, line by line with the names of `poly_run`.
 
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem.
 
@@ -17,55 +17,15 @@ edge of the lead looks better.
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
+from surepick.core.policy import Run, check_delta, check_epsilon, known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
-from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
-from surepick.policies.betting.edge_bets import (
-    NOTHING,
-    EdgeBets,
-    Purses,
-    compare_edges,
-    settle_edges,
-    warm_up,
-)
-from surepick.policies.betting.edges import Edges, Vertices
-
-
-class Tuning(NamedTuple):
-    """The constants of PolyBet. None of them bears on the guarantee; all were set on other instances."""
-
-    stake: float = 0.5  # of the cash, whenever a lead is staked
-    restart: float = 1.4  # growth of the measurements between stakes on one lead
-    ripe: float = 1.0  # standard errors that every open edge must be clear before a lead is staked
-    distrust: float = 0.3  # times log(edges): how much the gaps of a lead that won by luck are distrusted
-    caution: float = 0.15  # standard errors below the estimated gap that bets are centred
-    smoothing: float = 8.0  # squared standard errors added to squared gaps: calm allocations
-    need_smoothing: float = 4.0  # the same, where the length of a block is planned
-    block_share: float = 0.1  # a block is at most this share of what was measured
-    need_share: float = 0.1  # and about this share of what seems to be needed still
-    side_share: float = 0.02  # of a block for arms of no open edge
-    accounts: int = 24  # that are kept; forgetting one only loses wealth
-
-
-TUNING = Tuning()
-_LEAST_DEFICIT = 0.1  # nats: an edge about to be out still counts a little
-_STEPS, _TOLERANCE = 40, 0.02  # of the allocation; a rough one costs measurements, never correctness
-_WARMTH = 0.9  # of the start of an allocation from the last one
-_WORKING_SET = 256  # edges that an allocation looks at
-_LEAST_SHARE = 1e-3  # of an equal share: keeps prices finite
+from surepick.policies.betting.block_run import check_max_batch
 
 
 @dataclass(frozen=True)
@@ -101,7 +61,7 @@ class PolyBet:
         """The promise and its assumption."""
         return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
-    def start(self, problem: AnyProblem) -> PolyRun:
+    def start(self, problem: AnyProblem) -> Run:
         """A fresh run on this problem."""
         if not isinstance(problem, Polytope):
             other = "BetGapE is for lists" if problem.is_listed else "OBet is for plans of whole numbers"
@@ -110,245 +70,7 @@ class PolyBet:
                 "within linear limits become an sp.Polytope"
             )
         known_noise_scale(problem)
-        _warm_up()
-        return PolyRun(problem, self)
+        from surepick.policies.betting import poly_run  # imports Numba, which takes half a second
 
-
-@dataclass(eq=False)
-class Account:
-    """The bets on the edges of one basis; changed by the run that owns it."""
-
-    edges: Edges
-    born: IntArray  # (n_arms,) counts when it was nominated first
-    margin: float  # how much each edge may improve by, with epsilon
-    purses: Purses
-    next_stake: float = 0.0  # measurements at which it may be staked again
-    dual: FloatArray = field(default_factory=lambda: np.zeros(0))  # (n_edges,) how much each edge bound last
-
-    def is_open(self, target: float) -> BoolArray:
-        """The edges that are not out yet."""
-        return np.asarray(self.edges.is_edge & (self.purses.peak < target))
-
-
-class PolyRun(BlockRun[EdgeBets]):
-    """A run of PolyBet: a block at a time; owned and changed by whoever started it."""
-
-    def __init__(self, problem: Polytope, policy: PolyBet) -> None:
-        super().__init__(policy, problem.relevant)
-        self._problem, self._policy = problem, policy
-        self._variance = known_noise_scale(problem) ** 2
-        self._costs, self._price = problem.costs, self._variance * problem.costs
-        self._target = -math.log(policy.delta)
-        self._vertices = Vertices(problem)
-        self._log_cash = 0.0
-        self._accounts: dict[bytes, Account] = {}  # in the order of their last use
-        self._account: Account | None = None  # of the lead
-        self._is_sure = False  # whether the lead is proved
-
-    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
-        """The next part of the block, or the lead when none of its edges is open."""
-        del rng  # nothing is drawn
-        if self._block is None and not self._is_sure:
-            self._block = self._open_block()
-        if self._block is None:
-            assert self._account is not None
-            return Stop(self._answer(self._plan))
-        return Measure(self._block.next_request(self._policy.max_batch))
-
-    @property
-    def _plan(self) -> FloatArray:
-        assert self._account is not None
-        return self._vertices.form.plan(self._account.edges.values)
-
-    def _answer(self, plan: FloatArray) -> tuple[float, ...]:
-        return tuple(plan.tolist())
-
-    def standing(self) -> Standing:
-        """The lead, its neighbour along the edge with the least evidence, and the risk of declaring it."""
-        if self._account is None:
-            return Standing()
-        account = self._account
-        peak = np.where(account.edges.is_edge, account.purses.peak, np.inf)
-        k = int(np.argmin(peak))
-        gap, spread = self._estimates(account, self._evidence.counts)
-        step = self._vertices.length(account.edges, k) * self._vertices.form.unit
-        radius = step * math.sqrt(2 * float(spread[k]) * self._target)
-        return Standing(
-            self._answer(self._plan),
-            self._answer(self._vertices.neighbour(account.edges, k)),
-            step * float(gap[k]),
-            radius,
-            min(1.0, math.exp(-float(peak[k]))),
-        )
-
-    def _open_block(self) -> Block[EdgeBets]:
-        """Counts and bets of the next block, from the past alone."""
-        if self._account is None:
-            return Block(self._relevant.astype(np.int64), None)
-        account = self._account
-        is_open = account.is_open(self._target)
-        gap, spread = self._estimates(account, self._evidence.counts)
-        gap += account.margin
-        self._put_stake(account, gap[is_open], spread[is_open])
-        return Block(self._divide(account, is_open, gap, spread), self._bets(account, is_open, gap, spread))
-
-    def _put_stake(self, account: Account, gap: FloatArray, spread: FloatArray) -> None:
-        """Put some of the cash on every edge of the lead alike, once all open ones are clear of a tie."""
-        measured = self._evidence.n_measurements
-        if measured < account.next_stake or not bool((gap >= TUNING.ripe * np.sqrt(spread)).all()):
-            return
-        account.next_stake = TUNING.restart * measured
-        stake = self._log_cash + math.log(TUNING.stake)
-        self._log_cash += math.log1p(-TUNING.stake)
-        purse = account.purses.purse
-        purse[:] = np.logaddexp(purse, stake)
-
-    def _bets(self, account: Account, is_open: BoolArray, gap: FloatArray, spread: FloatArray) -> EdgeBets:
-        """What is bet on each open edge.
-
-        The estimated gaps of a lead are biased upwards by its selection, all of it before its nomination; so
-        centres are lowered in proportion to the share of the information that is older than that.
-        """
-        _, since = self._estimates(account, self._evidence.counts - account.born)
-        old = 1.0 - np.minimum(spread / since, 1.0)
-        distrust = TUNING.distrust * math.log(max(int(account.edges.is_edge.sum()), 1))
-        centre = gap - (distrust * np.sqrt(old) + TUNING.caution) * np.sqrt(spread)
-        return EdgeBets(is_open, centre, spread, np.array([account.margin]))
-
-    def _divide(self, account: Account, is_open: BoolArray, gap: FloatArray, spread: FloatArray) -> IntArray:
-        """Whole counts in proportion to shares of cost; every arm of an open edge gets one at least."""
-        from surepick.policies.betting.division import divide
-
-        now = np.logaddexp(self._log_cash, account.purses.purse)
-        deficit = np.clip(self._target - now, _LEAST_DEFICIT, 2 * self._target)
-        ahead = np.maximum(gap, 0.0) ** 2
-        urgency = np.where(is_open, deficit / (ahead + TUNING.smoothing * spread), 0.0)
-        squares = account.edges.squares
-        chosen = np.flatnonzero(is_open)
-        if len(chosen) > _WORKING_SET:
-            worst = urgency[chosen] * (squares[chosen] @ self._price)
-            chosen = np.sort(chosen[np.argsort(-worst, kind="stable")[:_WORKING_SET]])
-        rows = squares[chosen] * urgency[chosen, None] * self._price
-        warm = account.dual[chosen] / max(float(account.dual[chosen].sum()), _LEAST_SHARE)
-        dual = _WARMTH * warm + (1 - _WARMTH) / len(chosen)
-        n_arms = squares.shape[1]
-        share = np.zeros(n_arms)
-        divide(rows, dual, share, np.zeros(n_arms), np.zeros(len(chosen)), _STEPS, _TOLERANCE)
-        account.dual = np.zeros(len(squares))
-        account.dual[chosen] = dual
-        calm = deficit / (ahead + TUNING.need_smoothing * spread)
-        per_cost = self._price / np.maximum(share, _LEAST_SHARE / n_arms)
-        need = 2 * float((calm * (squares @ per_cost))[is_open].max())
-        return self._counts(share, need, np.asarray(squares[is_open].any(axis=0)))
-
-    def _counts(self, share: FloatArray, need: float, differs: BoolArray) -> IntArray:
-        """The block costs a share of what was spent, or of the need; arms of no open edge get a little."""
-        costs, relevant = self._costs, self._relevant
-        spent = float(self._evidence.counts @ costs)
-        budget = min(TUNING.block_share * spent, TUNING.need_share * need)
-        budget = max(float(costs[differs].sum()), budget)
-        counts = np.maximum(np.rint(share * budget / costs), 1)
-        side = np.floor(TUNING.side_share * budget / (costs * np.count_nonzero(relevant)))
-        return np.where(differs, counts, np.where(relevant, side, 0)).astype(np.int64)
-
-    def _settle(self, bets: EdgeBets, seen: Evidence) -> None:
-        """Multiply what is staked for the lead by its bets' factors, of this block's own means."""
-        account = self._account
-        assert account is not None
-        gap, spread = np.empty(len(bets.centre)), np.empty(len(bets.centre))
-        average, weight = _means(seen), _weights(self._variance, seen.counts)
-        compare_edges(account.edges.rows, average, weight, gap, spread)
-        settle_edges(bets, account.purses, gap, spread, self._log_cash)
-        self._is_sure = not account.is_open(self._target).any()
-
-    def _choose_lead(self) -> None:
-        """The vertex that looks best, unless one is proved; at a degenerate one the clearest basis."""
-        if self._is_sure:
-            return
-        means, start = _means(self._evidence), self._vertices.first
-        edges = None
-        if self._account is not None:
-            edges, start = self._account.edges, self._account.edges.at
-            gap, _ = self._estimates(self._account, self._evidence.counts)
-            if not bool((gap[edges.is_edge] >= 0).all()):
-                edges = None
-        if edges is None:
-            edges = self._vertices.best(means, start)
-        weight = _weights(self._variance, self._evidence.counts)
-        edges = self._vertices.clearest(edges, means, np.where(np.isfinite(weight), weight, 0.0))
-        self._account = self._account_of(edges)
-
-    def _account_of(self, edges: Edges) -> Account:
-        """The account of this basis, which is the last used now; a new one where there is none."""
-        account = self._accounts.pop(edges.key, None)
-        if account is None:
-            n = len(edges.gains)
-            purses = Purses(np.full(n, NOTHING), np.zeros(n))
-            margin = 0.0
-            if self._policy.epsilon:
-                margin = self._policy.epsilon / (self._vertices.furthest(edges) * self._vertices.form.unit)
-            account = Account(edges, self._evidence.counts, margin, purses, dual=np.zeros(n))
-            if len(self._accounts) >= TUNING.accounts:
-                del self._accounts[next(iter(self._accounts))]
-        self._accounts[edges.key] = account
-        return account
-
-    def _estimates(self, account: Account, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The estimated gap of each edge of an account, and what its variance is with these counts.
-
-        The variance is 1 of what is no edge, so that it can be divided by.
-        """
-        n = len(account.edges.gains)
-        gap, spread = np.empty(n), np.empty(n)
-        weight = _weights(self._variance, counts)
-        compare_edges(account.edges.rows, _means(self._evidence), weight, gap, spread)
-        spread[~account.edges.is_edge] = 1.0
-        return gap, spread
-
-    def state(self) -> dict[str, Any]:
-        """All that a fresh run needs to become this one; a basis is where its variables are."""
-        bets = None if self._block is None else self._block.bets
-        return {
-            **self._measured_state(),
-            "log_cash": self._log_cash,
-            "accounts": [
-                [a.edges.at, a.born, a.margin, a.purses.purse, a.purses.peak, a.next_stake, a.dual]
-                for a in self._accounts.values()
-            ],
-            "bets": [] if bets is None else list(bets),
-            "is_sure": self._is_sure,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the run whose state this is; the lead is the account that was used last."""
-        self._restore_measured(state, EdgeBets(*state["bets"]) if state["bets"] else None)
-        self._log_cash, self._is_sure = state["log_cash"], state["is_sure"]
-        self._accounts, self._account = {}, None
-        for at, born, margin, purse, peak, next_stake, dual in state["accounts"]:
-            edges = self._vertices.edges(at)
-            self._account = Account(edges, born, margin, Purses(purse, peak), next_stake, dual)
-            self._accounts[edges.key] = self._account
-
-
-def _means(evidence: Evidence) -> FloatArray:
-    """The means, and 0 where nothing was measured: on such arms no plans differ."""
-    zeros = np.zeros(len(evidence.sums))
-    return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
-
-
-def _weights(variance: FloatArray, counts: IntArray) -> FloatArray:
-    """The variance of each arm's mean of so many measurements; infinite for none."""
-    nothing = np.full(len(counts), np.inf)
-    return np.asarray(np.divide(variance, counts, out=nothing, where=counts > 0))
-
-
-@functools.cache
-def _warm_up() -> None:
-    """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
-    warm_up()
-    problem = Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0])
-    run = PolyRun(problem, PolyBet())
-    for _ in range(2):
-        decision = run.decide()
-        assert isinstance(decision, Measure)
-        run.absorb(decision.counts, np.array([5.0, 1.0]) * decision.counts)
+        poly_run.warm_up()
+        return poly_run.PolyRun(problem, self)
