@@ -25,7 +25,6 @@ from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural, shortened
 from surepick.errors import ProblemError
-from surepick.policies.betting.edges import neighbours
 from surepick.sessions import codec
 from surepick.sessions.certificate_text import text
 from surepick.sessions.ledger import Ledger
@@ -263,6 +262,8 @@ def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> 
     Of a polytope the neighbours of the lead: if none of them is better, nothing is.
     """
     if isinstance(problem, Polytope):
+        from surepick.policies.betting.edges import neighbours  # imports Numba, which takes half a second
+
         vertex = problem.sign * lead
         yield from (tuple(plan.tolist()) for plan in neighbours(problem, vertex))
         return
