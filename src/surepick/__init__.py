@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from surepick.policies import LinGapE as LinGapE
     from surepick.policies import OBet as OBet
     from surepick.policies import Peace as Peace
+    from surepick.policies import Pick as Pick
     from surepick.policies import PolyBet as PolyBet
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
@@ -58,7 +59,7 @@ _OFFERED = {
     "planning.advice": "Advice advise",
     "planning.forecast": "Forecast forecast",
     "planning.limit": "Limit limit",
-    "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace PolyBet RAGE TSExplore Uniform",
+    "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace Pick PolyBet RAGE TSExplore Uniform",
     "sessions.deciding": "decide",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",

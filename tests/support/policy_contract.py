@@ -27,6 +27,8 @@ CASES: list[Policy] = [
     sp.TSExplore(delta=0.1),
     sp.Peace(delta=0.1),
     sp.Peace(delta=0.1, max_gap=5.0),
+    sp.Pick(),
+    sp.Pick(epsilon=0.1, max_batch=3),
 ]
 
 

@@ -166,7 +166,7 @@ def print_answer(loaded: Loaded, result: Outcome) -> None:
         proved = "nothing is proved of it." if found is None else f"and this is proved: {escape(found)}."
         text = (
             f"[bold yellow]Not sure yet[/]: the budget was spent. {escape(repr(result.lead_name))} leads, "
-            f"{proved} Give a larger --budget, or accept near-ties with --epsilon."
+            f"{proved}{_estimates(result)} Give a larger --budget, or accept near-ties with --epsilon."
         )
         console.print(Panel(text, border_style="yellow"))
     else:
@@ -177,6 +177,15 @@ def print_answer(loaded: Loaded, result: Outcome) -> None:
             console.print(escape(truth) + "\n")
     if warning := listing_warning(loaded, result.policy.delta):
         console.print(f"[yellow]![/] {escape(warning)}\n")
+
+
+def _estimates(result: Outcome) -> str:
+    if result.estimate is None:
+        return ""
+    return (
+        f" Estimated, not proved: it is the best plan with a chance of {result.chance:.2g}, and loses "
+        f"{result.expected_loss:.3g} on average."
+    )
 
 
 def _plan_table(loaded: Loaded, plan: Answer) -> Table:
@@ -258,6 +267,7 @@ def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[s
         "n_rounds": result.n_rounds,
         "cost": result.cost,
         "risk": result.risk,
+        "estimates": {"chance": result.chance, "expected_loss": result.expected_loss},
         "n_remaining": None if result.remaining is None else len(result.remaining),
         "among": among(loaded.problem, result.policy, result.standing),
         **truth_data(loaded, result),

@@ -128,6 +128,7 @@ def _in_words(page: Page) -> dict[str, Any]:
             "runner_up": summary.runner_up,
             "value": summary.value,
             "value_error": summary.value_error,
+            "estimates": {"chance": summary.chance, "expected_loss": summary.expected_loss},
             "cost": summary.cost,
             "plan": page.plan,
             "other_plans": page.rivals.rows,

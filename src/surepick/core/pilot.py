@@ -158,7 +158,9 @@ def standing_after(pilot: Pilot | None, delta: float, standing: Standing) -> Sta
 
 
 def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
-    """The same policy with the part of delta that the pilot leaves."""
+    """The same policy with the part of delta that the pilot leaves; as it is where it has none."""
+    if "delta" not in {setting.name for setting in dataclasses.fields(cast(Any, policy))}:
+        return policy
     left = (1.0 - pilot.share) * policy.delta
     return cast(Policy, dataclasses.replace(cast(Any, policy), delta=left))
 

@@ -119,6 +119,16 @@ class RecallingRun(Run, Protocol):
 
 
 @runtime_checkable
+class PoolingRun(RecallingRun, Protocol):
+    """A recalling run of a policy that proves nothing, which any measurement helps and none can spoil."""
+
+    @property
+    def pools_all(self) -> bool:
+        """Whether that is so."""
+        ...
+
+
+@runtime_checkable
 class KeptRun(Run, Protocol):
     """A run whose state can be kept beside a session's log, which is then opened without a replay.
 
@@ -266,8 +276,12 @@ def start(policy: Policy, problem: AnyProblem) -> Run:
 def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
     """The run, if its proof allows measurements that it did not ask for; None if not, or without a proof.
 
+    A run that has nothing to prove may say that it takes all (`PoolingRun`).
+
     With `unasked` these are measurements recorded by hand, otherwise the measurements of a pilot.
     """
+    if isinstance(run, PoolingRun) and run.pools_all:
+        return run
     if not isinstance(run, RecallingRun) or not Promise.read(policy.guarantee).proved:
         return None
     return run if run.recalls_unasked or not unasked else None

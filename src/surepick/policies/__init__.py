@@ -24,6 +24,7 @@ from surepick.policies.gap.lin_gap_e import LinGapE
 from surepick.policies.gap.uniform import Uniform
 from surepick.policies.phased.peace import Peace
 from surepick.policies.phased.rage import RAGE
+from surepick.policies.picking.pick import Pick
 from surepick.policies.sampling.gen_ts_explore import GenTSExplore
 from surepick.policies.sampling.ts_explore import TSExplore
 
@@ -36,6 +37,7 @@ POLICIES: dict[str, type[Policy]] = {
     "OBet": OBet,
     "Peace": Peace,
     "PolyBet": PolyBet,
+    "Pick": Pick,
     "RAGE": RAGE,
     "TSExplore": TSExplore,
     "Uniform": Uniform,
@@ -157,6 +159,7 @@ __all__ = [
     "LinGapE",
     "OBet",
     "Peace",
+    "Pick",
     "PolyBet",
     "TSExplore",
     "Uniform",

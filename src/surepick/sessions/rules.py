@@ -15,6 +15,7 @@ from typing import Any
 
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import Best, OracleProblem
+from surepick.core.pilot import check_gaussian
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, SurepickError
 from surepick.policies import policy_named
@@ -22,7 +23,7 @@ from surepick.sessions import codec
 from surepick.sessions.leasing import AHEAD
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token
-from surepick.sessions.settings import LATER, Body, NewSession, Setup
+from surepick.sessions.settings import LATER, Body, NewSession, Setup, check_last_call
 from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked
 from surepick.store import Event
 
@@ -291,9 +292,7 @@ def _extended(ledger: Ledger, body: Body, key: str | None) -> None:
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ForgedError(f"its policy cannot be read: {error}") from None
     changes = {
-        name: getattr(policy, name)
-        for name in ("delta", "epsilon")
-        if getattr(policy, name, None) is not None
+        name: getattr(policy, name) for name in ("delta", "epsilon") if name in body["policy"]["parameters"]
     }
     after = before.extended(changes, body["budget"])
     written = {"policy": codec.policy_to_json(after.policy), "budget": after.budget}
@@ -301,6 +300,16 @@ def _extended(ledger: Ledger, body: Body, key: str | None) -> None:
         codec.dumps(written) == codec.dumps(body),
         "an extension makes delta or epsilon smaller or the budget larger, and changes nothing else",
     )
+
+
+def _called(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {"n": int, "gaussian": bool, "n_ahead": int})
+    _require(key == ledger.calling_key(), f"its key is {key!r} and should be {ledger.calling_key()!r}")
+    _require(not ledger.is_over, "the session had ended, so there was no last call")
+    _require(body["n_ahead"] == ledger.tapes.n_ahead, "it has another number of values told ahead")
+    check_gaussian(ledger.setup.problem, body["gaussian"])
+    left = None if ledger.setup.budget is None else ledger.setup.budget - ledger.n_measurements
+    check_last_call(body["n"], left, ledger.tapes.n_missing)
 
 
 def _closed(ledger: Ledger, body: Body, key: str | None) -> None:
@@ -316,4 +325,5 @@ RULES: dict[str, Callable[[Ledger, Body, str | None], None]] = {
     "noted": _noted,
     "extended": _extended,
     "closed": _closed,
+    "called": _called,
 }

@@ -227,6 +227,7 @@ class Session(Shown):
                 seconds=self._clock() - self.created_at,
                 noise_scale=ledger.problem.noise_scale,
                 n_pilot=0 if self.pilot is None else int(self.pilot.counts(ledger.problem).sum()),
+                problem=ledger.problem,
             )
 
     def ledger(self) -> Ledger:

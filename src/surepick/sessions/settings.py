@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Required, TypedDict, cast
 
 from surepick._version import __version__
@@ -77,8 +77,8 @@ class Setup:
     def extended(self, changes: Mapping[str, float], budget: int | None) -> Setup:
         """The same with a smaller delta or epsilon (`changes`) or a larger budget; refused otherwise."""
         for name, value in changes.items():
-            now = getattr(self.policy, name, None)
-            if now is None:
+            now = getattr(self.policy, name, 0.0)
+            if name not in {setting.name for setting in fields(cast(Any, self.policy))}:
                 raise ParameterError(f"policy {self.policy.name} has no {name}, so it cannot be made smaller")
             if value > now:
                 raise ParameterError(f"{name} is {now} and can only be made smaller, got {value}")

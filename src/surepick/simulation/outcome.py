@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.cards import card
+from surepick.core.estimates import Estimate, estimate
+from surepick.core.evidence import Evidence
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer, Policy, Standing
 from surepick.core.wording import how_many, shortened
 
@@ -47,6 +53,28 @@ class Outcome:
     seconds: float
     noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
     n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
+    problem: AnyProblem | None = field(default=None, repr=False)  # with the noise scale that it ran with
+
+    @cached_property
+    def estimate(self) -> Estimate | None:
+        """How good the lead probably is, by draws from what the measurements leave open; see `chance`."""
+        if self.problem is None:
+            return None
+        sums = np.nan_to_num(self.means) * self.counts
+        return estimate(self.problem, Evidence(self.counts, sums), self.lead)
+
+    @property
+    def chance(self) -> float | None:
+        """An estimate of the probability that the lead is the best plan; nothing is proved by it.
+
+        None where plans are not listed or an arm was not measured. What is proved is the `risk`.
+        """
+        return None if self.estimate is None else self.estimate.chance
+
+    @property
+    def expected_loss(self) -> float | None:
+        """An estimate of how much worse than the best the lead is on average; nothing is proved by it."""
+        return None if self.estimate is None else self.estimate.expected_loss
 
     def __repr__(self) -> str:
         named = repr(shortened(self.plan_name or str(self.plan), LONGEST_NAME))

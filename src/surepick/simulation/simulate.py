@@ -294,6 +294,7 @@ class _Loop:
             seconds=time.perf_counter() - self.began,
             noise_scale=self.noise_scale,
             n_pilot=self.n_pilot,
+            problem=self.problem if self.noise_scale is None else self.problem.with_noise(self.noise_scale),
         )
 
 

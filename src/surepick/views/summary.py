@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from surepick.core.among import among
+from surepick.core.estimates import estimate
 from surepick.core.gaps import between
 from surepick.core.plan_words import value_of
 from surepick.core.promise import Promise
@@ -55,6 +56,8 @@ class Summary:
     confidence: float | None
     among: str | None  # which plans the best one is among, as a proved sentence
     n_remaining: int | None  # how many these are
+    chance: float | None  # an estimate of the probability that the lead is the best plan
+    expected_loss: float | None  # an estimate of how much the lead loses against the best plan
     toward: float | None  # the share of the evidence that is needed, on the scale of logarithms
     guarantee: str
     assumption: str
@@ -95,7 +98,7 @@ def summary(look: Look) -> Summary:
     'Nothing is measured yet: 2 plans, 2 arms.'
     """
     standing = look.standing
-    weight = look.weigh()
+    weight, guess = look.weigh(), estimate(look.problem, look.evidence, look.lead)
     value, error = (look.lead is not None and value_of(look.problem, look.lead, look.evidence)) or (
         None,
         None,
@@ -116,6 +119,8 @@ def summary(look: Look) -> Summary:
         confidence=None if standing.risk is None else 1.0 - standing.risk,
         among=_among(look),
         n_remaining=None if standing.remaining is None else len(standing.remaining),
+        chance=None if guess is None else guess.chance,
+        expected_loss=None if guess is None else guess.expected_loss,
         toward=None if weight is None else weight.toward,
         guarantee=look.promise.text,
         assumption=_assumption(look),

@@ -1,0 +1,186 @@
+"""Pick: the best use of a budget, without a promise: measure where the lead's expected loss falls fastest.
+
+Ours, after the expected-loss rules of ranking and selection (Chick & Inoue 2001), for plans that share arms.
+
+With T_s measurements of arm s, a flat prior makes the gap of the lead to plan j normal around its estimate
+gap_j with variance v_j = sum_s y_s^2 R_s^2 / T_s, y = lead - plan j. What is lost by taking the lead although
+j is better is sqrt(v_j) psi(z_j), z_j = (gap_j + epsilon) / sqrt(v_j), psi(z) = phi(z) - z Phi(-z). The sum
+over all plans bounds the expected loss; its fall for one more measurement of arm s is proportional to
+
+    a_s / (T_s (T_s + 1) cost_s),     a_s = R_s^2 sum_j w_j y_js^2,     w_j = phi(z_j) / sqrt(v_j),
+
+and the next measurement goes where that is largest. A block of 1% of the past is filled one by one with the
+weights of its beginning. Weights over *all* plans matter: a rule that looks at one rival gets stuck where a
+rival's gap was overestimated.
+
+Assumption: none is needed; with a noise scale per arm that is wrong by a common factor it measures the same.
+
+Proof status: none. The plan that looks best is the answer, and `outcome.chance` estimates how likely it is
+the best one.
+
+Cost of a block: two passes over the plans, and one over the arms for each of its measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.evidence import Evidence
+from surepick.core.gaps import behind, squares_of
+from surepick.core.policy import Measure, Standing, Stop, check_epsilon, known_noise_scale
+from surepick.core.problem import Problem
+from surepick.core.promise import Promise
+from surepick.policies.betting.block_run import check_max_batch
+
+BLOCK_SHARE = 0.01  # of the measurements so far
+_FAR = 40.0  # nats: plans whose weight is smaller than exp of minus this count as none
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The best use of a budget that cannot prove anything: the plan that looks best at its end.
+
+    It has no delta and never stops by itself: give `simulate` or the session a budget. With `epsilon` above 0
+    plans that are better by less hardly matter. `max_batch` limits how many measurements are asked for at
+    once.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian([1.0, 0.0]), seed=1, budget=30)
+    >>> outcome.plan, outcome.lead, outcome.n_measurements
+    (None, 0, 30)
+    """
+
+    epsilon: float = 0.0
+    max_batch: int | None = None
+
+    name: ClassVar[str] = "Pick"
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_max_batch(self.max_batch)
+
+    @property
+    def delta(self) -> float:
+        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
+        return 0.05
+
+    @property
+    def guarantee(self) -> str:
+        """That there is none."""
+        return Promise.none("the plan that looks best after the budget; estimates say how good it is").text
+
+    def start(self, problem: Problem) -> PickRun:
+        """A fresh run on this problem."""
+        return PickRun(problem, self)
+
+
+class PickRun:
+    """A run of Pick: counts and sums, and the block that is asked for. It belongs to whoever started it."""
+
+    def __init__(self, problem: Problem, policy: Pick) -> None:
+        self._problem, self._policy = problem, policy
+        self._variance = known_noise_scale(problem) ** 2
+        self._squares = squares_of(problem.oriented)
+        self._evidence = Evidence.none(problem.n_arms)
+        self._left: int | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        return self._evidence
+
+    def allow(self, left: int) -> None:
+        """Ask for no more than this many from now on."""
+        self._left = left
+
+    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
+        """One of each arm that matters at first, then the next block; it never stops by itself."""
+        del rng  # nothing is drawn
+        missing = self._problem.relevant & (self._evidence.counts == 0)
+        if missing.any():
+            return Measure(missing.astype(np.int64))
+        n = max(1, int(BLOCK_SHARE * self._evidence.n_measurements))
+        limits = [limit for limit in (self._policy.max_batch, self._left) if limit is not None and limit > 0]
+        return Measure(self._fill(min([n, *limits])))
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Pool what was measured."""
+        self._evidence = self._evidence + Evidence(counts, sums)
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """Anything: nothing is proved that it could spoil."""
+        return True
+
+    @property
+    def pools_all(self) -> bool:
+        """See `PoolingRun`."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Pool what nobody asked for."""
+        self.absorb(counts, sums)
+
+    def standing(self) -> Standing:
+        """The lead, the plan that is most worth comparing it with, and their gap."""
+        if not self._evidence.counts[self._problem.relevant].all():
+            return Standing()
+        lead, gap, weight = self._compare()
+        rival = int(np.argmax(weight))
+        return Standing(lead, rival, float(gap[rival]))
+
+    def state(self) -> dict[str, Any]:
+        """Counts and sums."""
+        return {"evidence": [self._evidence.counts, self._evidence.sums]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with these."""
+        self._evidence = Evidence(*state["evidence"])
+
+    def scores(self) -> FloatArray:
+        """For each arm what one more measurement takes off the expected loss, up to a common factor."""
+        return self._gains() / (self._counts() * (self._counts() + 1.0) * self._problem.costs)
+
+    def _counts(self) -> FloatArray:
+        return np.maximum(self._evidence.counts, 1).astype(float)  # arms that do not matter have no gain
+
+    def _compare(self) -> tuple[int, FloatArray, FloatArray]:
+        """The lead, its gap to every plan, and the weight of each plan relative to the largest."""
+        means, variance = np.nan_to_num(self._evidence.means), self._variance / self._counts()
+        lead = int(np.argmax(np.asarray(self._problem.oriented @ means)))
+        gap, error = behind(self._problem, lead, means, variance, self._squares)
+        differs = error > 0
+        differs[lead] = False
+        error = np.where(differs, error, 1.0)
+        log_weight = -0.5 * ((gap + self._policy.epsilon) / error) ** 2 - np.log(error)
+        log_weight[~differs] = -np.inf
+        log_weight -= log_weight.max()
+        return lead, gap, np.where(log_weight > -_FAR, np.exp(log_weight), 0.0)
+
+    def _gains(self) -> FloatArray:
+        """a_s, with the square (lead - plan)^2 multiplied out over all plans."""
+        lead, _, weight = self._compare()
+        plans, row = self._problem.oriented, self._problem.vector(lead) * self._problem.sign
+        across = float(weight.sum()) * row**2 - 2.0 * row * np.asarray(weight @ plans)
+        gains = self._variance * (across + np.asarray(weight @ self._squares))
+        return np.where(self._problem.relevant, np.maximum(gains, 0.0), 0.0)
+
+    def _fill(self, n: int) -> IntArray:
+        """n measurements, one by one to the arm that takes most off the loss; the first of equals."""
+        gains, seen = self._gains() / self._problem.costs, self._counts()
+        block = np.zeros(len(gains), dtype=np.int64)
+        score = gains / (seen * (seen + 1.0))
+        for _ in range(n):
+            arm = int(np.argmax(score))
+            block[arm] += 1
+            now = seen[arm] + block[arm]
+            score[arm] = gains[arm] / (now * (now + 1.0))
+        return block

@@ -1,0 +1,67 @@
+"""Estimates of how good the lead is: calibrated, and never there where they cannot be made."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.estimates import estimate
+from surepick.core.evidence import Evidence
+
+
+def test_two_arms_have_the_normal_chance_and_loss():
+    from scipy.stats import norm
+
+    seen = Evidence(np.array([8, 2]), np.array([8.0, 1.0]))
+    found = estimate(sp.Problem(np.eye(2), noise_scale=2.0), seen, 0)
+    error = 2.0 * np.sqrt(1 / 8 + 1 / 2)
+    z = 0.5 / error
+    assert found.chance == pytest.approx(norm.cdf(z), abs=0.09)
+    assert found.expected_loss == pytest.approx(error * (norm.pdf(z) - z * norm.sf(z)), rel=0.25)
+    assert estimate(sp.Problem(np.eye(2), noise_scale=2.0), seen, 0) == found
+
+
+def looks(n_runs, *, scale=1.0):
+    """Stated chance and expected loss of the lead, and what was so; noise of this scale instead of 1."""
+    problem, rng = sp.Problem(np.eye(4)), np.random.default_rng(4)
+    for seed in range(n_runs):
+        means = rng.normal(0, 1.0, 4)
+        outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian(means, scale=scale), seed=seed, budget=24)
+        right = outcome.lead == int(np.argmax(means))
+        yield outcome.chance, right, outcome.expected_loss, means.max() - means[outcome.lead]
+
+
+def overstated(found):
+    """In how many bins of stated chance the lead is right less often than stated, by three errors."""
+    worse = 0
+    for low, high in ((0.4, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)):
+        some = found[(found[:, 0] >= low) & (found[:, 0] < high)]
+        stated, share = some[:, 0].mean(), some[:, 1].mean()
+        worse += share < stated - 3 * np.sqrt(stated * (1 - stated) / len(some)) - 1e-9
+    return worse
+
+
+def test_leads_are_right_at_least_as_often_as_the_chance_says():
+    found = np.array(list(looks(500)))
+    assert overstated(found) == 0
+    assert found[:, 2].mean() == pytest.approx(found[:, 3].mean(), rel=0.35)
+
+
+def test_a_noise_scale_that_is_too_small_is_caught_by_the_same_test():
+    assert overstated(np.array(list(looks(500, scale=3.0)))) > 0
+
+
+def test_there_is_none_where_it_cannot_be_made():
+    problem = sp.Problem(np.eye(3))
+    assert estimate(problem, Evidence(np.array([1, 1, 0]), np.zeros(3)), 0) is None
+    assert estimate(problem, Evidence(np.array([1, 1, 1]), np.zeros(3)), None) is None
+    family = sp.problems.top_k_family(["a", "b", "c"], 1).oracle_problem()
+    assert estimate(family, Evidence(np.array([1, 1, 1]), np.zeros(3)), (1.0, 0.0, 0.0)) is None
+
+
+def test_every_outcome_has_them_beside_its_risk():
+    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.3, 0.0])
+    for policy in (sp.BetGapE(), sp.CombGapE(), sp.RAGE(variant="authors")):
+        outcome = sp.simulate(problem, policy, truth, budget=40)
+        if outcome.lead is not None:
+            assert 0 <= outcome.chance <= 1
+            assert outcome.expected_loss >= 0

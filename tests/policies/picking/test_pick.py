@@ -1,0 +1,108 @@
+"""Pick measures where the expected loss falls fastest, and picks better than equal shares do."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.errors import ParameterError
+
+
+def test_the_check_values():
+    """Three arms, means 1, .8, .2 and counts 4, 4, 2: weights 1 : .5547, scores .07773, .05, .09244."""
+    run = sp.Pick().start(sp.Problem(np.eye(3)))
+    run.absorb(np.array([4, 4, 2]), np.array([4.0, 3.2, 0.4]))
+    _, _, weight = run._compare()
+    assert weight == pytest.approx([0.0, 1.0, 0.5547], abs=1e-4)
+    assert run._gains() == pytest.approx([1.5547, 1.0, 0.5547], abs=1e-4)
+    assert run.scores() == pytest.approx([0.07773, 0.05, 0.09244], abs=1e-5)
+    assert run._fill(5).tolist() == [2, 1, 2]
+
+
+def test_scores_are_the_fall_of_the_expected_loss():
+    """By a difference quotient, with shared arms, scales and costs that differ."""
+    from scipy.stats import norm
+
+    plans = np.array([[1, 1, 0, 2.0], [0, 1, 1, 1], [1, 0, 1, 0], [0, 2, 0, 1]])
+    scale, costs = np.array([1.0, 2.0, 0.5, 1.0]), np.array([1.0, 3.0, 1.0, 2.0])
+    run = sp.Pick().start(sp.Problem(plans, noise_scale=scale, costs=costs))
+    counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
+    run.absorb(counts, sums)
+    lead = int(np.argmax(plans @ (sums / counts)))
+    away = np.delete(plans[lead] - plans, lead, axis=0)
+
+    def loss(n):
+        gap, error = away @ (sums / counts), np.sqrt(away**2 @ (scale**2 / n))
+        return (error * norm.pdf(gap / error) - gap * norm.sf(gap / error)).sum()
+
+    step = 1e-5
+    fall = np.array([(loss(counts) - loss(counts + step * np.eye(4)[s])) / step for s in range(4)])
+    expected = fall * counts / (counts + 1) / costs  # of a whole measurement, as 1/n falls by 1/(n(n+1))
+    assert run.scores() / run.scores().sum() == pytest.approx(expected / expected.sum(), rel=1e-3)
+
+
+def test_it_picks_better_than_equal_shares():
+    """Three of seven: the wrong leads of Pick and of Uniform at the same budget, on the same truths."""
+    import itertools
+
+    plans = np.array([[s in chosen for s in range(7)] for chosen in itertools.combinations(range(7), 3)])
+    problem, wrong = sp.Problem(plans.astype(float)), {"Pick": 0, "Uniform": 0}
+    for seed in range(150):
+        means = np.random.default_rng([5, seed]).normal(0, 0.5, 7)
+        for policy in (sp.Pick(), sp.Uniform(delta=1e-9)):
+            found = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, budget=150)
+            assert found.n_measurements == 150
+            wrong[policy.name] += found.lead != problem.best(means)
+    assert wrong["Pick"] < 0.85 * wrong["Uniform"]
+
+
+def test_a_costly_arm_is_measured_less():
+    counts = []
+    for costs in ([1.0, 1.0], [1.0, 25.0]):
+        problem = sp.Problem(np.eye(2), costs=costs)
+        counts.append(sp.simulate(problem, sp.Pick(), sp.Gaussian([0.2, 0.0]), budget=600).counts)
+    assert abs(counts[0][0] - counts[0][1]) < 30
+    assert counts[1][0] > 4 * counts[1][1]
+
+
+def test_it_spends_its_budget_and_promises_nothing():
+    outcome = sp.simulate(sp.Problem(np.eye(2)), sp.Pick(), sp.Gaussian([5.0, 0.0]), budget=77)
+    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert (outcome.plan, outcome.lead, outcome.risk, outcome.remaining) == (None, 0, None, None)
+    assert outcome.n_measurements == 77
+    assert outcome.guarantee.startswith("none")
+    assert outcome.chance == 1.0
+    assert outcome.expected_loss == 0.0
+    assert sp.simulate(sp.Problem(np.eye(9)), sp.Pick(), sp.Gaussian(np.zeros(9)), budget=8).lead is None
+
+
+def test_an_unknown_noise_scale_is_learned_and_the_pilot_is_not_lost():
+    problem = sp.Problem(np.eye(3), noise_scale=None)
+    truth = sp.Gaussian([1.0, 0.5, 0.0], scale=[0.1, 1.0, 3.0])
+    outcome = sp.simulate(problem, sp.Pick(), truth, seed=2, budget=120, pilot=sp.Pilot(size=4))
+    assert outcome.n_measurements == 120
+    assert outcome.counts[0] < outcome.counts[1] < outcome.counts[2]
+    assert outcome.counts.min() >= 4
+
+
+def test_unasked_measurements_are_pooled():
+    session = sp.Session.create("memory://", sp.Problem(np.eye(2)), sp.Pick(), name="mine", budget=9)
+    assert session.counts_unasked
+    session.record(0, 3.0)
+    while requests := session.ask():
+        session.tell(requests[0], 1.0)
+    outcome = session.outcome
+    assert outcome is not None
+    assert outcome.n_measurements == 9
+    assert session.certificate().n_unasked_counted == 1
+    assert session.verify(session.certificate().to_json()).holds
+    with pytest.raises(ParameterError, match="Pick has no delta"):
+        session.extend(delta=0.01)
+    session.extend(budget=12)
+    assert session.status is None
+
+
+def test_a_batch_is_never_larger_than_it_may_be():
+    run = sp.Pick(max_batch=2).start(sp.Problem(np.eye(3)))
+    run.absorb(np.array([300, 300, 300]), np.zeros(3))
+    assert run.decide().counts.sum() == 2
+    assert sp.Pick().start(sp.Problem(np.eye(3))).decide().counts.tolist() == [1, 1, 1]
