@@ -14,6 +14,7 @@ import typer
 
 from surepick.cli.advise import advise
 from surepick.cli.ask import ask, tell, withdraw
+from surepick.cli.certificate import certificate
 from surepick.cli.check import check
 from surepick.cli.compare import compare
 from surepick.cli.demo import demo
@@ -49,7 +50,7 @@ SESSIONS: tuple[Callable[..., None], ...] = (
     *(new, ask, sheet, tell, withdraw, status, list_, log, export),
     *(import_, extend, last_call, close, verify, doctor, run),
 )
-LOOKING: tuple[Callable[..., None], ...] = (watch, report, serve)
+LOOKING: tuple[Callable[..., None], ...] = (watch, report, certificate, serve)
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
 for _command in PLANNING:
     app.command(no_args_is_help=_command is not demo)(_command)

@@ -18,6 +18,7 @@ from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl, Worker
 from surepick.cli.render import answer, say
 from surepick.cli.status import state_of
 from surepick.core.numerals import numeral
+from surepick.core.wording import how_many
 from surepick.errors import FileError, ProblemError, SessionError
 
 if TYPE_CHECKING:
@@ -46,7 +47,12 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="CSV or .xlsx with the columns token,value or arm,value.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV or .xlsx with the columns token,value or arm,value; or the JSON of `export`."
+        ),
+    ],
     answers: Annotated[
         bool, typer.Option("--answers", help="Rows without a token answer what is asked, in their order.")
     ] = False,
@@ -60,15 +66,33 @@ def import_(
 ) -> None:
     """Tell measurements from a CSV file, for example one filled in by hand or written by `export`.
 
+    The JSON that `export` writes holds the whole session: if its log holds, it is put into the store as it
+    is, under its own name or the one that --session gives.
+
     Rows with a token answer it. Rows with an arm alone are measurements that nobody asked for, unless
     --answers says that they were made because surepick asked for them. Unasked ones are counted if the
     policy's proof allows it, and never with --picked; with a column `key` each is kept once, however often
     the file is imported.
     """
+    if file.suffix.lower() == ".json":
+        _import_log(file, session, store, as_json)
+        return
     opened = open_session(store, session)
     counts = import_rows(opened, read_rows(file), answers=answers, picked=picked, worker=worker)
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
     answer({"imported": counts, **state_of(opened)}, as_json, lambda: _print_imported(text, opened, store))
+
+
+def _import_log(file: Path, session: str | None, store: str, as_json: bool) -> None:
+    from surepick.sessions.log_file import log_in, put_log, read_json
+    from surepick.store import open_store
+
+    log = log_in(read_json(file))
+    if log is None:
+        raise FileError(f"{str(file)!r} holds no log; write one with `surepick export --format json`")
+    name = put_log(open_store(store), log, name=session)
+    data = {"session": name, "events": log.head.position}
+    answer(data, as_json, lambda: say(f"session {name!r} imported: {how_many(log.head.position, 'event')}"))
 
 
 def _print_imported(text: str, session: Session, store: str) -> None:
@@ -102,8 +126,9 @@ def write_csv(session: Session, stream: TextIO) -> None:
 
 
 def write_json(session: Session, stream: TextIO) -> None:
-    """Write the problem, the policy, every measurement and, once there is one, the certificate."""
+    """Write the problem, the policy, every measurement, the log and, once there is one, the certificate."""
     from surepick.sessions import codec
+    from surepick.sessions.log_file import log_of
 
     data = {
         "session": session.name,
@@ -113,6 +138,7 @@ def write_json(session: Session, stream: TextIO) -> None:
         "seed": session.seed,
         "measurements": [{**row, "value": float(row["value"])} for row in _rows(session)],
         "certificate": session.certificate().to_json() if session.status else None,
+        "log": log_of(session.store, session.name).to_json(),
     }
     stream.write(json.dumps(data, indent=1) + "\n")
 

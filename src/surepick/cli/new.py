@@ -43,6 +43,9 @@ def new(
     lease: Lease = 3600.0,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
+    announce: Annotated[
+        bool, typer.Option("--announce", help="Print the fingerprint of the question, to publish it now.")
+    ] = False,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -51,16 +54,20 @@ def new(
     Try: surepick new examples/routes.toml && surepick ask
     """
     session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
-    data = {"session": session.name, "store": session.store.place, **state_of(session)}
-    answer(data, as_json, lambda: _print_begun(session, store))
+    question = {"question": session.question} if announce else {}
+    data = {"session": session.name, "store": session.store.place, **question, **state_of(session)}
+    answer(data, as_json, lambda: _print_begun(session, store, announce=announce))
 
 
-def _print_begun(session: Session, store: str) -> None:
+def _print_begun(session: Session, store: str, *, announce: bool) -> None:
     about = session.given_problem.about
     say(f"session {session.name!r} begun{f': {about.title}' if about.title else ''}")
     warning = None if about.listing is None else about.listing.warning(session.policy.delta)
     if warning is not None:
         remark(f"! {warning}")
+    if announce:
+        say(f"question {session.question}")
+        remark("publish that line before you measure; `surepick verify --announced` compares it with the log")
     print_next(session, store)
 
 

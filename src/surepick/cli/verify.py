@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,8 @@ from surepick.core.wording import how_many
 from surepick.errors import FileError
 
 if TYPE_CHECKING:
+    from surepick.sessions.log_file import LogFile
+    from surepick.sessions.verify import Verdict
     from surepick.store import Event
     from surepick.store.doctor import LogHealth
 
@@ -25,20 +28,86 @@ RESCUED = ("session", "token", "arm_index", "value", "count", "proved", "arm", "
 
 def verify(
     certificate: Annotated[
-        Path | None, typer.Argument(help="A certificate: the JSON of `status` or `export`.")
+        Path | None,
+        typer.Argument(help="A certificate: what `certificate`, `status --json` or `export` writes."),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Argument(help="A log, as `export --format json` writes it; then no store is needed."),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="The public key that the certificate has to be signed with.")
+    ] = None,
+    announced: Annotated[
+        str | None, typer.Option(help="The fingerprint of the question that `new --announce` printed.")
     ] = None,
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Replay a session from its first event: do it, and a certificate, hold? Exit code 1: no."""
+    """Replay a session from its first event: do it, and a certificate, hold? Exit code 1: no.
+
+    It shows that the log is consistent: a session can have written every event of it, and the policy decides
+    what it says. It does not show that the values were measured.
+    """
     from surepick.sessions.verify import verify as check
 
-    place = open_to_read(store)
-    verdict = check(place, session or only_name(place), read_certificate(certificate))
+    given, file = _given(certificate, log)
+    if file is not None:
+        verdict = file.verify(given)
+    else:
+        place = open_to_read(store)
+        verdict = check(place, session or only_name(place), given)
+    objections = [*verdict.objections, *_other_objections(verdict, given, key, announced)]
+    remarks = [*verdict.remarks, *_other_remarks(given, file, key)]
+    verdict = replace(verdict, objections=tuple(objections), remarks=tuple(remarks))
     data = {"holds": verdict.holds, **vars(verdict)}
     answer(data, as_json, lambda: _print_verdict(verdict))
     raise typer.Exit(0 if verdict.holds else NOT_SURE)
+
+
+def _given(*paths: Path | None) -> tuple[dict[str, Any] | None, LogFile | None]:
+    """The certificate and the log in these files, which may be in any order, or both in one."""
+    from surepick.sessions.log_file import certificate_in, log_in, read_json
+
+    found: list[tuple[dict[str, Any] | None, LogFile | None]] = []
+    for path in filter(None, paths):
+        data = read_json(path)
+        found.append((certificate_in(data), log_in(data)))
+        if found[-1] == (None, None):
+            raise FileError(
+                f"{str(path)!r} holds neither a certificate nor a log; write one with `surepick certificate` "
+                "or both with `surepick export --format json`"
+            )
+    certificates = [given for given, _ in found if given is not None]
+    logs = [log for _, log in found if log is not None]
+    if len(found) == 2 and not logs:
+        raise FileError(f"{str(paths[1])!r} holds no log; write one with `surepick export --format json`")
+    return certificates[0] if certificates else None, logs[-1] if logs else None
+
+
+def _other_objections(
+    verdict: Verdict, given: dict[str, Any] | None, key: Path | None, announced: str | None
+) -> Iterator[str]:
+    if announced is not None and announced.strip().lower() != verdict.question:
+        yield f"another question was announced; the fingerprint of this one is {verdict.question}"
+    if key is None:
+        return
+    from surepick.sessions import signing
+
+    public = signing.read_public_key(key)
+    if given is None:
+        raise FileError("--key is for the signature of a certificate; give the certificate too")
+    objection = signing.objection_to_signature(given, public)
+    if objection is not None:
+        yield objection
+
+
+def _other_remarks(given: dict[str, Any] | None, file: LogFile | None, key: Path | None) -> Iterator[str]:
+    if file is not None:
+        yield "the log in the file was checked; no store was looked at"
+    if given is not None and "signature" in given and key is None:
+        yield "the certificate is signed, and the signature was not checked; give the public key with --key"
 
 
 def doctor(
@@ -71,6 +140,8 @@ def _print_verdict(verdict: Any) -> None:
     found = f"{how_many(verdict.n_events, 'event')}, {how_many(verdict.n_rounds, 'round')}, {verdict.status}"
     answer = f", answer {verdict.plan_name!r}" if verdict.plan_name else ""
     say(f"{'holds' if verdict.holds else 'does not hold'}: {found}{answer}")
+    if verdict.question:
+        say(f"question {verdict.question}")
 
 
 def _print_diagnosis(place: str, data: dict[str, Any]) -> None:
@@ -82,23 +153,6 @@ def _print_diagnosis(place: str, data: dict[str, Any]) -> None:
         say(f"  session {log['session']!r}: {state}, {log['lost']} unreadable")
     if not data["well"]:
         say("nothing was changed. Keep a copy of the file, and save what can be read with --rescue FILE")
-
-
-def read_certificate(path: Path | None) -> dict[str, Any] | None:
-    """The certificate in a JSON file, on its own or as a part of what `status` and `export` write."""
-    if path is None:
-        return None
-    from surepick.core.tables import refuse_endless
-
-    try:
-        refuse_endless(path)
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot read a certificate from {str(path)!r}: {error}") from None
-    certificate = data.get("certificate", data) if isinstance(data, dict) else None
-    if not isinstance(certificate, dict) or "log_checksum" not in certificate:
-        raise FileError(f"{str(path)!r} holds no certificate; write one with `surepick status --json`")
-    return certificate
 
 
 def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:

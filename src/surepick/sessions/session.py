@@ -197,6 +197,11 @@ class Session(Shown):
         return self._replica.head
 
     @property
+    def question(self) -> str:
+        """The fingerprint of what it began with: problem, policy and settings; to be published beforehand."""
+        return self._setup.fingerprint
+
+    @property
     def created_at(self) -> float:
         """When it was created, in seconds since 1970, UTC."""
         return self._created.time

@@ -126,9 +126,14 @@ def _examine(driver: Driver, place: str, complaints: list[str]) -> Diagnosis:
         if driver.dialect == "sqlite":
             complaints += _integrity(query)
         schema = _schema(query, complaints)
-        logs = {}
+        logs, ends = {}, _ends(query)
         for number, name, position, checksum in _sessions(query):
+            if ends.pop(number, 0) > position:
+                complaints.append(
+                    f"session {name!r} has events after event {position}, where it says it ends"
+                )
             logs[number] = _health(name, position, checksum, list(_readable(query, number, position)))
+        complaints += [f"there are events of a session that is not listed (number {n})" for n in sorted(ends)]
     if driver.dialect == "sqlite" and not (logs and all(log.is_well for log in logs.values())):
         _add_carved(logs, Path(driver.place))
     return Diagnosis(place, schema, tuple(complaints), tuple(logs.values()))
@@ -204,6 +209,14 @@ def _sessions(query: Query) -> Rows:
         return query("SELECT id, name, position, checksum FROM surepick_sessions ORDER BY id")
     except DamageError:
         return []
+
+
+def _ends(query: Query) -> dict[int, int]:
+    """The last event of each log by the number of its session, wherever the log says that it ends."""
+    try:
+        return dict(query("SELECT session_id, max(position) FROM surepick_events GROUP BY session_id"))
+    except DamageError:
+        return {}
 
 
 def _health(name: str, position: int, checksum: str, found: list[Event]) -> LogHealth:

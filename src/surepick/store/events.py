@@ -99,7 +99,7 @@ def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
     position, checksum = head
     for draft in drafts:
         position += 1
-        checksum = _checksum(checksum, position, draft.kind, draft.key, draft.time, draft.body)
+        checksum = _checksum(checksum, position, draft)
         events.append(Event(position, draft.kind, draft.key, draft.time, draft.body, checksum))
     return events
 
@@ -108,7 +108,7 @@ def is_successor(event: Event, head: Head) -> bool:
     """Whether this event is exactly what was written after this head."""
     position, kind, key, time, body, checksum = event
     before = start_of(event).checksum if head == START else head.checksum
-    expected = _checksum(before, head.position + 1, kind, key, time, body)
+    expected = _checksum(before, head.position + 1, Draft(kind, body, time, key))
     return position == head.position + 1 and checksum == expected
 
 
@@ -128,8 +128,9 @@ def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator
         yield event
 
 
-def _checksum(before: str, position: int, kind: str, key: str | None, time: float, body: str) -> str:
+def _checksum(before: str, position: int, draft: Draft) -> str:
     """Of the JSON text [before, position, kind, key, time, body]; written out, being needed so often."""
+    kind, body, time, key = draft
     name = "null" if key is None else _text(key)
     line = f'["{before}",{position},{_text(kind)},{name},{time!r},{_text(body)}]'
     return hashlib.sha256(line.encode()).hexdigest()[: len(before)]

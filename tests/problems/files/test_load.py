@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from surepick import problems
-from surepick.cli.verify import read_certificate
 from surepick.core.tables import read_table
 from surepick.errors import FileError, ProblemError, SurepickError
 from surepick.problems.files.kinds import COMMON_KEYS, KINDS
 from surepick.problems.files.section import read_text
+from surepick.sessions.log_file import read_json
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")
@@ -318,7 +318,7 @@ def test_what_has_no_end_is_refused_before_it_is_read(load, text):
 
 
 def test_a_device_is_no_problem_file_and_no_certificate():
-    for read in (read_text, read_certificate):
+    for read in (read_text, read_json):
         with pytest.raises(FileError, match="is a device, not a file"):
             read(Path("/dev/zero"))
 

@@ -1,0 +1,114 @@
+"""A session's log as JSON, to be checked and gone on with elsewhere.
+
+`export` writes it, `verify` and `import` read it.
+Bodies stay the text that was sealed, so that every checksum can be computed again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surepick.core.oracle_problem import Best, OracleProblem
+from surepick.core.tables import refuse_endless
+from surepick.errors import FileError, ProblemError, SessionError
+from surepick.sessions.verify import Verdict, verify_events
+from surepick.store import Draft, Event, Head, Store
+from surepick.store.events import start_of
+
+_FIELDS = ("position", "kind", "key", "time", "body", "checksum")
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A log that is in no store: the name of its session, its events, and where it says that it ends."""
+
+    name: str
+    events: tuple[Event, ...]
+    head: Head
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        events = [dict(zip(_FIELDS, event, strict=True)) for event in self.events]
+        return {"session": self.name, **self.head._asdict(), "events": events}
+
+    def verify(
+        self, certificate: Mapping[str, Any] | None = None, *, oracle: Best | OracleProblem | None = None
+    ) -> Verdict:
+        """What `Session.verify` says of a session with this log."""
+        return verify_events(self.name, self.events, self.head, certificate, oracle=oracle)
+
+
+def log_of(store: Store, name: str) -> LogFile:
+    """The log of this session of a store."""
+    events = tuple(store.read(name))
+    if not events:
+        raise SessionError(f"the log of session {name!r} is empty; run `surepick doctor`")
+    return LogFile(name, events, events[-1].head)
+
+
+def put_log(
+    store: Store, log: LogFile, *, name: str | None = None, oracle: Best | OracleProblem | None = None
+) -> str:
+    """Bring the log into a store, as the session of this name or its own; refused if `verify` objects to it.
+
+    Its checksums stay what they are, so that its certificates stay valid. Returns the session's name.
+    """
+    verdict = log.verify(oracle=oracle)
+    if not verdict.holds:
+        raise SessionError(
+            f"the log of session {log.name!r} does not hold, so nothing was imported: {verdict.objections[0]}"
+        )
+    drafts = [Draft(event.kind, event.body, event.time, event.key) for event in log.events]
+    chosen = log.name if name is None else name
+    store.create(chosen, drafts, start=start_of(log.events[0]))
+    return chosen
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in this file; whatever is wrong with it is a FileError."""
+    try:
+        refuse_endless(path)
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, ProblemError) as error:
+        raise FileError(f"cannot read JSON from {str(path)!r}: {error}") from None
+
+
+def log_in(data: object) -> LogFile | None:
+    """The log in these JSON values: they are one, or an export that has one; None if there is none."""
+    log = data.get("log", data) if isinstance(data, dict) else None
+    if not isinstance(log, dict) or "events" not in log:
+        return None
+    try:
+        name, head = log["session"], Head(log["position"], log["checksum"])
+        events = tuple(map(_event, log["events"]))
+        _is(name, str), _is(head.position, int), _is(head.checksum, str)
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        raise FileError(
+            f"this is no log as `surepick export --format json` writes it: {type(error).__name__}: {error}"
+        ) from None
+    return LogFile(name, events, head)
+
+
+def certificate_in(data: object) -> dict[str, Any] | None:
+    """The certificate in these JSON values: they are one, or what `status` and `export` write; else None."""
+    certificate = data.get("certificate", data) if isinstance(data, dict) else None
+    return certificate if isinstance(certificate, dict) and "log_checksum" in certificate else None
+
+
+def _event(row: Mapping[str, Any]) -> Event:
+    position, kind, key, time, body, checksum = (row[name] for name in _FIELDS)
+    _is(position, int)
+    for text in (kind, body, checksum, "" if key is None else key):
+        _is(text, str).encode()  # half of a surrogate pair is a ValueError
+    _is(time, (int, float))
+    return Event(position, kind, key, float(time), body, checksum)
+
+
+def _is(value: Any, kind: type | tuple[type, ...]) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{str(value)[:80]!r} stands where something else should")
+    return value

@@ -1,0 +1,118 @@
+"""Signatures: who vouches for a certificate. Optional, with Ed25519 keys as OpenSSL and OpenSSH write them.
+
+What is signed is the certificate's JSON text with sorted keys and no spaces, after a line that says what it
+is. The signature is kept in the certificate, under `signature`, and is no part of what is signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surepick.errors import FileError, MissingExtraError
+from surepick.sessions import codec
+from surepick.sessions.verify import as_certificate
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+ALGORITHM = "Ed25519"
+_FIRST_LINE = b"surepick certificate\n"
+_HOW = "make one with `ssh-keygen -t ed25519 -f mykey` (or `openssl genpkey -algorithm ed25519 -out mykey`)"
+
+
+def sign(certificate: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
+    """The certificate with a signature by this key; one that it had is replaced."""
+    values = as_certificate(certificate)
+    value = key.sign(_signed(values)).hex()
+    made = {"algorithm": ALGORITHM, "public_key": hex_of(key.public_key()), "value": value}
+    return {**values, "signature": made}
+
+
+def objection_to_signature(certificate: Mapping[str, Any], key: Ed25519PublicKey) -> str | None:
+    """Why this key did not sign the certificate as it is; None if it did."""
+    from cryptography.exceptions import InvalidSignature
+
+    values = as_certificate(certificate)
+    made = values.get("signature")
+    if made is None:
+        return "the certificate is not signed"
+    if not isinstance(made, dict) or made.get("algorithm") != ALGORITHM:
+        return f"the certificate's signature is not of the kind {ALGORITHM}"
+    try:
+        key.verify(bytes.fromhex(made["value"]), _signed(values))
+    except (InvalidSignature, LookupError, TypeError, ValueError):
+        if made.get("public_key") != hex_of(key):
+            return f"the certificate was signed with another key: {str(made.get('public_key'))[:80]}"
+        return "the certificate was changed after it was signed"
+    return None
+
+
+def read_private_key(path: Path, password: Callable[[], str]) -> Ed25519PrivateKey:
+    """The private key in this file, PEM or OpenSSH; `password` is called if it needs one."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey as Private
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
+
+    data = _content(path)
+    load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in data else load_pem_private_key
+    try:
+        try:
+            key = load(data, None)
+        except TypeError:  # it is encrypted
+            key = load(data, password().encode())
+    except Exception as error:
+        raise FileError(f"{str(path)!r} is no private key that can be read: {error}; {_HOW}") from None
+    if not isinstance(key, Private):
+        raise FileError(f"{str(path)!r} is a key of another kind than {ALGORITHM}; {_HOW}")
+    return key
+
+
+def read_public_key(path: Path) -> Ed25519PublicKey:
+    """The public key in this file, PEM or OpenSSH."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey as Public
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key, load_ssh_public_key
+
+    data = _content(path)
+    try:
+        key = load_ssh_public_key(data) if data.startswith(b"ssh-") else load_pem_public_key(data)
+    except Exception as error:
+        private = "; this one is private, and the public one is wanted" if b"PRIVATE" in data else ""
+        raise FileError(f"{str(path)!r} is no public key that can be read{private}: {error}") from None
+    if not isinstance(key, Public):
+        raise FileError(f"{str(path)!r} is a key of another kind than {ALGORITHM}; {_HOW}")
+    return key
+
+
+def require_cryptography() -> None:
+    """Say what to install where keys cannot be used."""
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            "signatures need the package cryptography: pip install 'surepick[sign]'"
+        ) from None
+
+
+def hex_of(key: Ed25519PublicKey) -> str:
+    """The 32 bytes of a public key, by which people can compare it."""
+    return key.public_bytes_raw().hex()
+
+
+def _signed(values: Mapping[str, Any]) -> bytes:
+    text = codec.dumps({name: value for name, value in values.items() if name != "signature"})
+    try:
+        return _FIRST_LINE + text.encode()
+    except UnicodeEncodeError as error:
+        raise FileError(f"the certificate holds what UTF-8 cannot: {error}") from None
+
+
+def _content(path: Path) -> bytes:
+    from surepick.core.tables import refuse_endless
+
+    require_cryptography()
+    try:
+        refuse_endless(path)
+        return path.read_bytes().strip() + b"\n"
+    except OSError as error:
+        raise FileError(f"cannot read the key {str(path)!r}: {error.strerror or error}") from None

@@ -1,0 +1,331 @@
+"""Certificates and logs as files: checked anywhere, signed, announced, imported; and damage that shows."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import stored_sessions as stored
+import surepick as sp
+from session_tools import Tapes, problem, run_to_end
+from surepick.cli import app
+from surepick.errors import FileError, SessionError, SurepickError
+from surepick.sessions.log_file import log_in, log_of, put_log
+from surepick.sessions.session import Session
+from surepick.store import MemoryStore, open_store
+
+SCALE = 0.05
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished session, its certificate and its log."""
+    folder = tmp_path_factory.mktemp("made")
+    store = str(folder / "surepick.db")
+    session = Session.create(store, problem(noise_scale=SCALE), sp.BetGapE(), name="trips")
+    run_to_end(session, Tapes(scale=SCALE))
+    session.store.close()
+    assert run("certificate", "-o", str(folder / "certificate.json"), "--store", store).exit_code == 0
+    exporting = ("export", "--format", "json", "-o", str(folder / "log.json"), "--store", store)
+    assert run(*exporting).exit_code == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Path) -> Path:
+    """A copy of it, where each test works."""
+    for name in ("surepick.db", "certificate.json", "log.json"):
+        shutil.copy(made / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREPICK_STORE", raising=False)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+def exported() -> Any:
+    return json.loads(Path("log.json").read_text())
+
+
+def write(name: str, data: Any) -> None:
+    Path(name).write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    "files", [("certificate.json", "log.json"), ("log.json", "certificate.json"), ("log.json",)]
+)
+def test_a_certificate_is_checked_without_the_store(files: tuple[str, ...]) -> None:
+    Path("surepick.db").unlink()
+    result = run("verify", *files)
+    assert result.exit_code == 0, result.output
+    assert "holds: " in result.stdout
+    assert "no store was looked at" in result.stdout
+
+
+def test_a_certificate_that_is_not_of_the_log_does_not_hold_without_the_store() -> None:
+    certificate = json.loads(Path("certificate.json").read_text())
+    write("certificate.json", {**certificate, "delta": 0.001})
+    result = run("verify", "certificate.json", "log.json")
+    assert result.exit_code == 1
+    assert "'delta' is not what the log gives" in result.stdout
+
+
+def test_a_log_file_that_was_changed_does_not_hold() -> None:
+    data = exported()
+    data["log"]["events"][3]["body"] = data["log"]["events"][3]["body"].replace(".", ".1", 1)
+    write("log.json", data)
+    result = run("verify", "log.json")
+    assert result.exit_code == 1
+    assert "does not match its checksum" in result.stdout
+    with pytest.raises(SessionError, match="does not hold, so nothing was imported"):
+        raise run("import", "log.json", "--session", "again").exception  # type: ignore[misc]
+    assert open_store("surepick.db").names() == ["trips"]
+
+
+@pytest.mark.parametrize("n_left", [1, 4])
+def test_a_log_file_that_was_cut_does_not_hold(n_left: int) -> None:
+    data = exported()
+    del data["log"]["events"][n_left:]
+    write("log.json", data)
+    assert "the log should have" in run("verify", "log.json").stdout
+
+
+def test_numbers_may_have_lost_their_points_on_the_way() -> None:
+    """As programs write them that have one kind of numbers."""
+    data = exported()
+    for event in data["log"]["events"]:
+        event["time"] = int(event["time"]) if event["time"].is_integer() else event["time"]
+    write("log.json", data)
+    assert run("verify", "log.json").exit_code == 0
+
+
+def test_an_imported_session_is_the_same_and_goes_on() -> None:
+    assert run("import", "log.json", "--store", "other.db").stdout.startswith("session 'trips' imported")
+    other = open_store("other.db")
+    assert other.head("trips") == open_store("surepick.db").head("trips")
+    assert run("verify", "certificate.json", "--store", "other.db").exit_code == 0
+    session = Session.load(other, "trips")
+    session.extend(delta=0.01)
+    run_to_end(session, Tapes(scale=SCALE))
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_an_imported_session_may_get_another_name() -> None:
+    refused = run("import", "log.json").exception
+    assert isinstance(refused, sp.SurepickError)
+    assert run("import", "log.json", "--session", "again").exit_code == 0
+    result = run("verify", "certificate.json", "--session", "again")
+    assert result.exit_code == 0, result.output
+    assert "it began under the name 'trips'" in result.stdout
+
+
+def test_an_old_log_is_imported_in_its_own_form(tmp_path: Path) -> None:
+    store = open_store(str(stored.copied(tmp_path)))
+    name = "BetGapE finished"
+    log = log_in(json.loads(json.dumps(log_of(store, name).to_json())))
+    assert log is not None
+    other = MemoryStore()
+    assert put_log(other, log) == name
+    assert other.head(name) == store.head(name)
+    kept = json.loads(stored.certificate_file(name).read_text(encoding="utf-8"))
+    verdict = Session.load(other, name).verify(kept)
+    assert verdict.holds
+    assert any("an old log" in remark for remark in verdict.remarks)
+
+
+def test_a_log_of_a_function_needs_it() -> None:
+    from session_tools import best_plan, oracle_problem
+
+    session = Session.create("memory://", oracle_problem(), sp.OBet(delta=0.1), name="mine")
+    log, other = log_of(session.store, "mine"), MemoryStore()
+    with pytest.raises(sp.SurepickError, match="Python function"):
+        put_log(other, log)
+    assert put_log(other, log, oracle=best_plan) == "mine"
+
+
+ODD: list[Any] = [None, [], 5, "x", {}, [[]], {"log": 5}, {"log": {"events": 5}}, {"certificate": []}]
+ODD += [{"log": {"events": [5], "session": "a", "position": 1, "checksum": "x"}}]
+ODD += [{"log": {"events": [], "session": "a", "position": 1, "checksum": "x"}}]
+ODD += [{"log": {"events": [{}], "session": 5, "position": "1", "checksum": None}}]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_files_are_refused_in_words(odd: Any) -> None:
+    write("odd.json", odd)
+    for words in (("verify", "odd.json"), ("verify", "certificate.json", "odd.json"), ("import", "odd.json")):
+        result = run(*words)
+        assert result.exit_code == 1
+        assert isinstance(result.exception, SurepickError | SystemExit), result.exception
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "\ufeff{}",
+        "[" * 100_000,
+        '{"log_checksum":' + "[" * 100_000,
+        "1" * 10_000,
+        '{"a": "\\ud800"}',
+    ],
+)
+def test_what_is_no_json_is_refused_in_words(text: str) -> None:
+    Path("odd.json").write_text(text, encoding="utf-8")
+    for words in (("verify", "odd.json"), ("import", "odd.json")):
+        assert isinstance(run(*words).exception, SurepickError)
+
+
+@pytest.mark.parametrize("field", ["position", "kind", "key", "time", "body", "checksum"])
+def test_odd_events_are_refused_in_words(field: str) -> None:
+    true = exported()
+    for value in (None, True, -1, 10**400, 1e300, "", "\ud800", [], {}):
+        data = copy.deepcopy(true)
+        if data["log"]["events"][2][field] == value:
+            continue
+        data["log"]["events"][2][field] = value
+        write("log.json", data)
+        result = run("verify", "log.json")
+        assert result.exit_code != 0
+        assert isinstance(result.exception, SurepickError | SystemExit), result.exception
+
+
+DAMAGE = {
+    "its last event is lost": "DELETE FROM surepick_events WHERE position = "
+    "(SELECT max(position) FROM surepick_events)",
+    "its last half is lost": "DELETE FROM surepick_events WHERE position > 9",
+    "an event is lost": "DELETE FROM surepick_events WHERE position = 5",
+    "the first event is lost": "DELETE FROM surepick_events WHERE position = 1",
+    "all events are lost": "DELETE FROM surepick_events",
+    "it says it ends earlier": "UPDATE surepick_sessions SET position = position - 1, checksum = "
+    "(SELECT checksum FROM surepick_events WHERE surepick_events.position = surepick_sessions.position - 1)",
+    "it says it ends otherwise": "UPDATE surepick_sessions SET checksum = 'f00'",
+    "it says it ends later": "UPDATE surepick_sessions SET position = position + 1",
+    "it is not listed": "DELETE FROM surepick_sessions",
+    "an event was changed": "UPDATE surepick_events SET body = '{}' WHERE position = 4",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_verify_and_doctor_agree(damage: str) -> None:
+    assert (run("verify").exit_code, run("doctor").exit_code) == (0, 0)
+    with closing(sqlite3.connect("surepick.db")) as connection, connection:
+        connection.execute(DAMAGE[damage])
+    doctor, verify = run("doctor"), run("verify", "--session", "trips")
+    assert doctor.exit_code == 1, doctor.output
+    assert verify.exit_code == 1, verify.output
+    assert isinstance(verify.exception, SurepickError | SystemExit), verify.exception
+
+
+@pytest.mark.parametrize("share", [0.6, 0.3])
+def test_verify_and_doctor_agree_on_a_file_that_was_cut(share: float) -> None:
+    size = Path("surepick.db").stat().st_size
+    with Path("surepick.db").open("r+b") as stream:
+        stream.truncate(int(size * share))
+    doctor, verify = run("doctor"), run("verify", "--session", "trips")
+    assert doctor.exit_code == 1
+    assert verify.exit_code == 1
+    assert isinstance(verify.exception, SurepickError | SystemExit), verify.exception
+
+
+# What is announced
+
+
+def test_a_question_is_announced_and_recognised() -> None:
+    text = 'kind = "table"\nplans = [[1, 0], [0, 1]]\nnoise_scale = 0.1\n'
+    Path("mine.toml").write_text(text)
+    begun = run("new", "mine.toml", "--announce", "--store", "a.db")
+    (line,) = [line for line in begun.stdout.splitlines() if line.startswith("question ")]
+    question = line.split()[1]
+    assert len(question) == 64
+    again = json.loads(run("new", "mine.toml", "--announce", "--json", "--store", "b.db").stdout)
+    assert again["question"] == question  # of the question alone, not of the time or the store
+    assert run("verify", "--announced", question.upper(), "--store", "a.db").exit_code == 0
+    assert run("new", "mine.toml", "--delta", "0.1", "--store", "c.db").exit_code == 0
+    other = run("verify", "--announced", question, "--store", "c.db")
+    assert other.exit_code == 1
+    assert "another question was announced" in other.stdout
+
+
+# Signatures
+
+
+def keys(name: str, form: str, password: bytes | None = None) -> None:
+    from cryptography.hazmat.primitives import serialization as form_of
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key, ssh = Ed25519PrivateKey.generate(), form == "ssh"
+    encryption = form_of.NoEncryption() if password is None else form_of.BestAvailableEncryption(password)
+    private = form_of.PrivateFormat.OpenSSH if ssh else form_of.PrivateFormat.PKCS8
+    public = form_of.PublicFormat.OpenSSH if ssh else form_of.PublicFormat.SubjectPublicKeyInfo
+    encoding = form_of.Encoding.OpenSSH if ssh else form_of.Encoding.PEM
+    Path(name).write_bytes(key.private_bytes(form_of.Encoding.PEM, private, encryption))
+    Path(f"{name}.pub").write_bytes(key.public_key().public_bytes(encoding, public))
+
+
+@pytest.mark.parametrize("form", ["ssh", "pem"])
+def test_a_signed_certificate_is_checked_with_the_public_key(form: str) -> None:
+    keys("mine", form)
+    keys("other", form)
+    assert run("certificate", "--sign", "mine", "-o", "signed.json").exit_code == 0
+    assert run("verify", "signed.json", "--key", "mine.pub").exit_code == 0
+    assert run("verify", "signed.json", "log.json", "--key", "mine.pub").exit_code == 0
+    unchecked = run("verify", "signed.json")
+    assert (unchecked.exit_code, "signature was not checked" in unchecked.stdout) == (0, True)
+    by_other = run("verify", "signed.json", "--key", "other.pub")
+    assert (by_other.exit_code, "signed with another key" in by_other.stdout) == (1, True)
+    unsigned = run("verify", "certificate.json", "--key", "mine.pub")
+    assert (unsigned.exit_code, "is not signed" in unsigned.stdout) == (1, True)
+
+
+def test_a_certificate_changed_after_it_was_signed_is_noticed() -> None:
+    keys("mine", "ssh")
+    run("certificate", "--sign", "mine", "-o", "signed.json")
+    data = json.loads(Path("signed.json").read_text())
+    assert len(data["signature"]["value"]) == 128
+    for changed in (
+        {**data, "n_rounds": data["n_rounds"] + 1},
+        {**data, "signature": {**data["signature"], "value": "00" * 64}},
+        {**data, "signature": {**data["signature"], "value": 5}},
+        {**data, "signature": "mine"},
+        {**data, "signature": {}},
+    ):
+        write("changed.json", changed)
+        result = run("verify", "changed.json", "--key", "mine.pub")
+        assert result.exit_code == 1
+        assert "objection: the certificate" in result.stdout
+
+
+@pytest.mark.parametrize("form", ["ssh", "pem"])
+def test_a_key_with_a_password_asks_for_it(form: str) -> None:
+    keys("mine", form, b"secret")
+    signed = CliRunner().invoke(app, ["certificate", "--sign", "mine", "-o", "signed.json"], input="secret\n")
+    assert signed.exit_code == 0, signed.output
+    assert run("verify", "signed.json", "--key", "mine.pub").exit_code == 0
+    wrong = CliRunner().invoke(app, ["certificate", "--sign", "mine"], input="wrong\n")
+    assert isinstance(wrong.exception, FileError)
+
+
+def test_what_is_no_key_is_refused_in_words() -> None:
+    keys("mine", "pem")
+    Path("text").write_text("hello")
+    for words in (
+        ("certificate", "--sign", "text"),
+        ("certificate", "--sign", "absent"),
+        ("certificate", "--sign", "mine.pub"),
+        ("verify", "certificate.json", "--key", "text"),
+        ("verify", "certificate.json", "--key", "mine"),
+        ("verify", "--key", "mine.pub"),
+    ):
+        assert isinstance(run(*words).exception, FileError), words
