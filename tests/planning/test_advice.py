@@ -1,5 +1,6 @@
 """Advice is judged by its numbers: what it forecasts comes true, what it says is what was rehearsed."""
 
+import importlib
 import json
 import math
 from pathlib import Path
@@ -99,11 +100,35 @@ def test_an_unknown_noise_scale_needs_a_rough_one_and_pays_for_a_pilot():
     assert any("pilot" in sentence for sentence in unknown.assumptions)
 
 
-def test_without_a_guess_it_says_what_it_assumes():
-    found = sp.advise(sp.Problem(PLANS, noise_scale=0.1), n_worlds=4)
-    assert "no guess of the means was given" in found.assumptions[0]
-    bigger = sp.advise(sp.Problem(PLANS, noise_scale=10.0), n_worlds=4)
-    assert found.expected == bigger.expected  # worlds are drawn in noise scales
+def test_without_a_guess_it_says_that_it_cannot_know():
+    with pytest.raises(ParameterError, match="cannot know how hard the decision is: give guess") as caught:
+        sp.advise(sp.Problem(PLANS, noise_scale=0.1), n_worlds=4)
+    assert caught.value.field == "guess"
+
+
+def test_work_by_hand_gets_no_tiny_delta():
+    by_program, by_hand = advice(n_worlds=12), advice(n_worlds=12, budget=1000)
+    assert by_program.delta < 0.05 == by_hand.delta
+    assert "by hand" in by_hand.reasons["delta"]
+
+
+def test_the_command_asks_for_the_budget_and_for_what_the_file_does_not_say(tmp_path, monkeypatch):
+    file = tmp_path / "ways.csv"
+    file.write_text("plan,bus,walk\ngoal,smallest,\nnoise,2,2\na,1,\nb,,1\n")
+    words = ["advise", str(file), "--worlds", "2"]
+    said = CliRunner().invoke(app, words)
+    assert "no guess of the means" in str(said.exception)
+    assert "--means LOW HIGH" in str(said.exception)
+    monkeypatch.setattr(importlib.import_module("surepick.cli.advise"), "is_asked", lambda: True)
+    asked = CliRunner().invoke(app, words, input="5\n12,5\n300\n")
+    assert asked.exit_code == 0, asked.output
+    assert "nobody can know what to expect" in asked.output
+    assert "within 3.75 of the guess" in " ".join(asked.output.split())
+    assert "--delta 0.05 --epsilon 0.2 --budget 300" in " ".join(asked.output.split())
+    given = CliRunner().invoke(app, [*words, "--means", "5", "12.5", "--budget", "300", "--json"])
+    assert json.loads(given.stdout)["next"] in " ".join(asked.output.split())
+    wrong = CliRunner().invoke(app, [*words, "--means", "5", "5", "--budget", "300"])
+    assert "the lower number first" in str(wrong.exception)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +180,7 @@ def test_without_a_list_an_unknown_noise_scale_is_rehearsed_with_its_pilot():
 
 def test_what_is_no_problem_is_refused():
     with pytest.raises(ParameterError, match="needs a Problem or an OracleProblem, got list"):
-        sp.advise([[1, 0], [0, 1]])
+        sp.advise([[1, 0], [0, 1]], [1, 2])
 
 
 def test_the_command_tells_names_reasons_and_the_next_step():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from surepick.cli.options import File, Json, Seed
-from surepick.cli.render import bar, console, make_table, print_json
+from surepick.cli.render import as_number, bar, console, is_asked, make_table, print_json
 from surepick.core.wording import plural
+from surepick.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from surepick.core.arrays import FloatArray
     from surepick.planning.advice import Advice
     from surepick.problems.truth import Loaded
 
@@ -20,7 +23,18 @@ def advise(
     file: File,
     delta: Annotated[float | None, typer.Option(help="Keep this delta.", show_default=False)] = None,
     epsilon: Annotated[float | None, typer.Option(help="Keep this epsilon.", show_default=False)] = None,
-    budget: Annotated[int, typer.Option(help="How many measurements you can afford.")] = 200_000,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            help="How many measurements you can afford; asked for at a terminal.", show_default=False
+        ),
+    ] = None,
+    means: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="Between which two numbers all means lie, where the file has no guess.", show_default=False
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(help="How many measure at the same time.")] = 1,
     noise: Annotated[
         float | None, typer.Option(help="A rough noise scale, where the file says 'unknown'.")
@@ -34,8 +48,8 @@ def advise(
 ) -> None:
     """Recommend policy, delta, epsilon and batch size for this problem, with reasons and what to expect.
 
-    Choices are rehearsed in worlds drawn from the file's guess and spread. Try: surepick advise
-    examples/knapsack.toml
+    Choices are rehearsed in worlds drawn from the file's guess and spread; without a guess it asks between
+    which numbers the means lie. Try: surepick advise examples/knapsack.toml --budget 5000
     """
     from surepick.planning.advice import advise as find_advice
     from surepick.problems import load
@@ -43,12 +57,15 @@ def advise(
     with bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
     problem = loaded.problem
-    centre = loaded.means if loaded.guess is None else loaded.guess
+    can_ask = not as_json and is_asked()
+    centre, spread = _expected(loaded, means, can_ask)
+    if budget is None and can_ask:
+        budget = typer.prompt("How many measurements can you afford?", type=int, err=True)
     with bar("rehearsing", quiet=as_json) as progress:
         found = find_advice(
             problem,
             centre,
-            0.0 if loaded.spread is None else loaded.spread,
+            spread,
             delta=delta,
             epsilon=epsilon,
             budget=budget,
@@ -58,11 +75,40 @@ def advise(
             seed=seed,
             progress=progress,
         )
-    next_command = f"surepick new {file} {_options(found)}"
+    next_command = f"surepick new {file} {_options(found)}" + (f" --budget {budget}" if budget else "")
     if as_json:
         print_json(_data(loaded, found, next_command))
     else:
         _print(loaded, found, next_command)
+
+
+def _expected(
+    loaded: Loaded, means: tuple[float, float] | None, can_ask: bool
+) -> tuple[FloatArray, FloatArray]:
+    """What the means may be, and how far off: from the file, or as somebody says who knows the range."""
+    import numpy as np
+
+    centre = loaded.means if loaded.guess is None else loaded.guess
+    if means is None and centre is not None:
+        spread = np.zeros(centre.size) if loaded.spread is None else loaded.spread
+        return centre, spread
+    if means is None and can_ask:
+        print(
+            "The file has no guess, so nobody can know what to expect. Between which two numbers do the "
+            "means of the arms lie?",
+            file=sys.stderr,
+        )
+        means = tuple(typer.prompt(which, value_proc=as_number, err=True) for which in ("lowest", "highest"))
+    if means is None:
+        raise FileError(
+            "the file has no guess of the means, so advise cannot know how hard the decision is; add guess "
+            "and spread to it (in a spreadsheet rows of these names), or say between which two numbers all "
+            "means lie: --means LOW HIGH"
+        )
+    low, high = means
+    if not low < high:
+        raise ParameterError(f"--means takes the lower number first, got {low:g} and {high:g}")
+    return np.full(loaded.problem.n_arms, (low + high) / 2), np.full(loaded.problem.n_arms, (high - low) / 2)
 
 
 def _options(found: Advice) -> str:

@@ -35,7 +35,8 @@ WORLDS, UNLISTED_WORLDS = 12, 5  # a rehearsal with an oracle takes seconds
 EPSILON_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2)  # of the stake
 ENOUGH = 0.8  # of the worlds have to end within the budget
 SURER_FACTOR = 2.0  # a smaller delta may cost this many times the usual one
-WORLD_WIDTH = 3.0  # noise scales on either side of 0, where there is no guess
+LARGEST_BUDGET = 200_000  # of a rehearsal, where nobody says what can be afforded
+BY_HAND = 1000  # a budget of this many measurements or fewer is work by hand
 LIMIT_TOLERANCE = 1e-2  # worlds differ by far more
 
 Progress = Callable[[int, int], None]
@@ -129,7 +130,7 @@ def advise(
     *,
     delta: float | None = None,
     epsilon: float | None = None,
-    budget: int = 200_000,
+    budget: int | None = None,
     workers: int = 1,
     noise: float | None = None,
     n_worlds: int | None = None,
@@ -138,10 +139,12 @@ def advise(
 ) -> Advice:
     """Recommend policy, delta, epsilon and batch for a problem whose means lie within `spread` of the guess.
 
-    `guess`: what the means may be, one number per arm. Unless given, worlds are drawn around 0.
+    `guess`: what the means may be, one number per arm. Without one nobody can know what to expect: where you
+    only know between which numbers they lie, give the middle for each arm and half of the width as spread.
     `spread`: how far off the guess may be, one number or one per arm; 0 unless given.
     `delta`, `epsilon`: kept if given, else recommended.
-    `budget`: how many measurements can be afforded; rehearsals end there. 200,000 unless given.
+    `budget`: how many measurements can be afforded; rehearsals end there. Up to 1,000 are taken to be made by
+    hand, and delta then stays at 0.05 or above. Unless given, rehearsals end at 200,000.
     `workers`: how many measure at the same time; 1 unless given. It bears on the batch alone.
     `noise`: a rough standard deviation of one measurement, for a problem that does not know its own.
     `n_worlds`: rehearsals of each choice; 12 unless given, and 5 where plans are not listed.
@@ -159,8 +162,15 @@ def advise(
     """
     if not isinstance(problem, AnyProblem):  # anything may have been given
         raise ParameterError(f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}")
+    if guess is None:
+        raise ParameterError(
+            "without a guess of the means advise cannot know how hard the decision is: give guess, one "
+            "number per arm, and spread, how far off it may be",
+            field="guess",
+        )
     if n_worlds is None:
         n_worlds = WORLDS if problem.is_listed else UNLISTED_WORLDS
+    most, budget = budget, LARGEST_BUDGET if budget is None else budget
     _check(delta, epsilon, budget=budget, workers=workers, n_worlds=n_worlds)
     stage = _Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
     start, fixed = delta or USUAL_DELTA, epsilon or 0.0
@@ -169,7 +179,8 @@ def advise(
     chosen = min(first, key=lambda one: one.price)  # of equals the first
     reasons = {"policy": _why_policy(chosen, first, stage)}
     chosen, reasons["epsilon"] = _choose_epsilon(stage, chosen, epsilon)
-    chosen, reasons["delta"] = _choose_delta(stage, chosen, delta)
+    by_hand = most is not None and most <= BY_HAND
+    chosen, reasons["delta"] = _choose_delta(stage, chosen, delta, by_hand=by_hand)
     batch, reasons["batch"] = _choose_batch(chosen, workers)
     low, middle, high = map(chosen.quantile, EIGHT_OF_TEN)
     order = np.argsort(-chosen.arm_shares, kind="stable")[:3]
@@ -196,7 +207,7 @@ class _Stage:
     def __init__(
         self,
         problem: AnyProblem,
-        guess: Numbers | None,
+        guess: Numbers,
         spread: Numbers,
         budget: int,
         noise: float | None,
@@ -205,8 +216,8 @@ class _Stage:
         progress: Progress | None,
     ) -> None:
         self.problem, self.budget, self.seed, self.progress = problem, budget, seed, progress
-        self.scale, about_noise = _noise(problem, noise, has_guess=guess is not None)
-        centre, width, about_means = _prior(problem, guess, spread, self.scale)
+        self.scale, about_noise = _noise(problem, noise)
+        centre, width, about_means = _prior(problem, guess, spread)
         rng = np.random.default_rng(seed)
         self.worlds = [centre + width * rng.uniform(-1.0, 1.0, len(centre)) for _ in range(n_worlds)]
         cut = f"one is cut off at {how_many(budget, 'measurement')}"
@@ -273,34 +284,25 @@ def _check(delta: float | None, epsilon: float | None, **counts: int) -> None:
             raise ParameterError(f"{name} must be 1 or more, got {value!r}", field=name)
 
 
-def _noise(problem: AnyProblem, noise: float | None, *, has_guess: bool) -> tuple[FloatArray, str]:
+def _noise(problem: AnyProblem, noise: float | None) -> tuple[FloatArray, str]:
     """The noise scale of the rehearsals, and the sentence about it."""
     if noise is not None and not (noise > 0 and math.isfinite(noise)):
         raise ParameterError(f"noise is a rough standard deviation of one measurement, got {noise!r}")
     if problem.noise_scale is not None:
         return problem.noise_scale, "the noise is Gaussian, of the scale that the problem states"
-    if noise is None and has_guess:
+    if noise is None:
         raise ParameterError(
             "the problem does not know its noise scale, so a rehearsal needs a rough one: pass noise=... "
             "(on the command line --noise)"
         )
-    rough = 1.0 if noise is None else noise
-    return np.full(problem.n_arms, rough), (
-        f"the noise is Gaussian, in truth of scale {rough:g}; the session does not know that and begins with "
+    return np.full(problem.n_arms, noise), (
+        f"the noise is Gaussian, in truth of scale {noise:g}; the session does not know that and begins with "
         f"a pilot of {Pilot().size} measurements of each arm that matters"
     )
 
 
-def _prior(
-    problem: AnyProblem, guess: Numbers | None, spread: Numbers, scale: FloatArray
-) -> tuple[FloatArray, FloatArray, str]:
+def _prior(problem: AnyProblem, guess: Numbers, spread: Numbers) -> tuple[FloatArray, FloatArray, str]:
     """Where the means may lie: centre and half width, and the sentence about it."""
-    if guess is None:
-        about = (
-            f"no guess of the means was given: worlds are drawn evenly within {WORLD_WIDTH:g} noise scales "
-            "of 0, so that the counts are rough orders of magnitude"
-        )
-        return np.zeros(problem.n_arms), WORLD_WIDTH * scale, about
     centre = problem.as_means(guess)
     width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
     if not width.any():
@@ -354,9 +356,16 @@ def _choose_epsilon(stage: _Stage, exact: Rehearsal, given: float | None) -> tup
     return one, f"{why}, and no epsilon that was tried helps: afford more, or measure with less noise"
 
 
-def _choose_delta(stage: _Stage, usual: Rehearsal, given: float | None) -> tuple[Rehearsal, str]:
+def _choose_delta(
+    stage: _Stage, usual: Rehearsal, given: float | None, *, by_hand: bool
+) -> tuple[Rehearsal, str]:
     if given is not None:
         return usual, "as you asked"
+    if by_hand:
+        return usual, (
+            f"one wrong answer in {1 / usual.policy.delta:.0f} is usual where measurements are made by hand; "
+            "a session can be made surer later, with `surepick extend --delta`"
+        )
     best, prices = usual, list[str]()
     for delta in DELTAS:
         one = stage.rehearse(type(usual.policy)(delta=delta, epsilon=epsilon_of(usual.policy)))  # type: ignore[call-arg]
