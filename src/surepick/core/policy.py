@@ -54,6 +54,12 @@ class Standing:
     remaining: tuple[Answer, ...] | None = None
     good: tuple[Answer, ...] = ()
 
+    def __post_init__(self) -> None:
+        # a policy that keeps its standing as JSON values gets lists back
+        for name in ("remaining", "good"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+
 
 def parts_of(standing: Standing) -> list[Any]:
     """Lead, rival, gap, radius and risk, as logs and snapshots keep a standing of the past.

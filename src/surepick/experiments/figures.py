@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # One colour per method everywhere.
 _PALETTE = (BLUE, SKY, ORANGE, RED, PINK, GREEN, INK, OCHRE)
 _COLOURS = {method.name: _PALETTE[i % len(_PALETTE)] for i, method in enumerate(METHODS)}
+_OTHERS = OCHRE  # policies of other packages
 _CUT_OFF = "; hollow or dotted: at least this, cut off by a budget"
 
 Numbers = Callable[[ColumnResult, str], tuple[Sequence[float], Sequence[bool]]]
@@ -75,7 +76,10 @@ def distribution_figure(result: Reproduction) -> Figure:
         for method in result.methods:
             if method.name != REFERENCE.name:
                 _answered(
-                    axes, *_relative(found, method.name), colour=_COLOURS[method.name], label=method.label
+                    axes,
+                    *_relative(found, method.name),
+                    colour=_COLOURS.get(method.name, _OTHERS),
+                    label=method.label,
                 )
         axes.axvline(1.0, color="0.3", linewidth=1, linestyle="--", zorder=0)
         axes.set(xscale="log", ylim=(0, 1.03), title=_title(result, found))
@@ -115,7 +119,7 @@ def table_figure(result: Reproduction) -> Figure:
 
 
 def _table_line(axes: Axes, line: int, found: ColumnResult, method: str) -> None:
-    colour, printed = _COLOURS[method], found.printed(method)
+    colour, printed = _COLOURS.get(method, _OTHERS), found.printed(method)
     values, _ = _relative(found, method)
     ours = found.summaries[method].relative
     if ours is not None:
@@ -151,7 +155,7 @@ def _strips(result: Reproduction, numbers: Numbers, label: str) -> Figure:
     for axes, found in zip(panels, result.columns, strict=True):
         for line, method in enumerate(result.methods):
             values, bounds = numbers(found, method.name)
-            _strip(axes, line, values, bounds, _COLOURS[method.name])
+            _strip(axes, line, values, bounds, _COLOURS.get(method.name, _OTHERS))
             cut_off = cut_off or any(bounds)
         axes.set(xscale="log", title=_title(result, found), ylim=(len(result.methods) - 0.5, -0.5))
         axes.set_yticks(range(len(result.methods)), [method.label for method in result.methods])

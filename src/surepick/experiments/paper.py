@@ -12,11 +12,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from surepick import plugins
 from surepick.core.policy import check_delta
 from surepick.errors import ParameterError, suggestion
 from surepick.experiments.cases import Case
 from surepick.experiments.specs import LARGEST_GAP, Spec, hours_spec
-from surepick.policies import POLICIES
+from surepick.policies import POLICIES, policy_named
 from surepick.problems.cities import KNOWN
 
 Pace: TypeAlias = Literal["steps", "draws", "phases"]
@@ -222,6 +223,8 @@ def methods_named(names: Sequence[str] | None) -> tuple[Method, ...]:
     methods = {method.name.lower(): method for method in available_methods()}
     if names is None:
         return tuple(method for method in methods.values() if method.in_default)
+    for name in plugins.offered(plugins.POLICY_GROUP):  # policies of other packages
+        methods.setdefault(name.lower(), Method(name, name, {"policy": name}, in_default=False))
     for name in names:
         if name.lower() not in methods:
             known = [method.name for method in methods.values()]
@@ -293,7 +296,7 @@ def _budget(experiment: Experiment, method: Method, settings: Settings) -> int:
 
 
 def _case(column: Column, method: Method, seed: int, settings: Settings, budget: int) -> Case:
-    kind = POLICIES[method.spec["policy"]]
+    kind = policy_named(method.spec["policy"])
     policy: dict[str, Any] = {**method.spec, "version": kind.version, "delta": settings.delta}
     return Case({**column.problem, "seed": seed}, policy, NOISE_SEEDS + seed, budget)
 

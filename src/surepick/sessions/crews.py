@@ -171,8 +171,8 @@ class _Processes(_Futures):
     """Processes that take one arm after the other; one that hangs or dies is replaced."""
 
     def __init__(self, measure: Callable[[str], Any], workers: int, timeout: float | None) -> None:
-        super().__init__(timeout)
-        self._measure = measure
+        super().__init__(None)  # a worker sees to the time: it begins when the process is there
+        self._measure, self._seconds = measure, timeout
         # a fork would copy this process with its threads and connections; a fork server, an old environment
         self._context = multiprocessing.get_context("spawn")
         self._free: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
@@ -200,7 +200,7 @@ class _Processes(_Futures):
             self._all.add(worker)
         future.add_done_callback(lambda _: worker.kill() if worker.is_busy else None)
         try:
-            return worker.measure(arm)
+            return worker.measure(arm, self._seconds)
         finally:
             if not worker.is_alive():
                 self._all.discard(worker)
@@ -215,7 +215,7 @@ class _Worker:
         self._process = context.Process(target=serve, args=(theirs, measure), daemon=True)
         self._process.start()
         theirs.close()
-        self.is_busy = False
+        self.is_busy = self._is_ready = False
 
     def is_alive(self) -> bool:
         """Whether the process runs."""
@@ -225,11 +225,16 @@ class _Worker:
         """End the process at once."""
         self._process.kill()
 
-    def measure(self, arm: str) -> float:
-        """Let the process measure this arm, and wait for it."""
+    def measure(self, arm: str, seconds: float | None) -> float:
+        """Let the process measure this arm, and wait for it; one that takes longer than that is ended."""
         self.is_busy = True
         try:
+            if not self._is_ready:
+                self._is_ready = self._pipe.recv()
             self._pipe.send(arm)
+            if not self._pipe.poll(seconds):
+                self.kill()
+                raise MeasureError(f"no answer for {arm!r} within {seconds:g} s")
             value, error = self._pipe.recv()
         except (EOFError, OSError):
             self._process.join()

@@ -10,7 +10,8 @@ from surepick.errors import MeasureError
 
 
 def serve(pipe: Connection, measure: Callable[[str], Any]) -> None:
-    """Measure what comes through the pipe until its other end is closed."""
+    """Say that it is there, and measure what comes through the pipe until its other end is closed."""
+    pipe.send(True)
     while True:
         try:
             arm = pipe.recv()
