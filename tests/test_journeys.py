@@ -112,8 +112,8 @@ def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(folder: Path
 
 
 def wait_for_measurements(store: Path, least: int) -> None:
-    for _ in range(600):
-        time.sleep(0.1)
+    for _ in range(200):
+        time.sleep(0.3)
         if store.exists():
             try:
                 if sp.Session.load(f"sqlite:///{store}", "links", read_only=True).ledger().n_told >= least:
