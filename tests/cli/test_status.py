@@ -1,6 +1,11 @@
 """What people are told by `status`, `ask`, `import` and `simulate`: answers in words, and nothing false."""
 
+import http.server
 import json
+import sys
+import threading
+import time
+from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
@@ -155,3 +160,74 @@ def test_a_complete_list_promises_the_best_plan():
     assert sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 5.0, 9.0]), seed=0).guarantee.startswith(
         "the best plan,"
     )
+
+
+def test_an_implausible_value_is_refused_where_nobody_can_be_asked(folder):
+    (folder / "roads.toml").write_text(ROADS + "plausible = [0, 60]\n")
+    run("new", "roads.toml")
+    refused = CliRunner().invoke(app, ["tell", "0.0", "1200"])
+    assert "--yes" in str(refused.exception)
+    (folder / "told.csv").write_text("arm,value\nring road,9\nbridge,1200\n")
+    refused = CliRunner().invoke(app, ["import", "told.csv", "--answers"])
+    assert "'bridge'" in str(refused.exception)
+    assert sp.Session.load("surepick.db").ledger().n_told == 0
+    run("tell", "0.0", "1200", "--yes")
+    assert "not plausible" in run("status").stdout
+    assert "taken back" in run("void", "0.0", "--reason", "a slip").stdout
+    assert "1200" not in run("export").stdout
+
+
+def test_a_person_at_a_terminal_is_asked(folder, monkeypatch):
+    (folder / "roads.toml").write_text(ROADS + "plausible = [0, 60]\n")
+    run("new", "roads.toml")
+    monkeypatch.setattr("surepick.cli.doubts._can_ask", lambda: True)
+    no = CliRunner().invoke(app, ["tell", "0.0", "1200"], input="n\n")
+    assert (no.exit_code, sp.Session.load("surepick.db").ledger().n_told) == (1, 0)
+    assert CliRunner().invoke(app, ["tell", "0.0", "1200"], input="y\n").exit_code == 0
+    assert sp.Session.load("surepick.db").ledger().n_told == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "says"), [("BetGapE", 0, "counts"), ("RAGE", 1, "decides nothing")]
+)
+def test_a_late_value_is_kept_and_the_exit_code_says_whether_it_counts(folder, policy, code, says):
+    run("new", "roads.toml", "--lease", "0.01", "--policy", policy)
+    run("ask", "--worker", "slow")
+    time.sleep(0.02)
+    run("ask", "--worker", "quick")
+    run("tell", "0.0", "9", "--worker", "quick")
+    assert says in run("tell", "0.0", "9.5", "--worker", "slow", code=code).stdout
+    assert sp.Session.load("surepick.db").ledger().n_unasked == 1
+
+
+def test_hand_work_gets_days_and_a_program_its_own_lease(folder):
+    run("new", "roads.toml")
+    assert sp.Session.load("surepick.db", "roads").lease == 3 * 86400
+    command = f"{sys.executable} -c 'print(7)' {{arm}}"
+    run("run", "roads.toml", "--name", "r", "--measure", command, "--timeout", "30", "--budget", "3", code=1)
+    assert sp.Session.load("surepick.db", "r").lease == 60
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    told: ClassVar[list[dict]] = []
+
+    def do_POST(self):
+        self.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_end_is_posted_and_a_dead_address_harms_nothing(folder):
+    run("new", "roads.toml")
+    measure()
+    with http.server.HTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        run("watch", "--notify", f"http://127.0.0.1:{server.server_port}/end")
+    told = Receiver.told[-1]
+    assert (told["event"], told["answer"]) == ("ended", "plan 1")
+    assert told["certificate"]["log_checksum"] == sp.Session.load("surepick.db").certificate().log_checksum
+    for address in (f"http://127.0.0.1:{server.server_port}/gone", "file:///etc/passwd", "nonsense"):
+        assert "was not told" in run("watch", "--notify", address).stderr

@@ -285,7 +285,7 @@ def test_an_expired_token_is_handed_out_again_and_the_first_to_tell_is_counted(s
     assert fast.token == slow.token
     assert session.tell(fast, 1.0) is Receipt.ACCEPTED
     assert session.tell(slow, 2.0) is Receipt.LATE
-    assert [m.value for m in session.measurements()] == [1.0]
+    assert [(m.value, m.token) for m in session.measurements()] == [(1.0, fast.token), (2.0, None)]
     assert any('"late"' in event.body for event in session.events())
 
 

@@ -329,7 +329,8 @@ class Client:
 
     def _tell(self, session: Session, token: str, given: dict[str, Any]) -> None:
         done = self.history.done
-        done.tried["noted"] += 1  # a late one is noted
+        done.tried["noted"] += 1  # a late one is noted, or recorded
+        done.tried["recorded"] += len(given["value"]) if isinstance(given["value"], list) else 1
         try:
             receipt = session.tell(token, given["value"], worker=self.worker)
         except SessionError as error:

@@ -1,8 +1,9 @@
 """The command line: each command parses, makes one call and prints; a command stands in the file of its name.
 
-`ask.py` also holds `tell` and `withdraw`, `status.py` `list` and `log`, `export.py` `import`, `extend.py`
-`close`, and `verify.py` `doctor`. Options that commands share are in `options`, what they print with is in
-`render`. Heavy modules are imported by the command that needs them, so that `surepick --help` is quick.
+`ask.py` also holds `tell`, `void` and `withdraw`, `status.py` `list` and `log`, `export.py` `import`,
+`extend.py` `close`, and `verify.py` `doctor`. Options that commands share are in `options`, what they print
+with is in `render`. Heavy modules are imported by the command that needs them, so that `surepick --help` is
+quick.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 import typer
 
 from surepick.cli.advise import advise
-from surepick.cli.ask import ask, tell, withdraw
+from surepick.cli.ask import ask, tell, void, withdraw
 from surepick.cli.certificate import certificate
 from surepick.cli.check import check
 from surepick.cli.compare import compare
@@ -47,7 +48,7 @@ app = typer.Typer(
 )
 PLANNING: tuple[Callable[..., None], ...] = (demo, init, check, advise, simulate, compare, limit, reproduce)
 SESSIONS: tuple[Callable[..., None], ...] = (
-    *(new, ask, sheet, tell, withdraw, status, list_, log, export),
+    *(new, ask, sheet, tell, void, withdraw, status, list_, log, export),
     *(import_, extend, last_call, close, verify, doctor, run),
 )
 LOOKING: tuple[Callable[..., None], ...] = (watch, report, certificate, serve)

@@ -1,4 +1,4 @@
-"""`ask`, `tell` and `withdraw`: measurements by hand or by a program of one's own."""
+"""`ask`, `tell`, `void` and `withdraw`: measurements by hand or by a program of one's own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surepick.cli.doubts import Yes, ask_if_doubtful
 from surepick.cli.hints import command
 from surepick.cli.opening import open_session
-from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, Json, Name, StoreUrl, Worker
+from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, NOT_SURE, Json, Name, StoreUrl, Worker
 from surepick.cli.render import answer, as_number, remark, say
 from surepick.cli.status import state_of
 from surepick.core.wording import how_many
@@ -17,6 +18,14 @@ from surepick.errors import SessionError
 if TYPE_CHECKING:
     from surepick.sessions.requests import Request
     from surepick.sessions.session import Session
+
+
+_LATE = {
+    True: "late: another worker told this token first; your value is kept, and counts as one that nobody "
+    "asked for once the open round is complete",
+    False: "late: another worker told this token first; your value is kept and decides nothing, since this "
+    "policy counts no measurements that it did not ask for",
+}
 
 
 def ask(
@@ -63,16 +72,22 @@ def tell(
     key: Annotated[
         str, typer.Option(help="Idempotency key: recording the same key again keeps a single copy.")
     ] = "",
+    yes: Yes = False,
     worker: Worker = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5"""
+    """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5
+
+    A value that nobody would expect is asked about first; in scripts say --yes. Exit code 1: another worker
+    told the token first, and the policy does not count what nobody asked for; the value is kept.
+    """
     opened = open_session(store, session)
     if key and not (unasked or picked):
         raise SessionError("--key is for unasked measurements; a token is a key already")
     if unasked or picked:
+        ask_if_doubtful(opened, [(token, value) for value in values], yes=yes)
         for place, value in enumerate(values):
             opened.record(token, value, picked=picked, key=f"{key}, {place}" if key and place else key)
         counts = opened.counts_unasked and not picked
@@ -80,17 +95,23 @@ def tell(
         answer({"receipt": "unasked", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))
         return
     found = _token_of(opened, token)
+    ask_if_doubtful(opened, [(opened.arm_of(found), value) for value in values], yes=yes)
     if mean_of is not None:
         if len(values) != 1:
             raise SessionError(f"--mean-of takes one number, the mean, got {len(values)}")
         receipt = opened.tell(found, mean=values[0], count=mean_of, worker=worker)
     else:
         receipt = opened.tell(found, values, worker=worker)
+    late = receipt == "late"
+    counts = not late or (mean_of is None and opened.counts_unasked)
+    told = f"{opened.problem.arm_names[opened.arm_of(found)]} = {', '.join(f'{value:g}' for value in values)}"
     answer(
-        lambda: {"receipt": str(receipt), **state_of(opened)},
+        lambda: {"receipt": str(receipt), "will_count": counts, **state_of(opened)},
         as_json,
-        lambda: _print_told(receipt, opened, store),
+        lambda: _print_told(_LATE[counts] if late else f"{receipt}: {told}", opened, store),
     )
+    if not counts:
+        raise typer.Exit(NOT_SURE)
 
 
 def withdraw(
@@ -102,6 +123,28 @@ def withdraw(
     """Give a token back unmeasured; it will be handed out again."""
     open_session(store, session).withdraw(token, reason)
     say(f"{token} will be handed out again")
+
+
+def void(
+    token: Annotated[str, typer.Argument(help="The token whose value was a mistake.")],
+    reason: Annotated[str, typer.Option(help="What went wrong, for the log.")],
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Take back a value that was no measurement: a slip of the pen, the wrong road. The log keeps both.
+
+    Its arm is asked for again. If the policy has seen the value it starts over and reads all others as if
+    that one had never been. A value that is right stays, however odd: its size is no reason.
+
+    Try: surepick void 0.0 --reason "typed 1200 for 12.00"
+    """
+    opened = open_session(store, session)
+    seen = opened.void(token, reason)
+    arm = opened.problem.arm_names[opened.arm_of(token)]
+    again = "; the policy had seen it, and has read the other measurements again without it" if seen else ""
+    text = f"the value of {token} ({arm}) is taken back{again}"
+    answer({"seen": seen, **state_of(opened)}, as_json, lambda: _print_told(text, opened, store))
 
 
 def _token_of(session: Session, given: str) -> str:
@@ -149,8 +192,8 @@ def _print_requests(requests: list[Request], session: Session, store: str) -> No
         remark(ending(session, store))
 
 
-def _print_told(receipt: object, session: Session, store: str) -> None:
-    say(f"{receipt}; {how_many(session.ledger().n_told, 'measurement')} told")
+def _print_told(what: str, session: Session, store: str) -> None:
+    say(f"{what}; {how_many(session.ledger().n_told, 'measurement')} told")
     if session.status is not None:
         say(ending(session, store))
 

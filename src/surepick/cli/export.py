@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from surepick.cli.ask import ending
+from surepick.cli.doubts import Yes, ask_if_doubtful
 from surepick.cli.opening import open_session
 from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl, Worker
 from surepick.cli.render import answer, say
@@ -59,6 +60,7 @@ def import_(
     picked: Annotated[
         bool, typer.Option("--picked", help="Unasked rows were chosen after looking at values.")
     ] = False,
+    yes: Yes = False,
     worker: Worker = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -78,7 +80,10 @@ def import_(
         _import_log(file, session, store, as_json)
         return
     opened = open_session(store, session)
-    counts = import_rows(opened, read_rows(file), answers=answers, picked=picked, worker=worker)
+    rows = read_rows(file)
+    told = [_arm_and_value(opened, row) for row in rows]
+    ask_if_doubtful(opened, told, yes=yes)
+    counts = import_rows(opened, rows, answers=answers, picked=picked, worker=worker)
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
     answer({"imported": counts, **state_of(opened)}, as_json, lambda: _print_imported(text, opened, store))
 
@@ -103,6 +108,8 @@ def _print_imported(text: str, session: Session, store: str) -> None:
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
     for m in session.measurements():
+        if m.voided:
+            continue
         moment = datetime.fromtimestamp(m.time, UTC).isoformat()
         yield {
             "token": m.token or "",
@@ -225,6 +232,11 @@ def _refuse_another_arm(session: Session, row: Row) -> None:
             "nothing was told. Leave the column 'token' out and say --answers, or import it into the session "
             "that it was exported from"
         )
+
+
+def _arm_and_value(session: Session, row: Row) -> tuple[int | str, float]:
+    _refuse_another_arm(session, row)
+    return (session.arm_of(row["token"]) if row.get("token") else row["arm"]), _value(row)
 
 
 def _tell_row(session: Session, row: Row, worker: str, counts: dict[str, int]) -> bool:

@@ -11,6 +11,7 @@ import typer
 from surepick.cli.options import (
     DEFAULT_DELTA,
     DEFAULT_STORE,
+    HAND_LEASE,
     Delta,
     Epsilon,
     File,
@@ -40,7 +41,7 @@ def new(
     epsilon: Epsilon = 0.0,
     budget: SessionBudget = None,
     seed: PolicySeed = 0,
-    lease: Lease = 3600.0,
+    lease: Lease = HAND_LEASE,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
     announce: Annotated[

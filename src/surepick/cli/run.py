@@ -10,6 +10,7 @@ import typer
 
 from surepick.cli.measure import Command, Commands, ended_as_interrupted
 from surepick.cli.new import begin_or_go_on, refuse_other_settings
+from surepick.cli.notify import Notify, tell_of_end
 from surepick.cli.options import (
     DEFAULT_DELTA,
     DEFAULT_STORE,
@@ -19,7 +20,6 @@ from surepick.cli.options import (
     Epsilon,
     File,
     Json,
-    Lease,
     PilotSize,
     PolicySeed,
     PolicyText,
@@ -47,7 +47,14 @@ def run(
     epsilon: Epsilon = 0.0,
     budget: SessionBudget = None,
     seed: PolicySeed = 0,
-    lease: Lease = 3600.0,
+    lease: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds after which a token that was not told is handed out again; by default an hour, or "
+            "twice what --timeout and --retries allow."
+        ),
+    ] = None,
+    notify: Notify = None,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
     store: StoreUrl = DEFAULT_STORE,
@@ -63,7 +70,8 @@ def run(
     from surepick.sessions.measuring import measure_all
 
     command = Command(measure, timeout, retries)
-    created = (file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
+    longest = RUN_LEASE if timeout is None else 2 * timeout * (retries + 1)
+    created = (file, name, policy, delta, epsilon, budget, seed, lease or longest, pilot, one_scale, store)
     session = begin_or_go_on(*created)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
     refuse_other_settings(session, policy, given)
@@ -78,7 +86,11 @@ def run(
     assert outcome is not None
     data = {**state_of(session), "certificate": session.certificate().to_json()}
     answer(data, as_json, lambda: print_status(session, store))
+    tell_of_end(notify, session)
     raise typer.Exit(0 if outcome.plan is not None else NOT_SURE)
+
+
+RUN_LEASE = 3600.0  # seconds for a program of which nobody says how long it may take
 
 
 class _Progress:

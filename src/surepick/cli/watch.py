@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surepick.cli.notify import Notify, tell_of_end
 from surepick.cli.opening import open_session
 from surepick.cli.options import DEFAULT_STORE, NOT_SURE, First, Json, Named, StoreUrl
 from surepick.cli.render import answer, console
@@ -24,6 +25,7 @@ def watch(
     named: Named = None,
     every: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    notify: Notify = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -43,6 +45,7 @@ def watch(
         if console.is_terminal and not as_json
         else _in_lines(opened, every, as_json)
     )
+    tell_of_end(notify, opened)
     raise typer.Exit(0 if page.summary.state == State.SURE else NOT_SURE)
 
 

@@ -37,7 +37,7 @@ MOST_RIVALS = 100  # the closest ones; the others are further away
 # Keys that certificates did not have at first; one that is absent, or says nothing, is left out.
 NEWER = (
     *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
-    *("runner_up", "listing", "n_remaining", "remaining", "among", "last_call"),
+    *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call"),
 )
 
 
@@ -90,6 +90,7 @@ class Certificate:
     risk: float | None = None  # a proved bound for declaring the lead, where the policy has one
     closest_rival: str | None = None  # the hardest to rule out
     runner_up: str | None = None  # the best after the lead by the estimates
+    n_voided: int | None = None  # told and taken back; None: none was
     listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
     surepick: str = __version__
     # Without an answer: how many plans the best one is among, up to delta, and the first of them.
@@ -181,6 +182,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         risk=codec.finite_or_none(standing.risk),
         closest_rival=problem.name_of(closest),
         runner_up=problem.name_of(second),
+        n_voided=sum(ledger.tapes.voided.values()) or None,
         listing=None if listing is None else dataclasses.asdict(listing),
         last_call=None if ledger.run.called is None else ledger.run.called["n"],
         **({} if ledger.plan is not None else _remaining(ledger)),
@@ -302,8 +304,9 @@ def _against(
 
 
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
-    recorded = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
-    return _noise(setup, ledger) + recorded + _called_assumption(ledger)
+    unasked = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
+    voided = _voided_assumption(ledger) if ledger.tapes.voided else ""
+    return _noise(setup, ledger) + unasked + voided + _called_assumption(ledger)
 
 
 def _noise(setup: Setup, ledger: Ledger) -> str:
@@ -322,6 +325,14 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
         f"{setup.pilot.size} measurements per arm at {setup.pilot.share:g} of delta, the policy ran with "
         f"delta = {ledger.run.policy.delta:.4g}"
     )
+
+
+def _voided_assumption(ledger: Ledger) -> str:
+    n = sum(ledger.tapes.voided.values())
+    what = plural(
+        n, "was taken back, which was no measurement", "were taken back, which were no measurements"
+    )
+    return f"; {n} told {plural(n, 'value')} {what} of the arm, and not for {plural(n, 'its', 'their')} size"
 
 
 def _recorded_assumption(ledger: Ledger) -> str:

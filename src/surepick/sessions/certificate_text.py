@@ -67,8 +67,9 @@ def _rests_on(certificate: Certificate) -> str:
         if n_unasked
         else ""
     )
+    voided = "" if certificate.n_voided is None else f"; {how_many(certificate.n_voided, 'value')} taken back"
     measured = how_many(certificate.n_measurements, "measurement")
-    return f"{measured} in {how_many(certificate.n_rounds, 'round')}{unasked}"
+    return f"{measured} in {how_many(certificate.n_rounds, 'round')}{unasked}{voided}"
 
 
 def _rivals(certificate: Certificate) -> Iterator[tuple[str, str]]:

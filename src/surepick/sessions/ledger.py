@@ -22,6 +22,7 @@ from surepick.sessions.tapes import Tapes, Used
 from surepick.simulation.outcome import Status
 
 RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
+MOST_DOUBTFUL = 20  # implausible values that are remembered, the first ones
 RECENT_TELLS = 64  # whose workers are remembered, to know how many there are
 
 
@@ -45,9 +46,18 @@ class Ledger:
     def __init__(self, setup: Setup, run: PolicyRun | None = None) -> None:
         self.n_unasked = 0
         self._surprises: list[int] = []
+        self.doubtful: list[tuple[int, int | None, float]] = []  # arm, index of its tape, value: implausible
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
-        self.epoch = 0  # how often the session was extended
+        self.epoch = 0  # how often it was extended, or the policy started over
         self.tapes = Tapes(setup.problem.n_arms)
+        self._changes: dict[str, Callable[[Body], None]] = {
+            "measured": self._measured,
+            "recorded": self._recorded,
+            "voided": self._voided,
+            "extended": self._extended,
+            "closed": self._closed,
+            "called": self.call_last,
+        }
         self._begin(setup, run)
 
     def _begin(self, setup: Setup, run: PolicyRun | None = None) -> None:
@@ -147,8 +157,8 @@ class Ledger:
         """Take in the next event of the log."""
         if kind in ("asked", "stopped"):
             self._decided(Decision(kind, body))
-        elif kind in _CHANGES:
-            _CHANGES[kind](self, body)
+        elif kind in self._changes:
+            self._changes[kind](body)
         elif kind not in ("withdrawn", "noted"):
             raise SessionError(
                 f"the log has an event of kind {kind!r}, which this surepick does not know; upgrade surepick"
@@ -210,11 +220,29 @@ class Ledger:
         self.recent_workers.append(body.get("worker", ""))
         for index, value in told_in(body):
             self.tapes.tell(arm, index, value, count)
+            self._doubt(arm, index, value)
 
     def _recorded(self, body: Body) -> None:
         self.n_unasked += 1
+        self._doubt(body["arm"], None, body["value"])
         if not body.get("picked"):
             self._give(lambda run: run.add_unasked(body["arm"], body["value"]))
+
+    def _doubt(self, arm: int, index: int | None, value: float) -> None:
+        """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
+        ranges = self.setup.problem.about.plausible
+        if ranges is None or ranges[arm][0] <= value <= ranges[arm][1]:
+            return
+        if len(self.doubtful) < MOST_DOUBTFUL:
+            self.doubtful.append((arm, index, value))
+
+    def _voided(self, body: Body) -> None:
+        """Take a value back; a policy that has seen it starts over, on tapes that never had it."""
+        token = Token(body["arm"], body["index"])
+        if self.tapes.void(token, body.get("count", 1)):
+            self.epoch += 1
+            self.tapes.rewind()
+            self._begin(self.setup)
 
     def _closed(self, body: Body) -> None:
         self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
@@ -253,6 +281,7 @@ class Ledger:
             **self.tapes.to_json(),
             "n_recorded": self.n_unasked,
             "surprises": self._surprises,
+            "doubtful": self.doubtful,
             "epoch": self.epoch,
             "status": self.status,
             "end_key": self.end_key,
@@ -269,20 +298,12 @@ class Ledger:
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
         ledger.tapes = Tapes.from_json(kept)
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
+        ledger.doubtful = [(arm, index, value) for arm, index, value in kept.get("doubtful", ())]
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])
         ledger.plan = _as_answer(kept["plan"])
         ledger.recent_arms.extend(kept["recent"])
         return ledger
-
-
-_CHANGES: dict[str, Callable[[Ledger, Body], None]] = {
-    "measured": Ledger._measured,
-    "recorded": Ledger._recorded,
-    "extended": Ledger._extended,
-    "closed": Ledger._closed,
-    "called": Ledger.call_last,
-}
 
 
 def _follow_round(run: PolicyRun, used: list[Used], decision: Decision) -> int | None:

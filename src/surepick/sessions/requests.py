@@ -65,7 +65,7 @@ class Receipt(enum.StrEnum):
 
     ACCEPTED = "accepted"
     REPEATED = "repeated"  # it was told before with the same value; nothing changed
-    LATE = "late"  # another worker told this token first; noted in the log, not counted
+    LATE = "late"  # another worker told this token first; kept as a measurement that nobody asked for
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class Measurement:
     token: str | None
     worker: str
     picked: bool = False
+    voided: bool = False  # taken back since
 
 
 def told_in(body: Mapping[str, Any]) -> Iterator[tuple[int, float]]:

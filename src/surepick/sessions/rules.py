@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ from surepick.sessions.leasing import AHEAD
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token
 from surepick.sessions.settings import LATER, Body, NewSession, Setup, check_last_call
-from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked
+from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked, refuse_void
 from surepick.store import Event
 
 DECISIONS = ("asked", "stopped")
@@ -50,6 +51,7 @@ class Replay:
         self.surepick: str = body["surepick"]
         self.is_old = first.is_old
         self.ledger = Ledger(self.setup)
+        self.n_extended = 0
         self._time = -math.inf
         self._keys: set[str] = set()
         self._told: dict[Token, Body] = {}  # by the token under which it was told
@@ -112,6 +114,15 @@ class Replay:
             self._told[token] = body
         elif event.kind == "noted" and "late" in body:
             self._check_late(body["late"])
+        elif event.kind == "recorded" and "late" in body:
+            self._check_recorded_late(body)
+        elif event.kind == "voided":
+            told = self._told.get(Token(body["arm"], body["index"]), {})
+            averaged = self.ledger.tapes.is_averaged(Token(body["arm"], body["index"]))
+            _require(not averaged or "count" in told, "it is a part of a mean, which is voided as a whole")
+            _require(body.get("count") == told.get("count"), "its count is not that of what was told")
+        elif event.kind == "extended":
+            self.n_extended += 1
         elif event.kind == "closed":
             due = self.ledger.is_due and not self.is_old
             _require(not due, "the round was complete, and a session is not closed before it has decided")
@@ -123,6 +134,14 @@ class Replay:
             skipped = range(max(before + 1, handed_out), place)
             told = len(skipped) <= tapes.n_told and all(tapes.is_told(Token(arm, i)) for i in skipped)
             _require(told, f"place {place} is not the next free one after {before}")
+
+    def _check_recorded_late(self, body: Body) -> None:
+        """A value that is recorded as late came after one of another worker under the same token."""
+        first = self._told.get(Token.parse(body["late"]))
+        _require(first is not None, f"it is recorded as late, and nobody had told token {body['late']!r}")
+        assert first is not None
+        other = first.get("worker", "") != body.get("worker", "")
+        _require(other and first["arm"] == body["arm"], "it is recorded as late, and is not another worker's")
 
     def _check_late(self, late: Body) -> None:
         first = self._told.get(Token(late["arm"], late["index"]))
@@ -255,12 +274,33 @@ def _check_places(ledger: Ledger, token: Token, places: list[Any], n_values: int
 
 
 def _recorded(ledger: Ledger, body: Body, key: str | None) -> None:
-    _shape(body, {"arm": int, "value": float, "note": str}, {"picked": bool})
+    _shape(body, {"arm": int, "value": float, "note": str}, {"picked": bool, "late": str, "worker": str})
     _require(0 <= body["arm"] < ledger.setup.problem.n_arms, f"there is no arm {body['arm']}")
     _require(body.get("picked") is not False, "it has 'picked' without meaning it")
     named = key is None or (key.startswith("recorded:") and key != "recorded:")
     _require(named, f"its key is {key!r} and should be none or begin with 'recorded:'")
     number(ledger.problem, body["arm"], body["value"])
+    if "late" not in body:
+        _require("worker" not in body, "it has a worker, which only late values have")
+        return
+    _require(
+        re.fullmatch(r"(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})", body["late"]) is not None, "it has no token"
+    )
+    _require("picked" not in body and body["note"] == "", "it is late, and has a remark")
+    _require(body.get("worker") != "", "its worker has no name")
+    begin = f"recorded:late:{body['late']}:{body.get('worker', '')}:"
+    _require(
+        str(key).startswith(begin) and str(key)[len(begin) :].isdigit(), "its key is not that of a late value"
+    )
+
+
+def _voided(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {**_TOLD, "reason": str}, {"count": int})
+    token = _token(ledger, body)
+    _require(key == f"voided:{token}", f"its key is {key!r} and should be 'voided:{token}'")
+    _require(body["reason"].strip() != "", "it has no reason")
+    _require(body.get("count", 2) > 1, "its count is not of a mean")
+    refuse_void(ledger, token)
 
 
 def _withdrawn(ledger: Ledger, body: Body, key: str | None) -> None:
@@ -321,6 +361,7 @@ def _closed(ledger: Ledger, body: Body, key: str | None) -> None:
 RULES: dict[str, Callable[[Ledger, Body, str | None], None]] = {
     "measured": _measured,
     "recorded": _recorded,
+    "voided": _voided,
     "withdrawn": _withdrawn,
     "noted": _noted,
     "extended": _extended,

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Unpack
 
 from surepick.core.layout import Layout
@@ -27,6 +28,7 @@ from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify, promised
 from surepick.sessions.leasing import Leasing, leased
 from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.plausible import doubt
 from surepick.sessions.replica import Change, Replica, drafts_of, making_sense_of
 from surepick.sessions.requests import Measurement, Receipt, Request, Token, measurements_in
 from surepick.sessions.settings import LEASE, NewSession, Settings, Setup, check_last_call, refuse_other
@@ -261,9 +263,11 @@ class Session(Shown):
         return (event for event in events if event.position > after)
 
     def measurements(self) -> Iterator[Measurement]:
-        """Everything that was told or recorded, in its order."""
+        """Everything that was told or recorded, in its order; what was taken back is marked `voided`."""
+        voided = {str(token) for token in self.ledger().tapes.voided}
         for event in self.events():
-            yield from measurements_in(event, self._setup.problem.arm_names)
+            for found in measurements_in(event, self._setup.problem.arm_names):
+                yield replace(found, voided=True) if found.token in voided else found
 
     # What workers do
 
@@ -339,7 +343,7 @@ class Session(Shown):
 
         It is on disk when this returns. Telling the same again is harmless; another value for a token that
         this worker already told is refused. When another worker told the token first (a lease had ended),
-        the value is noted and not counted.
+        the value is kept like one that nobody asked for, and counts where those do.
         """
         if isinstance(token, Request):
             worker = token.worker if worker is None else worker
@@ -352,6 +356,23 @@ class Session(Shown):
         with self._changing():
             text = token.token if isinstance(token, Request) else token
             self._leasing.forget(self._telling.withdraw(text, reason))
+
+    def void(self, token: str | Request, reason: str) -> bool:
+        """Take back a value that was no measurement (a slip of the pen, the wrong road); the log keeps both.
+
+        Its arm is asked for again. A policy that has seen the value, which True says, starts over and reads
+        the other measurements as if that one had never been, so that its promise stays what it is; this
+        assumes that a value is not taken back for its size. Unasked measurements recorded before do not
+        count any more then, nor do those told as means.
+        """
+        with self._changing():
+            return self._telling.void(token.token if isinstance(token, Request) else token, reason)
+
+    def doubt(self, arm: int | str, *values: float) -> str | None:
+        """Why one of these values would surprise as a measurement of the arm; None if none would."""
+        with self.held() as ledger:
+            index = self._arm(arm)
+            return doubt(ledger.setup.problem, index, ledger.tapes.told_values(index), values)
 
     def record(
         self, arm: int | str, value: float, *, note: str = "", picked: bool = False, key: str = ""

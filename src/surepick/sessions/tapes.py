@@ -40,8 +40,8 @@ class Tapes:
     """Every arm's told measurements, and the round that the policy waits for.
 
     Told measurements wait in stock until a complete round uses them. Tapes change by `tell`, `open_round`,
-    `use_round` and `rewind`, which the ledger calls and nobody else. Those from a snapshot are not whole:
-    used measurements are only counted there, so that they cannot be rewound.
+    `use_round`, `void` and `rewind`, which the ledger calls and nobody else. Those from a snapshot are not
+    whole: used measurements are only counted there, so that they cannot be rewound.
     """
 
     def __init__(self, n_arms: int) -> None:
@@ -55,6 +55,7 @@ class Tapes:
         # Indices told as one mean: a round takes them as a whole, a run that starts over skips them.
         self._averaged: list[set[int]] = [set() for _ in range(n_arms)]
         self._skipped: list[set[int]] = [set() for _ in range(n_arms)]
+        self.voided: dict[Token, int] = {}  # taken back: the token it was told under, how many measurements
         self._round: dict[int, Indices] = {}  # by arm: what the open round wants, told or not
         self._stretch_ends: dict[int, dict[int, int]] = {}  # by arm: where told stretches begin and end
 
@@ -175,6 +176,34 @@ class Tapes:
             tape.extend(itertools.repeat(math.nan, index - len(tape)))
             tape.append(value)
 
+    def told_values(self, arm: int) -> list[float]:
+        """The single values told of this arm, as far as they are at hand: a snapshot has the unused alone."""
+        used = [value for value in self._used[arm] if not math.isnan(value)]
+        averaged = self._averaged[arm]
+        return used + [value for index, value in self._stock[arm].items() if index not in averaged]
+
+    def is_averaged(self, token: Token) -> bool:
+        """Whether this measurement was told as a part of a mean."""
+        return token.index in self._averaged[token.arm]
+
+    def void(self, token: Token, count: int = 1) -> bool:
+        """Take a told value, or mean of `count`, off its tape; whether a complete round had used it.
+
+        Its place stays empty: the open round asks for the next one instead. What a round has used cannot be
+        taken out of it, so whoever used it has to read the tapes again, after `rewind`.
+        """
+        arm, first = token
+        is_used = first < self._first_unused[arm]
+        for index in range(first, first + count):
+            self._stock[arm].pop(index, None)
+            self._averaged[arm].discard(index)
+            self._skipped[arm].add(index)
+        self.voided[token] = count
+        self.n_told -= count
+        if not is_used:
+            self.open_round([(arm, len(indices)) for arm, indices in self._round.items()])
+        return is_used
+
     def rewind(self) -> None:
         """Put everything that was told back in stock, for a run that starts at the beginning."""
         if not self._is_whole:
@@ -192,6 +221,7 @@ class Tapes:
         """All but the used measurements, as JSON values; a long round is not listed."""
         return {
             "n_told": self.n_told,
+            "voided": [[*token, count] for token, count in self.voided.items()],
             "_missing": self.n_missing,
             "_cursor": self._first_unused,
             "_last_told": self._last_told,
@@ -213,6 +243,7 @@ class Tapes:
         tapes = cls(len(kept["stock"]))
         tapes._is_whole = False
         tapes.n_told, tapes.n_missing = kept["n_told"], kept["_missing"]
+        tapes.voided = {Token(arm, index): count for arm, index, count in kept.get("voided", ())}
         tapes._first_unused, tapes._last_told = kept["_cursor"], kept["_last_told"]
         stocks = [[part.tolist() for part in from_json(stock)] for stock in kept["stock"]]
         tapes._stock = [dict(zip(indices, values, strict=True)) for indices, values in stocks]

@@ -101,6 +101,37 @@ class Telling:
         self._replica.commit(make)
         return token
 
+    def void(self, text: str, reason: str) -> bool:
+        """Write down that a told value was no measurement; whether the policy had seen it."""
+        token = self.token(text)
+        if not reason.strip():
+            raise ParameterError("say why the value is taken back: the log keeps the reason", field="reason")
+        self._read_on_if_unknown(token)
+        seen: list[bool] = []
+
+        def make() -> Change:
+            tapes = self._replica.ledger.tapes
+            refuse_void(self._replica.ledger, token)
+            body: Body = {"arm": token.arm, "index": token.index, "reason": reason, **self._told_count(token)}
+            seen[:] = [token.index < tapes.first_unused(token.arm)]
+            return Change([NewEvent("voided", body, f"voided:{token}")], [str(token)])
+
+        self._replica.commit(make, quick=False)
+        return seen[-1]
+
+    def _told_count(self, token: Token) -> Body:
+        """How many measurements the mean under this token stands for, if it is one of several."""
+        if not self._replica.ledger.tapes.is_averaged(token):
+            return {}
+        event = self._replica.store.find(self._replica.name, told_key(token))
+        if event is None or "count" not in json.loads(event.body):
+            raise SessionError(
+                f"token '{token}' is a part of a mean, which can be voided as a whole only, by the token "
+                "that it was told under",
+                field="token",
+            )
+        return {"count": json.loads(event.body)["count"]}
+
     def _read_on_if_unknown(self, token: Token) -> None:
         """Read what is new when this token was not handed out as far as is known here."""
         if self._replica.is_stale or not takes(self._replica.ledger, token):
@@ -144,15 +175,43 @@ class Telling:
             )
         raise LostRaceError
 
+    def _late(self, token: Token, body: Body) -> Change:
+        """A value that came after another worker's: a measurement all the same, that nobody asks for now.
+
+        It was made because it was asked for, whatever it showed, so it may count wherever unasked ones do.
+        """
+        worker = {"worker": body["worker"]} if "worker" in body else {}
+        events = []
+        for at, value in enumerate(body.get("values", [body.get("value")])):
+            key = f"recorded:late:{token}:{body.get('worker', '')}:{at}"
+            kept: Body = {"arm": token.arm, "value": value, "note": "", "late": str(token), **worker}
+            before = self._replica.store.find(self._replica.name, key)
+            if before is None:
+                events.append(NewEvent("recorded", kept, key))
+            elif json.loads(before.body)["value"] != value:
+                first = json.loads(before.body)["value"]
+                raise SessionError(
+                    f"a late value of token '{token}' was told before, {first:g}, got {value:g}; it stays"
+                )
+        return Change(events, [str(token)])
+
     def _told_before(self, token: Token, body: Body) -> Receipt:
         """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""
         event = self._replica.store.find(self._replica.name, told_key(token))
         kept: Body = {"worker": None} if event is None else json.loads(event.body)
-        if all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
+        voided = token in self._replica.ledger.tapes.voided
+        if not voided and all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
             return Receipt.REPEATED
         if kept.get("worker", "") != body.get("worker", ""):
-            self._replica.commit(lambda: Change([NewEvent("noted", {"late": body})], [str(token)]))
+            once = event is not None and "count" not in body
+            self._replica.commit(lambda: self._late(token, body) if once else _noted_late(token, body))
             return Receipt.LATE
+        if voided:
+            raise SessionError(
+                f"the value of token '{token}' was voided, and its place stays empty; ask again: the arm has "
+                "another token",
+                field="token",
+            )
         raise SessionError(
             f"token '{token}' was told before with {kept.get('value', kept.get('values'))}, got "
             f"{body.get('value', body.get('values'))}; the first value stays. If several workers "
@@ -165,6 +224,11 @@ def told_key(token: Token) -> str:
     return f"told:{token}"
 
 
+def _noted_late(token: Token, body: Body) -> Change:
+    """What cannot be kept as single measurements that nobody asked for is noted, and not counted."""
+    return Change([NewEvent("noted", {"late": body})], [str(token)])
+
+
 def takes(ledger: Ledger, token: Token) -> bool:
     """Whether a value for this token can be told: it is asked for, told already, or not far ahead."""
     return token.index < ledger.tapes.end_of_round(token.arm) + AHEAD
@@ -174,6 +238,23 @@ def refuse_unasked(ledger: Ledger, token: Token) -> None:
     """Refuse a token that cannot have been handed out."""
     if not takes(ledger, token):
         raise SessionError(f"token '{token}' was never handed out; {_HOW_TOKENS_LOOK}", field="token")
+
+
+def refuse_void(ledger: Ledger, token: Token) -> None:
+    """Refuse to take back what was not told, what was taken back before, and what nothing rests on."""
+    tapes = ledger.tapes
+    if token in tapes.voided:
+        raise SessionError(f"token '{token}' was voided before; nothing was changed", field="token")
+    if not tapes.is_told(token):
+        raise SessionError(
+            f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
+            field="token",
+        )
+    if ledger.is_over and token.index >= tapes.first_unused(token.arm):
+        raise SessionError(
+            f"the session ended without using the value of token '{token}', so nothing rests on it",
+            field="token",
+        )
 
 
 def refuse_long_mean(ledger: Ledger, token: Token, count: int) -> None:

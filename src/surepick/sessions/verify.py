@@ -142,7 +142,7 @@ class _Log:
         if end.checksum != given.get("log_checksum"):
             return ["the certificate is of another log: the fingerprints differ"]
         if end is not self.ends[-1] or replay.ledger.status is None:
-            return ["the session was extended after this certificate; ask for a new one"]
+            return ["the session went on after this certificate; ask for a new one"]
         mine = as_certificate(certify(self.name, replay.ledger, end).to_json())
         needs_function = codec.needs_function(codec.problem_to_json(replay.setup.problem))
         if (
@@ -171,10 +171,14 @@ def _verdict(
     ledger = replay.ledger
     if replay.name not in (None, name):
         remarks.append(f"it began under the name {replay.name!r}")
-    if ledger.epoch:
+    if replay.n_extended:
         remarks.append(
-            f"it was extended {how_many(ledger.epoch, 'time')}: it began with delta "
+            f"it was extended {how_many(replay.n_extended, 'time')}: it began with delta "
             f"{replay.setup.policy.delta:g}, and now delta is {ledger.setup.policy.delta:g}"
+        )
+    if n_voided := sum(ledger.tapes.voided.values()):
+        remarks.append(
+            f"{how_many(n_voided, 'told value was', 'told values were')} taken back as no measurement"
         )
     return Verdict(
         tuple(objections),

@@ -48,8 +48,13 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield _and_more(len(values))
             yield f"mean of {body['count']}" if "count" in body else ""
             yield f"by {body['worker']}" if body.get("worker") else ""
-            yield "(nobody had asked)" if kind == "recorded" else ""
+            yield f"(late for {body['late']})" if "late" in body else ""
+            yield "(nobody had asked)" if kind == "recorded" and "late" not in body else ""
             yield f"({body['note']})" if body.get("note") else ""
+        case "voided":
+            token = f"{body['arm']}.{body['index']}"
+            yield f"{problem.arm_names[body['arm']]}: the value of token {token} is taken back"
+            yield f"({body['reason']})"
         case "stopped":
             yield body["status"]
             yield "" if body["plan"] is None else f"with {problem.name_of(body['plan'])}"

@@ -58,6 +58,8 @@ class Look:
     n_told: int
     n_unasked: int
     n_unasked_counted: int
+    n_voided: int  # told and taken back
+    doubtful: tuple[tuple[int, int | None, float], ...]  # implausible: arm, index of its tape, value
     n_rounds: int
     is_piloting: bool
     is_past: bool
@@ -276,6 +278,8 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         n_told=ledger.n_told,
         n_unasked=ledger.n_unasked,
         n_unasked_counted=ledger.run.n_unasked_counted,
+        n_voided=sum(ledger.tapes.voided.values()),
+        doubtful=tuple(found for found in ledger.doubtful if (found[0], found[1]) not in ledger.tapes.voided),
         n_rounds=ledger.n_rounds,
         is_piloting=ledger.run.is_piloting,
         is_past=False,

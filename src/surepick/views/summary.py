@@ -16,6 +16,7 @@ from surepick.views.look import Look
 from surepick.views.text import duration
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
+MOST_NAMED = 5  # implausible values
 NEAR_TIE = 0.05  # of the difference between the best plan and the worst
 
 
@@ -33,7 +34,7 @@ class State(enum.StrEnum):
 class Warning:
     """Something that a person should know; `kind` says what it is about."""
 
-    kind: str  # "noise", "listing", "tie", "worker", "promise", "machine", "budget", "decision"
+    kind: str  # "noise", "value", "voided", "listing", "tie", "worker", "promise", "machine", "budget" ...
     text: str
 
 
@@ -232,6 +233,7 @@ def warnings(look: Look) -> tuple[Warning, ...]:
     """What a person should know, the gravest first."""
     found = [Warning("noise", str(finding) + ".") for finding in look.noise_findings]
     found += [
+        *_of_values(look),
         *_of_listing(look),
         *_of_promise(look),
         *_of_tie(look),
@@ -240,6 +242,28 @@ def warnings(look: Look) -> tuple[Warning, ...]:
         *_of_decisions(look),
     ]
     return tuple(found)
+
+
+def _of_values(look: Look) -> list[Warning]:
+    """Values that nobody expected, and those that were taken back."""
+    names, unit = look.problem.arm_names, f" {look.problem.about.unit}" if look.problem.about.unit else ""
+    odd = [
+        f"{names[arm]} = {value:.6g}{unit}" + (f" (token {arm}.{index})" if index is not None else "")
+        for arm, index, value in look.doubtful
+    ]
+    found = []
+    if odd:
+        listed = ", ".join(odd[:MOST_NAMED]) + (" and more" if len(odd) > MOST_NAMED else "")
+        what = plural(len(odd), "One recorded value is", "Some recorded values are")
+        how = "take back what was a mistake (`surepick void`); what is right stays"
+        found.append(Warning("value", f"{what} not plausible: {listed}. If need be, {how}."))
+    if look.n_voided:
+        values = how_many(look.n_voided, "value was", "values were")
+        it = plural(
+            look.n_voided, "it was no measurement of its arm", "they were no measurements of their arms"
+        )
+        found.append(Warning("voided", f"{values} taken back. What is promised assumes that {it}."))
+    return found
 
 
 def _of_listing(look: Look) -> list[Warning]:

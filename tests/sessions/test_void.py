@@ -1,0 +1,212 @@
+"""Values that were no measurements are taken back, and what is promised afterwards is still true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.errors import ParameterError, SessionError
+from surepick.planning.comparison import binomial_interval
+from surepick.views import look, summary
+
+MEANS = (1.0, 0.2, -0.3)
+SLIP = 1200.0
+
+
+def problem(**options: object) -> sp.Problem:
+    return sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], **({"noise_scale": 0.5} | options))
+
+
+def tapes(seed: int, n: int = 4000, means: tuple[float, ...] = MEANS, scale: float = 0.5) -> np.ndarray:
+    return np.array(means)[:, None] + scale * np.random.default_rng(seed).standard_normal((len(means), n))
+
+
+def go_on(session: sp.Session, values: np.ndarray, used: list[int], most: int = 10**6) -> None:
+    """Answer what is asked with the next value of each arm's tape."""
+    for _ in range(most):
+        requests = session.ask()
+        if not requests:
+            return
+        arm = requests[0].arm
+        session.tell(requests[0], float(values[arm, used[arm]]))
+        used[arm] += 1
+
+
+def test_a_value_that_no_round_has_used_is_asked_for_again():
+    session = sp.Session.create("memory://", problem(), sp.BetGapE(), name="s")
+    first = session.ask()[0]
+    session.tell(first, SLIP)
+    assert session.void(first, "a slip of the pen") is False
+    assert session.ledger().n_told == 0
+    again = session.ask()[0]
+    assert (again.arm, again.token) == (first.arm, f"{first.arm}.1")
+    assert session.status is None
+    with pytest.raises(SessionError, match="ask again"):
+        session.tell(first, 3.0)
+
+
+POLICIES: list[Callable[[], sp.Policy]] = [sp.BetGapE, sp.CombGapE, sp.RAGE, sp.GenTSExplore]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_after_a_seen_value_is_voided_the_policy_decides_as_if_it_had_never_been(policy):
+    values, used = tapes(1), [0, 0, 0]
+    clean = sp.Session.create("memory://", problem(), policy(), name="clean")
+    go_on(clean, values, [0, 0, 0])
+    disturbed = sp.Session.create("memory://", problem(), policy(), name="disturbed")
+    go_on(disturbed, values, used, most=2)
+    slip = disturbed.ask()[0]
+    disturbed.tell(slip, SLIP / 100)
+    while disturbed.ledger().n_measurements < 7 and disturbed.status is None:
+        go_on(disturbed, values, used, most=1)
+    assert disturbed.void(slip, "typed 1200 for 1.200") is True
+    go_on(disturbed, values, used)
+    assert disturbed.outcome.plan == clean.outcome.plan == 0
+    assert disturbed.outcome.counts.tolist() == clean.outcome.counts.tolist()
+    assert disturbed.outcome.means.tolist() == clean.outcome.means.tolist()
+    assert disturbed.certificate().n_voided == 1
+    assert "taken back" in disturbed.certificate().noise
+    verdict = disturbed.verify(disturbed.certificate().to_json())
+    assert verdict.holds, verdict.objections
+
+
+def test_a_session_that_had_ended_goes_on_and_its_certificate_holds_no_more():
+    session = sp.Session.create("memory://", problem(), sp.CombGapE(), name="s")
+    values = tapes(2)
+    slip = session.ask()[0]
+    session.tell(slip, -SLIP)
+    go_on(session, values, [0, 0, 0])
+    wrong = session.certificate()
+    assert wrong.plan != 0
+    session.void(slip, "minus 1200 is no time")
+    go_on(session, values, [0, 300, 300])
+    assert session.outcome.plan == 0
+    assert not session.verify(wrong.to_json()).holds
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_other_processes_and_later_ones_see_the_same(tmp_path: Path):
+    place = f"sqlite:///{tmp_path / 's.db'}"
+    session = sp.Session.create(place, problem(), sp.BetGapE(), name="s")
+    other = sp.Session.load(place)
+    values, used = tapes(3), [0, 0, 0]
+    slip = session.ask()[0]
+    session.tell(slip, SLIP)
+    go_on(session, values, used, most=12)
+    assert other.ledger().n_told == 13
+    session.void(slip, "a slip")
+    for opened in (session, other, sp.Session.load(place)):
+        assert (opened.ledger().n_told, opened.pending()) == (12, session.pending())
+        assert [m.voided for m in opened.measurements()] == [True] + [False] * 12
+    assert "taken back" in next(w.text for w in summary(look(other)).warnings if w.kind == "voided")
+
+
+def test_a_voided_pilot_is_made_again():
+    session = sp.Session.create("memory://", problem(noise_scale=None), sp.BetGapE(), name="s")
+    values, used = tapes(4), [0, 0, 0]
+    slip = session.ask()[0]
+    session.tell(slip, SLIP)
+    go_on(session, values, used, most=40)
+    assert session.problem.noise_scale.max() > 50
+    session.void(slip, "a slip")
+    go_on(session, values, used, most=1)
+    assert session.problem.noise_scale.max() < 5
+
+
+def test_what_cannot_be_voided_is_refused_and_changes_nothing():
+    session = sp.Session.create("memory://", problem(), sp.RAGE(), name="s")
+    values, used = tapes(5), [0, 0, 0]
+    go_on(session, values, used, most=4)
+    request = next(r for r in session.pending() if r.wanted > 1)
+    session.tell(request, mean=1.0, count=2)
+    second = f"{request.arm}.{int(request.token.split('.')[1]) + 1}"
+    before = session.fingerprint
+    for token, words in (
+        (second, "part of a mean"),
+        (session.pending()[0].token, "no value"),
+        ("9.9", "not a token"),
+    ):
+        with pytest.raises(SessionError, match=words):
+            session.void(token, "because")
+    with pytest.raises(ParameterError, match="why"):
+        session.void(request, " ")
+    assert session.fingerprint == before
+    n_told = session.ledger().n_told
+    session.void(request, "the scales were off")
+    assert session.ledger().n_told == n_told - 2
+    with pytest.raises(SessionError, match="voided before"):
+        session.void(request, "again")
+
+
+def wrong_answers(n_runs: int, takes_back: Callable[[float, bool], bool]) -> int:
+    """Runs in which the worse of two arms is declared best; the last value seen may be taken back."""
+    n_wrong = 0
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        session = sp.Session.create(
+            "memory://", sp.Problem([[1, 0], [0, 1]]), sp.BetGapE(delta=0.1), name="s", budget=150
+        )
+        while requests := session.ask():
+            request, is_slip = requests[0], rng.random() < 0.05
+            value = rng.normal(0.5 if request.arm == 0 else 0.0)
+            session.tell(request, SLIP if is_slip else value)
+            if takes_back(-value if request.arm else value, is_slip):
+                session.void(request, "for a reason")
+        n_wrong += session.outcome.plan == 1
+    return n_wrong
+
+
+def test_slips_that_are_taken_back_do_not_make_wrong_answers_and_values_voided_for_their_size_do():
+    slips = wrong_answers(25, lambda _, is_slip: is_slip)
+    assert binomial_interval(slips, 25, confidence=1 - 1e-6)[0] <= 0.1
+    by_size = wrong_answers(25, lambda favours, is_slip: is_slip or favours > 0.3)
+    assert binomial_interval(by_size, 25, confidence=1 - 1e-6)[0] > 0.1
+
+
+def test_a_late_value_counts_like_one_that_nobody_asked_for():
+    now = [0.0]
+    session = sp.Session.create(
+        "memory://", problem(), sp.CombGapE(), name="s", lease=10.0, clock=lambda: now[0]
+    )
+    slow = session.ask(worker="slow")[0]
+    now[0] = 20.0
+    quick = session.ask(worker="quick")[0]
+    assert quick.token == slow.token
+    session.tell(quick, 1.0)
+    assert session.tell(slow, 3.0) == "late"
+    assert session.tell(slow, 3.0) == "late"
+    go_on(session, tapes(6), [0, 0, 0], most=2)
+    assert session.ledger().n_unasked == 1
+    assert session.ledger().run.n_unasked_counted == 1
+    assert session.ledger().evidence.sums[slow.arm] == 4.0
+    assert session.verify().holds, session.verify().objections
+
+
+def test_a_late_value_is_kept_where_the_proof_does_not_allow_it():
+    now = [0.0]
+    session = sp.Session.create("memory://", problem(), sp.RAGE(), name="s", lease=1.0, clock=lambda: now[0])
+    slow = session.ask(worker="slow")[0]
+    now[0] = 2.0
+    session.tell(session.ask(worker="quick")[0], 1.0)
+    assert session.tell(slow, 3.0) == "late"
+    assert not session.counts_unasked
+    assert [m.value for m in session.measurements()] == [1.0, 3.0]
+
+
+def test_a_value_that_would_surprise_is_doubted_and_nothing_else():
+    doubting = problem().with_about(plausible=((-2.0, 4.0),) * 3)
+    session = sp.Session.create("memory://", doubting, sp.BetGapE(), name="s")
+    assert session.doubt(0, 1.0) is None
+    assert "between -2 and 4" in session.doubt("arm 0", SLIP)
+    session.tell(session.ask()[0], SLIP)  # the library takes what it is given
+    assert [w.kind for w in summary(look(session)).warnings] == ["value"]
+    session.void("0.0", "a slip")
+    assert [w.kind for w in summary(look(session)).warnings] == ["voided"]
+    plain = sp.Session.create("memory://", problem(), sp.BetGapE(), name="plain")
+    go_on(plain, tapes(7), [0, 0, 0], most=12)
+    assert plain.doubt(0, 1.2) is None
+    assert "the noise explains" in plain.doubt(0, SLIP)
