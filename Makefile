@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: demo test test-slow soak lint docs pictures bench bench-quick browser clean help
+.PHONY: wheels demo test test-slow soak lint docs pictures bench bench-quick browser clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
 	@echo "make soak       the simulations of make test again, by the ten thousand; HISTORIES=20000"
+	@echo "make wheels     does every dependency have wheels for every supported Python? (a dry run of pip)"
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("surepick needs Python 3.11 or newer, got %d.%d; set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -41,6 +42,9 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/python tools/site/build.py
 	@echo "open site/index.html"
+
+wheels: $(READY)
+	$(BIN)/python tools/wheels.py
 
 pictures: $(READY)
 	$(BIN)/python docs/pictures.py

@@ -30,6 +30,7 @@ NEEDS = {
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
     "testing": "import surepick.testing",
     "web": "from surepick.cli.serve import serve; serve()",
+    "mcp": "from surepick.cli.mcp import mcp; mcp()",
 }
 SCRIPT = """
 import sys
@@ -136,6 +137,16 @@ def test_the_wheel_works_on_the_other_supported_pythons(version, tmp_path):
     python = interpreter(version)
     wheel, _ = build(ROOT, tmp_path / "dist")
     try_the_core(install(wheel, tmp_path / "clean", python), tmp_path)
+
+
+@pytest.mark.slow
+def test_everything_has_wheels_for_the_newest_supported_python():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "wheels.py", PYTHONS[-1]], capture_output=True, text=True
+    )
+    if "No matching distribution found for hatchling" in done.stdout or "Could not fetch" in done.stdout:
+        pytest.skip("pip has no index here")
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("version", OTHER_PYTHONS)

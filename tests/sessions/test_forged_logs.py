@@ -143,3 +143,15 @@ def spoil(rng: random.Random, body: object) -> None:
             body[name] = rng.choice(ODD)
             return
         body = body[name]
+
+
+def test_titles_are_numbered_without_a_gap() -> None:
+    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine")
+    session.rename("The way to work")
+    session.rename("The way home")
+    assert session.verify().holds
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
+    for key, body in ((None, drafts[-1].body), ("title:7", drafts[-1].body), ("title:2", '{"title":3}')):
+        store = MemoryStore()
+        store.create("mine", [*drafts[:-1], drafts[-1]._replace(key=key, body=body)])
+        assert not Session.load(store, "mine").verify().holds

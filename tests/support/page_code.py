@@ -44,6 +44,7 @@ NOT_RUN = [
     (r"^surepick reproduce (?!.*--runs)", "minutes; tests/experiments runs the reproduction with fewer runs"),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
+    (r"^surepick mcp", "runs until its client leaves; tests/cli/test_mcp.py is such a client"),
     (r"^podman ", "needs a container tool; tests/test_container.py runs the steps of the image"),
     (r"^surepick verify certificate-", "a file that the browser has downloaded; tests/web does all of it"),
     (r"mykey", "needs a key of one's own; tests/cli/test_verify.py makes keys and signs"),

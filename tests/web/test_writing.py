@@ -172,7 +172,7 @@ def test_a_session_begins_over_json(writing: Running, store: str) -> None:
         ("delta", "x", "expected a number"),
         ("delta", "nan", "finite"),
         ("epsilon", "-1", "0 or more"),
-        ("epsilon", "0,5", "after a point"),
+        ("epsilon", "1,234", "expected a number"),
         ("budget", "0", "1 or more"),
         ("budget", "1e400", "whole number"),
         ("budget", "9" * 400, "whole number"),

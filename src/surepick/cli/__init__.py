@@ -23,6 +23,7 @@ from surepick.cli.export import export, import_
 from surepick.cli.extend import close, extend, last_call
 from surepick.cli.init import init
 from surepick.cli.limit import limit
+from surepick.cli.mcp import mcp
 from surepick.cli.new import new
 from surepick.cli.report import report
 from surepick.cli.reproduce import reproduce
@@ -51,7 +52,7 @@ SESSIONS: tuple[Callable[..., None], ...] = (
     *(new, ask, sheet, tell, void, withdraw, status, list_, log, export),
     *(import_, extend, last_call, close, verify, doctor, run),
 )
-LOOKING: tuple[Callable[..., None], ...] = (watch, report, certificate, serve)
+LOOKING: tuple[Callable[..., None], ...] = (watch, report, certificate, serve, mcp)
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
 for _command in PLANNING:
     app.command(no_args_is_help=_command is not demo)(_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,6 +53,15 @@ def check(
         print_json({**_data(loaded, found), "pilot": costs})
         return
     _print(loaded, found, costs, delta)
+
+
+def describe_file(file: Path, delta: float) -> dict[str, Any]:
+    """What the file was understood to mean, with a forecast where it has a guess, as JSON values."""
+    from surepick.problems import load
+
+    loaded = load(file)
+    pilot = pilot_of(loaded, 12, False)
+    return _data(loaded, _forecast(loaded, delta, 20, 0, None, pilot, None))
 
 
 def _forecast(

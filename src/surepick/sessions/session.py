@@ -396,6 +396,40 @@ class Session(Shown):
         with self.held() as ledger:
             return ledger.run.counts_unasked
 
+    @property
+    def title(self) -> str:
+        """What people call it: the last title it was given, else that of its problem; may be empty."""
+        given = self._last_title()[1]
+        return self._setup.problem.about.title if given is None else given
+
+    def rename(self, title: str) -> None:
+        """Give it another title, in the log like everything else; its name in a store never changes."""
+
+        def make() -> Change:
+            return Change([NewEvent("noted", {"title": title}, _title_key(self._last_title()[0] + 1))])
+
+        with self._changing() as replica:
+            replica.commit(make, quick=False)
+
+    def delete(self, *, expected: Head) -> None:
+        """Delete it from the store for good, if it has ended and its log still ends where it was seen to.
+
+        A session that somebody may be measuring for is refused: close it first.
+        """
+        with self._changing():
+            if not self.ledger().is_over:
+                raise SessionError(
+                    f"session {self.name!r} is still running, so it was not deleted; close it first"
+                )
+            self.store.delete(self.name, expected=expected)
+
+    def _last_title(self) -> tuple[int, str | None]:
+        """How many titles it was given, and the last of them."""
+        n, title = 0, None
+        while event := self.store.find(self.name, _title_key(n + 1)):
+            n, title = n + 1, json.loads(event.body)["title"]
+        return n, title
+
     def note(self, text: str) -> None:
         """Write a remark into the log."""
         with self._changing() as replica:
@@ -534,6 +568,10 @@ class Session(Shown):
         if not 0 <= arm < problem.n_arms:
             raise SessionError(f"there is no arm {arm}; the session has arms 0 to {problem.n_arms - 1}")
         return int(arm)
+
+
+def _title_key(number: int) -> str:
+    return f"title:{number}"
 
 
 def in_seconds(clock: Callable[[], float]) -> Callable[[], float]:

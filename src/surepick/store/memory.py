@@ -11,7 +11,7 @@ from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snaps
 
 
 class MemoryStore:
-    """Logs in lists, for the threads of one process; it changes only by appending."""
+    """Logs in lists, for the threads of one process; logs change only by appending."""
 
     place = "memory"
 
@@ -62,9 +62,7 @@ class MemoryStore:
         with self._lock:
             log = self._log(name)
             if log.head != expected:
-                raise ConflictError(
-                    f"session {name!r} no longer ends at event {expected.position}; read on and try again"
-                )
+                raise moved_on(name, expected)
             head = log.append(drafts)
             self.release(name, release)
             return head
@@ -119,6 +117,13 @@ class MemoryStore:
         """The snapshot that was kept, or None."""
         return self._log(name).snapshot
 
+    def delete(self, name: str, *, expected: Head) -> None:
+        """Delete a whole log, if it still ends at `expected`."""
+        with self._lock:
+            if self._log(name).head != expected:
+                raise moved_on(name, expected)
+            del self._logs[name]
+
     def close(self) -> None:
         """Nothing to let go of."""
 
@@ -126,6 +131,13 @@ class MemoryStore:
         if name not in self._logs:
             raise StoreError(f"there is no session named {name!r} in memory; {suggestion(name, self._logs)}")
         return self._logs[name]
+
+
+def moved_on(name: str, expected: Head) -> ConflictError:
+    """The error of who believed that a log ends where it no longer does."""
+    return ConflictError(
+        f"session {name!r} no longer ends at event {expected.position}; read on and try again"
+    )
 
 
 class _Log:

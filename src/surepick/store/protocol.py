@@ -101,6 +101,14 @@ class Store(Protocol):
         """The snapshot that was kept, or None: there is none, or it is not as it was written."""
         ...
 
+    def delete(self, name: str, *, expected: Head) -> None:
+        """Delete a whole log with its leases and its snapshot, if it still ends at `expected`.
+
+        Otherwise a ConflictError says so and nothing is deleted. Whoever still has it open can write nothing
+        more to it.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""
         ...

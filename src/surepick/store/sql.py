@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from surepick.errors import ConflictError, StoreError, name_taken, suggestion
+from surepick.errors import StoreError, name_taken, suggestion
 from surepick.store import migrations, statements
 from surepick.store.drivers import Answer, Driver, Statement, Step
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
+from surepick.store.memory import moved_on
 from surepick.store.transactions import OutcomeUnknownError, Transactions, nothing
 
 PATIENCE = 60.0  # seconds to wait for other writers before giving up
@@ -21,7 +22,7 @@ PAGE = 5000  # events read at a time, so that a long read never holds back the w
 
 
 class SqlStore:
-    """Logs in a SQL database; it changes only by appending."""
+    """Logs in a SQL database; logs change only by appending."""
 
     def __init__(self, driver: Driver, *, patience: float = PATIENCE) -> None:
         self._driver = driver
@@ -38,6 +39,7 @@ class SqlStore:
     def create(self, name: str, drafts: Sequence[Draft], *, start: Head = START) -> Head:
         """Begin a log with these events; refused when the name is taken."""
         row = {"name": name, "position": start.position, "checksum": start.checksum}
+        self._ids.pop(name, None)  # it may be the number of one that somebody has deleted
         try:
             with self._transaction():
                 (made,) = self._transactions.run([(statements.MAKE_SESSION, row)])
@@ -96,10 +98,17 @@ class SqlStore:
         head = events[-1].head if events else expected
         step = Step(self._id(name), expected, head, events, release)
         if not self._append(step):
-            raise ConflictError(
-                f"session {name!r} no longer ends at event {expected.position}; read on and try again"
-            )
+            raise self._refused(name, step.session_id, expected)
         return head
+
+    def _refused(self, name: str, number: int, expected: Head) -> StoreError:
+        """Why nothing was written to the log of this number: somebody was faster, or it is gone."""
+        self._ids.pop(name, None)
+        if self._session(name)[0] != number:
+            return StoreError(
+                f"session {name!r} was deleted and begun again; nothing was written: load it again"
+            )
+        return moved_on(name, expected)
 
     def _append(self, step: Step) -> bool:
         inside = self._transactions.inside()
@@ -205,6 +214,18 @@ class SqlStore:
             if _body_checksum(body) == body_checksum:
                 return Snapshot(Head(position, checksum), body)
         return None
+
+    def delete(self, name: str, *, expected: Head) -> None:
+        """Delete a whole log with its leases and its snapshot, if it still ends at `expected`."""
+        number = self._id(name)
+        session: dict[str, object] = {"session_id": number}
+        head = {**session, "position": expected.position, "checksum": expected.checksum}
+        with self._transaction():
+            (gone,) = self._transactions.run([(statements.DELETE_SESSION, head)])
+            if gone.rowcount != 1:
+                raise self._refused(name, number, expected)
+            self._transactions.run([(text, session) for text in statements.DELETE_REST])
+        self._ids.pop(name, None)
 
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""

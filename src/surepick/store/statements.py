@@ -58,6 +58,13 @@ MOVE_HEAD = (
     "UPDATE surepick_sessions SET position = :position, checksum = :checksum "
     "WHERE id = :session_id AND position = :expected_position AND checksum = :expected_checksum"
 )
+DELETE_SESSION = (
+    "DELETE FROM surepick_sessions WHERE id = :session_id AND position = :position AND checksum = :checksum"
+)
+DELETE_REST = tuple(
+    f"DELETE FROM surepick_{table} WHERE session_id = :session_id"
+    for table in ("events", "leases", "snapshots")
+)
 
 # For PostgreSQL; a server that is set to a stronger promise than `on` keeps it.
 WAIT_FOR_DISK = (

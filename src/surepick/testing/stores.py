@@ -49,6 +49,27 @@ class StoreContract:
             with pytest.raises(StoreError, match="did you mean 'trips'"):
                 attempt()
 
+    def test_a_whole_log_is_deleted_only_where_it_was_seen_to_end(self, store: Store) -> None:
+        head = store.create("trips", [note("first", "k")])
+        store.claim("trips", ["0.0"], worker="Ann", until=9.0, now=1.0)
+        store.save_snapshot("trips", Snapshot(head, b"{}"))
+        other = store.create("other", [note()])
+        later = store.append("trips", [note()], expected=head)
+        with pytest.raises(ConflictError, match="no longer ends"):
+            store.delete("trips", expected=head)
+        assert store.head("trips") == later
+        store.delete("trips", expected=later)
+        assert store.names() == ["other"]
+        assert store.head("other") == other
+        with pytest.raises(StoreError, match="no session named 'trips'"):
+            store.append("trips", [note()], expected=later)
+        assert store.create("trips", [note("again", "k")]).position == 1
+        assert [event.body for event in store.read("trips")] == ['{"text":"again"}']
+        assert store.leases("trips") == []
+        assert store.snapshot("trips") is None
+        with pytest.raises(StoreError):
+            store.append("trips", [note()], expected=later)
+
     def test_what_is_appended_is_read_back_in_order(self, store: Store) -> None:
         head = store.create("trips", [note("first")])
         store.append("trips", [note('ü\\n %s :x {}"'.replace('"', "")), note("third", "k")], expected=head)

@@ -63,6 +63,8 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
         case "called":
             yield f"the next {how_many(body['n'], 'measurement')} are the last"
             yield "and their noise is Gaussian" if body["gaussian"] else ""
+        case "noted" if "title" in body:
+            yield f"renamed to “{body['title']}”"
         case _:
             yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))
 

@@ -39,6 +39,7 @@ class Look:
     """
 
     session: str
+    title: str  # what people call it; may be empty
     store: str
     created_at: float
     now: float
@@ -259,6 +260,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     standing, known = ledger.standing(), session.pilot is None
     now = Look(
         session=session.name,
+        title=session.title,
         store=session.store.place,
         created_at=session.created_at,
         now=session.now(),

@@ -112,7 +112,7 @@ def summary(look: Look) -> Summary:
         lead=look.name_of(look.lead),
         rival=look.name_of(look.rival),
         runner_up=look.name_of(look.runner_up),
-        title=look.problem.about.title,
+        title=look.title,
         unit=look.problem.about.unit,
         value=value,
         value_error=error,

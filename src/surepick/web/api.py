@@ -176,10 +176,8 @@ def mistakes(model: type[BaseModel], error: ValidationError) -> dict[str, str]:
     ):  # where a field may be of two kinds, the second one tells more
         words = _WORDS.get(one["type"], one["msg"].removeprefix("Value error, "))
         expected = words.format(**one.get("ctx", {}), known=known)
-        comma = one["type"] == "float_parsing" and "," in one["input"]
-        hint = "; write the decimals after a point, as in 12.5" if comma else ""
         field = str(one["loc"][0]) if one["loc"] else "body"
-        found[field] = f"{expected}, got {shortened(repr(one['input']), 40)}{hint}"
+        found[field] = f"{expected}, got {shortened(repr(one['input']), 40)}"
     return found
 
 

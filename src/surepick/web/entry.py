@@ -27,6 +27,7 @@ class EntryForm:
     errors: tuple[tuple[str, str], ...] = ()  # by field
     done: str = ""
     about: str = ""
+    sure: bool = False  # that a value which surprises is what was measured
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def what_became(opened: Session, form: EntryForm) -> str:
             return f"{what} was recorded before; nothing changed."
         case "late":
             who = first.worker or "Somebody else"
-            return f"{who} was first: {what}. Your value is in the log, and it is not counted."
+            return f"{who} was first: {what}. Your value is in the log, too."
     return ""
 
 

@@ -14,8 +14,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
+from surepick.core.numerals import is_numeral, numeral
 from surepick.errors import ParameterError, SurepickError
-from surepick.web import pages
+from surepick.sessions.requests import Receipt
+from surepick.sessions.session import Session
+from surepick.web import managing, pages
 from surepick.web.api import MOST_VALUES, Ask, B, NewSession, Tell, begin, mistakes, policies
 from surepick.web.context import Context
 from surepick.web.entry import EntryForm, split_choice
@@ -32,6 +35,7 @@ def add_routes(routes: FastAPI, context: Context) -> None:
     _add_login(routes, context)
     _add_measuring(routes, context)
     _add_creating(routes, context)
+    managing.add_routes(routes, context, lambda form: _check_key(context, form), _checked)
 
 
 def _add_login(routes: FastAPI, context: Context) -> None:
@@ -67,15 +71,21 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
         entry = _entry(form)
         try:
             _check_key(context, form)
-            values = entry.value.replace(";", " ").split()
-            if not values:
-                said = f"enter a number, or up to {MOST_VALUES} with spaces between them"
-                raise ParameterError(said, field="value")
+            values = _numbers(entry.value)
             given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
-            receipt = await context.sessions.at(slug, _checked(Tell, given).told_to)
+            told = _checked(Tell, given)
+            receipt, is_over = await context.sessions.at(slug, lambda opened: record(opened, entry, told))
         except SurepickError as error:
             return await again(slug, entry, error)
-        return _back(slug, entry.who, str(receipt), entry.token)
+        return _back(slug, entry.who, str(receipt), entry.token, to_answer=is_over)
+
+    def record(opened: Session, entry: EntryForm, told: Tell) -> tuple[Receipt, bool]:
+        """Tell it, once somebody has said that a value which surprises is right; and whether that was all."""
+        values = told.value if isinstance(told.value, list) else []
+        doubt = None if entry.sure else opened.doubt(opened.arm_of(told.token), *values)
+        if doubt is not None:
+            raise ParameterError(f"{doubt}. Nothing was recorded yet.", field="sure")
+        return told.told_to(opened), opened.status is not None
 
     @routes.post("/sessions/{slug}/ask")
     async def ask(slug: str, request: Request) -> Response:
@@ -91,7 +101,8 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
 
     async def again(slug: str, entry: EntryForm, error: SurepickError) -> Response:
         """The page with what was entered and what is wrong with it."""
-        field = {"worker": "who", "token": "token", "form": "form"}.get(error.field or "", "value")
+        shown_at = {"worker": "who", "token": "token", "form": "form", "sure": "sure"}
+        field = shown_at.get(error.field or "", "value")
         shown = replace(entry, errors=((field, str(error)),))
         model = await context.sessions.at(slug, lambda opened: pages.session_model(opened, shown))
         return HTMLResponse(context.templates.page("session.html", model), 400)
@@ -109,7 +120,8 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
         uploads = await _uploads(form) or context.uploads.kept(_text(form, "kept"))
         try:
             _check_key(context, form)
-            wanted = _checked(NewSession, {**values, "budget": values["budget"] or None})
+            numbers = {name: _with_point(values[name]) for name in ("delta", "epsilon")}
+            wanted = _checked(NewSession, {**values, **numbers, "budget": values["budget"] or None})
             name = await begin(context, wanted, uploads)
         except SurepickError as error:
             kept = context.uploads.keep(uploads) if uploads and error.field != "files" else ""
@@ -128,6 +140,23 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
         return context.templates.page("new.html", model)
 
 
+def _numbers(text: str) -> list[float]:
+    """The numbers that were entered, with decimal points or decimal commas."""
+    words = text.replace(";", " ").split()
+    if not words:
+        said = f"enter a number, or up to {MOST_VALUES} with spaces between them"
+        raise ParameterError(said, field="value")
+    try:
+        return [numeral(word) for word in words]
+    except ParameterError as error:
+        raise ParameterError(str(error), field="value") from None
+
+
+def _with_point(text: str) -> str:
+    """The same number with a decimal point; keypads of some countries have only a comma."""
+    return text.replace(",", ".") if "," in text and is_numeral(text) else text
+
+
 def _checked(model: type[B], given: Mapping[str, object]) -> B:
     """What was entered, as this model; the first mistake is a `ParameterError` with its field."""
     try:
@@ -137,15 +166,17 @@ def _checked(model: type[B], given: Mapping[str, object]) -> B:
         raise ParameterError(text, field=field) from None
 
 
-def _back(slug: str, who: str, done: str, token: str) -> Response:
+def _back(slug: str, who: str, done: str, token: str, *, to_answer: bool = False) -> Response:
+    """Back to the session's page: to the form, or to the answer once there is one."""
     given = {"who": who, "done": done, "token": token}
     query = urlencode({key: value for key, value in given.items() if value})
-    return RedirectResponse(f"/sessions/{quote(slug)}?{query}#h-next", 303)
+    return RedirectResponse(f"/sessions/{quote(slug)}?{query}{'' if to_answer else '#h-next'}", 303)
 
 
 def _entry(form: FormData) -> EntryForm:
     token, arm = split_choice(_text(form, "token"))
-    return EntryForm(_text(form, "who").strip(), token, arm, _text(form, "value"))
+    sure = _text(form, "sure") == "yes"
+    return EntryForm(_text(form, "who").strip(), token, arm, _text(form, "value"), sure=sure)
 
 
 def _check_key(context: Context, form: FormData) -> None:

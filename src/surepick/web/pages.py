@@ -204,10 +204,18 @@ def _tile(sessions: SessionCache, name: str) -> Model:
     """A session in the list; whatever is odd about one must not hide the others."""
     try:
         seen = sessions.use(name, lambda opened: views.summary(views.look(opened)))
-        shown = {key: getattr(seen, key) for key in ("state", "sentence", "n_measurements", "toward")}
+        shown = {
+            key: getattr(seen, key) for key in ("title", "state", "sentence", "n_measurements", "toward")
+        }
     except Exception as error:
         reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
-        shown = {"state": "unreadable", "sentence": reason, "n_measurements": None, "toward": None}
+        shown = {
+            "title": "",
+            "state": "unreadable",
+            "sentence": reason,
+            "n_measurements": None,
+            "toward": None,
+        }
     return {"session": name, "slug": slug_of(name), **shown}
 
 

@@ -59,6 +59,11 @@ class SessionCache:
         """The names of all sessions, the youngest first."""
         return self.store.names()[::-1]
 
+    def forget(self, name: str) -> None:
+        """Let go of this session, which is no longer in the store."""
+        with self._lock:
+            self._open.pop(name, None)
+
     def close(self) -> None:
         """Let go of everything."""
         self._threads.shutdown(wait=True, cancel_futures=True)

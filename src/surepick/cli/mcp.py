@@ -1,0 +1,170 @@
+"""`mcp`: a session for programs that speak the Model Context Protocol, over standard input and output.
+
+Six tools: check, new, ask, tell, status, verify. There is none that withdraws, voids, records unasked values,
+extends or closes: whatever talks to it can only measure what is asked and tell what came out, which is what
+the promise rests on. `status` shows what holds at every moment, and no single value.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surepick._version import __version__
+from surepick.cli.check import describe_file
+from surepick.cli.opening import open_session, open_to_read
+from surepick.cli.options import DEFAULT_STORE, StoreUrl, pilot_of
+from surepick.cli.status import state_of
+from surepick.errors import SessionError, SurepickError, missing_extra
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+INSTRUCTIONS = """\
+surepick finds the best plan with the fewest noisy measurements, and says how often it may be wrong.
+Work so: `check` a problem file and begin a session with `new`. Then repeat: `ask`, measure exactly what it
+names, and `tell` every value as it came out, odd ones included, until `ask` says that the session has ended.
+Then `status` has the answer, and `verify` checks it. Never repeat a measurement because of its value, never
+leave one out, never make one up: the promise holds for honest, fresh measurements only. If something cannot
+be measured, stop and say so.\
+"""
+
+
+def mcp(store: StoreUrl = DEFAULT_STORE) -> None:
+    """Serve sessions to programs that speak MCP, over standard input and output.
+
+    Tools: check, new, ask, tell, status, verify; none to drop, repeat or change what was measured.
+
+    Try, in such a program's settings: {"command": "surepick", "args": ["mcp", "--store", "sqlite:///trips.db"]}
+    """
+    make_server(store).run("stdio")
+
+
+def make_server(store: str) -> MCPServer[Any]:
+    """The server with its tools, for the sessions of this store."""
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ModuleNotFoundError:
+        raise missing_extra("mcp", "mcp") from None
+
+    server: MCPServer[Any] = MCPServer(
+        "surepick", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
+    )
+    tools = Tools(store)
+
+    def check(file: str, delta: float = 0.05) -> dict[str, Any]:
+        """What a problem file (TOML or JSON) was understood to mean, and how many measurements to expect."""
+        return said(lambda: tools.check(file, delta))
+
+    def new(
+        file: str, name: str, delta: float = 0.05, epsilon: float = 0.0, budget: int | None = None
+    ) -> dict[str, Any]:
+        """Begin a session from a problem file. delta: allowed probability of a wrong answer; epsilon: a
+        difference that does not matter; budget: stop without a promise after this many measurements."""
+        return said(lambda: tools.new(file, name, delta, epsilon, budget))
+
+    def ask(session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
+        """What to measure now, up to n at once: a token and an arm for each. Asking again gives the same ones
+        until they are told. Several workers need names of their own."""
+        return said(lambda: tools.ask(session, n, worker))
+
+    def tell(session: str, token: str, arm: str, value: float, sure: bool = False) -> dict[str, Any]:
+        """Record the value that was measured for a token, as it came out. arm is the name that came with the
+        token; a token of another arm is refused, and so is a second value for a token. A value that nobody
+        would expect is refused once: if it is what was measured, tell it again with sure=true."""
+        return said(lambda: tools.tell(session, token, arm, value, sure))
+
+    def status(session: str) -> dict[str, Any]:
+        """Where a session stands: the answer or the plan that leads, how sure that is, what is missing."""
+        return said(lambda: tools.status(session))
+
+    def verify(session: str) -> dict[str, Any]:
+        """Replay the whole log of a session and check every decision; with the certificate once it ended."""
+        return said(lambda: tools.verify(session))
+
+    def said(work: Any) -> dict[str, Any]:
+        from surepick.views import to_json
+
+        try:
+            found: dict[str, Any] = to_json(work())
+        except SurepickError as error:
+            raise ToolError(str(error)) from None
+        return found
+
+    for tool in (check, new, ask, tell, status, verify):
+        server.add_tool(tool)
+    return server
+
+
+class Tools:
+    """What the tools do, without the protocol: each call opens the store, so that others may use it too.
+
+    >>> Tools("sqlite:///nowhere.db").status("trips")
+    Traceback (most recent call last):
+        ...
+    surepick.errors.StoreError: ...
+    """
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+
+    def check(self, file: str, delta: float) -> dict[str, Any]:
+        """What a problem file means, with a forecast."""
+        return describe_file(Path(file), delta)
+
+    def new(self, file: str, name: str, delta: float, epsilon: float, budget: int | None) -> dict[str, Any]:
+        """Begin a session."""
+        from surepick.policies import policy_for
+        from surepick.problems.files.load import load
+        from surepick.sessions.session import Session
+
+        loaded = load(Path(file))
+        policy = policy_for(loaded.problem, None, delta=delta, epsilon=epsilon)
+        pilot = pilot_of(loaded, 12, False)
+        begun = Session.create(self._store, loaded.problem, policy, name=name, budget=budget, pilot=pilot)
+        return {
+            "session": begun.name,
+            "guarantee": policy.guarantee,
+            "n_missing": state_of(begun)["n_missing"],
+        }
+
+    def ask(self, session: str, n: int, worker: str) -> dict[str, Any]:
+        """The next measurements."""
+        opened = open_session(self._store, session)
+        asked = opened.ask(n, worker=worker, wait=False)
+        measure = [{"token": one.token, "arm": one.arm_name} for one in asked]
+        return {"measure": measure, "status": "running" if opened.status is None else str(opened.status)}
+
+    def tell(self, session: str, token: str, arm: str, value: float, sure: bool) -> dict[str, Any]:
+        """Record a value."""
+        opened = open_session(self._store, session)
+        right = opened.given_problem.arm_names[opened.arm_of(token)]
+        if arm != right:
+            raise SessionError(
+                f"token {token!r} is of arm {right!r}, and the value came with {arm!r}; nothing was recorded"
+            )
+        doubt = None if sure else opened.doubt(arm, value)
+        if doubt is not None:
+            raise SessionError(f"{doubt}. Nothing was recorded: if that is what was measured, say sure=true")
+        holder = next((lease.worker for lease in opened.leases() if lease.token == token), "")
+        receipt = opened.tell(token, value, worker=holder)
+        status = "running" if opened.status is None else str(opened.status)
+        return {"receipt": str(receipt), "arm": right, "value": value, "status": status}
+
+    def status(self, session: str) -> dict[str, Any]:
+        """Where it stands."""
+        from surepick.views import look, summary
+
+        opened = open_session(self._store, session, read_only=True)
+        return {**state_of(opened), "sentence": summary(look(opened)).sentence}
+
+    def verify(self, session: str) -> dict[str, Any]:
+        """Whether it holds."""
+        from surepick.sessions.verify import verify
+
+        place = open_to_read(self._store)
+        opened = open_session(self._store, session, read_only=True)
+        certificate = opened.certificate().to_json() if opened.status else None
+        verdict = verify(place, session, certificate)
+        return {"holds": verdict.holds, **vars(verdict), "certificate": certificate}

@@ -1,0 +1,95 @@
+"""The MCP server, driven by the SDK's own client over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import surepick as sp
+from surepick.sessions.session import Session
+
+mcp = pytest.importorskip("mcp")
+
+PROBLEM = """
+kind = "table"
+plans = [[1, 0, 1], [0, 1, 1]]
+arm_names = ["ferry", "tunnel", "bridge"]
+plan_names = ["North", "South"]
+noise_scale = 0.5
+guess = [3.0, 1.0, 2.0]
+spread = 0.5
+minimize = true
+"""
+MEANS = {"ferry": 3.0, "tunnel": 1.0, "bridge": 2.0}
+TOOLS = {"check", "new", "ask", "tell", "status", "verify"}
+
+
+async def drive(folder: Path) -> dict[str, object]:
+    """A session from a file to its certificate; what was seen on the way."""
+    store = f"sqlite:///{folder}/trips.db"
+    environment = {**os.environ, "SUREPICK_STORE": store}
+    words = ["-m", "surepick", "mcp"]
+    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment, cwd=folder)
+    seen: dict[str, object] = {}
+    async with mcp.Client(server, read_timeout_seconds=120) as client:
+
+        async def call(tool: str, /, **given: object) -> dict[str, object]:
+            result = await client.call_tool(tool, given)
+            if result.is_error:
+                return {"error": result.content[0].text}
+            return result.structured_content
+
+        seen["tools"] = {tool.name for tool in (await client.list_tools()).tools}
+        seen["check"] = await call("check", file="trips.toml")
+        seen["new"] = await call("new", file="trips.toml", name="trips", delta=0.1)
+        seen["again"] = await call("new", file="trips.toml", name="trips")
+        first = (await call("ask", session="trips"))["measure"][0]
+        other = next(arm for arm in MEANS if arm != first["arm"])
+        seen["other arm"] = await call("tell", session="trips", token=first["token"], arm=other, value=1.0)
+        while measure := (asked := await call("ask", session="trips", n=8))["measure"]:
+            for one in measure:
+                told = await call("tell", session="trips", **one, value=MEANS[one["arm"]])
+                assert told["receipt"] == "accepted", told
+        seen["asked"] = asked
+        again = {"session": "trips", "token": first["token"], "arm": first["arm"], "value": -9.0}
+        seen["doubted"] = await call("tell", **again)
+        seen["redrawn"] = await call("tell", **again, sure=True)
+        seen["status"] = await call("status", session="trips")
+        seen["verify"] = await call("verify", session="trips")
+        seen["nobody"] = await call("status", session="nobody")
+    return seen
+
+
+def test_a_session_from_a_file_to_its_certificate(tmp_path: Path) -> None:
+    (tmp_path / "trips.toml").write_text(PROBLEM)
+    seen = asyncio.run(drive(tmp_path))
+    assert seen["tools"] == TOOLS, "nothing to drop, repeat or change a measurement with"
+    assert seen["check"]["n_plans"] == 2
+    assert seen["check"]["forecast"]["median"] > 0
+    assert "probability at most 0.1" in seen["new"]["guarantee"]
+    assert "already a session" in seen["again"]["error"]
+    assert "nothing was recorded" in seen["other arm"]["error"]
+    assert seen["asked"]["status"] == "confident"
+    assert "not plausible" in seen["doubted"]["error"]
+    assert "told before" in seen["redrawn"]["error"]
+    assert seen["status"]["answer"] == "South"
+    assert "South" in seen["status"]["sentence"]
+    assert seen["verify"]["holds"] is True
+    assert "there is no session named 'nobody'" in seen["nobody"]["error"]
+    session = Session.load(f"sqlite:///{tmp_path}/trips.db", "trips")
+    assert session.verify(seen["verify"]["certificate"]).holds
+    assert {m.value for m in session.measurements()} <= set(MEANS.values())
+
+
+def test_status_shows_no_single_value(tmp_path: Path) -> None:
+    from surepick.cli.mcp import Tools
+
+    store = f"sqlite:///{tmp_path}/x.db"
+    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=0.5)
+    session = Session.create(store, problem, sp.BetGapE(), name="x")
+    session.tell(session.pending()[0], 123.456)
+    assert "123.456" not in str(Tools(store).status("x"))

@@ -1,0 +1,36 @@
+"""The skill file that comes with the package: it is in the wheel, its code runs, its commands exist."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+
+from page_code import Reader, blocks, printed
+
+ROOT = Path(__file__).parents[2]
+SKILL = ROOT / "src" / "surepick" / ".agents" / "skills" / "surepick" / "SKILL.md"
+
+
+def test_it_says_when_to_use_it():
+    text = SKILL.read_text(encoding="utf-8")
+    head = re.match(r"---\nname: surepick\ndescription: (.+)\n---\n", text)
+    assert head
+    assert 100 < len(head[1]) < 1024
+    assert len(text.splitlines()) < 120
+
+
+def test_it_comes_with_the_wheel(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert "surepick/.agents/skills/surepick/SKILL.md" in zipfile.ZipFile(wheel).namelist()
+    assert files("surepick").joinpath(".agents/skills/surepick/SKILL.md").is_file()
+
+
+def test_its_code_runs(tmp_path, monkeypatch):
+    assert {block.language for block in blocks(SKILL)} == {"python", "console"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SUREPICK_STORE", raising=False)
+    assert "confident by land" in printed(Reader(tmp_path), SKILL)

@@ -1,0 +1,207 @@
+"""Running a session from the dashboard: notes, titles, going on, ending, comparing, taking away, deleting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import session_tools as tools
+import surepick as sp
+from surepick.errors import SessionError, StoreError
+from surepick.problems.files.load import load
+from surepick.sessions.session import Session
+from web_tools import Running, positions, problem_file
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+ROOT = Path(__file__).parent.parent.parent
+PICTURES = ROOT / "build" / "screenshots"
+
+
+def post(server: Running, path: str, **fields: str) -> object:
+    return server.client.post(path, data={"form_key": server.form_key(), **fields})
+
+
+def begin(store: str, name: str, **options: object) -> Session:
+    return Session.create(store, tools.problem(), sp.BetGapE(), name=name, **options)
+
+
+def test_a_note_and_a_title_are_in_the_log_and_on_the_pages(writing: Running, store: str) -> None:
+    session = begin(store, "to note")
+    assert post(writing, "/sessions/to note/note", note="a flat <b>tyre</b>").status_code == 303
+    assert post(writing, "/sessions/to note/rename", title="The way to work").status_code == 303
+    assert post(writing, "/sessions/to note/rename", title="The way home").status_code == 303
+    assert session.title == "The way home"
+    page = writing.client.get("/sessions/to note").text
+    assert "<h1>The way home</h1>" in page
+    assert "a flat &lt;b&gt;tyre&lt;/b&gt;" in page
+    assert "renamed to “The way home”" in page
+    assert "The way home" in writing.client.get("/").text
+    assert session.verify().holds
+    for path, field in (("note", "note"), ("rename", "title")):
+        refused = post(writing, f"/sessions/to note/{path}", **{field: "x" * 3000})
+        assert refused.status_code == 400
+        assert f'id="{field}-error"' in refused.text
+
+
+def test_a_session_is_closed_and_goes_on(writing: Running, store: str) -> None:
+    session = begin(store, "to close", budget=5)
+    assert post(writing, "/sessions/to close/close", reason="snow").status_code == 303
+    assert str(session.status) == "closed"
+    again = post(writing, "/sessions/to close/extend", delta="0,01", epsilon="", budget="50")
+    assert again.status_code == 303, again.text
+    assert session.status is None
+    assert (session.policy.delta, session.budget) == (0.01, 50)
+    for given, field in (({"delta": "2"}, "extend"), ({"budget": "0"}, "budget"), ({}, "extend")):
+        refused = post(writing, "/sessions/to close/extend", **{"delta": "", "budget": "", **given})
+        assert refused.status_code == 400
+        assert f'id="{field}-error"' in refused.text
+
+
+def test_deleting_needs_an_end_the_name_and_the_log_as_it_was_seen(writing: Running, store: str) -> None:
+    session = begin(store, "to delete")
+    seen = {"position": str(session.fingerprint.position), "checksum": session.fingerprint.checksum}
+    running = post(writing, "/sessions/to delete/delete", typed="to delete", **seen)
+    assert running.status_code == 400
+    assert "close it first" in running.text
+    session.close()
+    closed = session.store.head("to delete")
+    now = {"position": str(closed.position), "checksum": closed.checksum}
+    for given, says in (
+        ({**now, "typed": "to"}, "type its name"),
+        ({**seen, "typed": "to delete"}, "no longer ends"),
+        ({"typed": "to delete"}, "no longer ends"),
+    ):
+        refused = post(writing, "/sessions/to delete/delete", **given)
+        assert refused.status_code == 400
+        assert says in refused.text
+        assert "to delete" in positions(store)
+    assert post(writing, "/sessions/to delete/delete", typed="to delete", **now).status_code == 303
+    assert "to delete" not in positions(store)
+    assert writing.client.get("/sessions/to delete").status_code == 404
+    with pytest.raises(StoreError, match="no session named 'to delete'"):
+        session.note("too late")
+    begin(store, "to delete")  # the name is free again
+    with pytest.raises(StoreError, match=r"begun again|lacks|changed"):
+        session.note("not into another one")
+
+
+def test_only_a_session_that_has_ended_is_deleted() -> None:
+    session = Session.create("memory://", tools.problem(), sp.BetGapE(), name="x")
+    with pytest.raises(SessionError, match="close it first"):
+        session.delete(expected=session.fingerprint)
+
+
+def test_forms_need_their_key_and_a_dashboard_that_may_write(
+    writing: Running, looking: Running, store: str
+) -> None:
+    before = positions(store)
+    for path in ("note", "rename", "extend", "close", "delete"):
+        assert writing.client.post(f"/sessions/sure/{path}", data={"note": "x"}).status_code == 400
+        assert looking.client.post(f"/sessions/sure/{path}", data={"note": "x"}).status_code == 403
+    assert looking.client.get("/sessions/sure/manage").status_code == 404
+    assert positions(store) == before
+
+
+def test_the_report_is_downloaded(looking: Running) -> None:
+    answer = looking.client.get("/sessions/sure/report.html")
+    assert answer.headers["content-disposition"] == 'attachment; filename="report-sure.html"'
+    assert answer.text.startswith("<!doctype html>")
+
+
+def test_measurements_go_to_a_file_and_come_back(writing: Running, store: str) -> None:
+    session = begin(store, "to export")
+    tools.tell_all(session, session.ask(2), tools.Tapes())
+    answer = writing.client.get("/sessions/to export/export.csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="to-export.csv"'
+    assert len(answer.text.splitlines()) == 3
+    everything = writing.client.get("/sessions/to export/export.json").json()
+    assert len(everything["measurements"]) == 2
+    assert writing.client.get("/sessions/to export/export.exe").status_code == 400
+    other = begin(store, "to import")
+    form = {"form_key": writing.form_key()}
+
+    def send(name: str, content: bytes, **fields: str) -> object:
+        data, files = {**form, **fields}, {"file": (name, content)}
+        return writing.client.post("/sessions/to import/import", data=data, files=files)
+
+    assert "From to-export.csv: 2 accepted." in send("to-export.csv", answer.content).text
+    assert [m.value for m in other.measurements()] == [m.value for m in session.measurements()]
+    arm = tools.problem().arm_names[0]
+    assert "1 unasked" in send("a.csv", f"arm,value\n{arm},0.5\n".encode(), picked="yes").text
+    before = other.fingerprint
+    for name, content, says in (
+        ("a.csv", b"arm,value\nnobody,1\n", "nobody"),
+        ("a.csv", f"arm,value\n{arm},x\n".encode(), "line 2"),
+        ("a.xlsx", b"PK", "save the spreadsheet as CSV"),
+        ("a.csv", b"", "needs a header"),
+    ):
+        refused = send(name, content)
+        assert refused.status_code == 400
+        assert says in refused.text.split('id="file-error"')[1].split("</p>")[0]
+        assert "surepick-import-" not in refused.text
+    assert other.fingerprint == before
+
+
+def test_a_value_that_surprises_is_asked_about_and_a_slip_is_taken_back(writing: Running, store: str) -> None:
+    problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
+    session = Session.create(store, problem, sp.BetGapE(), name="to doubt")
+    request = session.pending()[0]
+    form = {"token": f"{request.token} {request.arm_name}", "value": "1200", "who": "Ann"}
+    doubted = post(writing, "/sessions/to doubt/tell", **form)
+    assert doubted.status_code == 400
+    assert "Nothing was recorded yet" in doubted.text
+    assert 'name="sure"' in doubted.text
+    assert not list(session.measurements())
+    assert post(writing, "/sessions/to doubt/tell", **form, sure="yes").status_code == 303
+    choice = f"{request.token} {request.arm_name}"
+    for given, field in (({"why": ""}, "why"), ({"void": f"{request.token} other", "why": "x"}, "void")):
+        refused = post(writing, "/sessions/to doubt/void", **{"void": choice, **given})
+        assert refused.status_code == 400
+        assert f'id="{field}-error"' in refused.text
+    assert choice in writing.client.get("/sessions/to doubt/manage").text
+    assert (
+        post(writing, "/sessions/to doubt/void", void=choice, why="typed 1200 for 12.00").status_code == 303
+    )
+    assert choice not in writing.client.get("/sessions/to doubt/manage").text
+    assert [m.voided for m in session.measurements()] == [True]
+    assert session.verify().holds
+
+
+def test_sessions_side_by_side(looking: Running) -> None:
+    found = looking.client.get("/api/compare?s=sure&s=middle").json()
+    assert {row["summary"]["session"] for row in found["rows"]} == {"sure", "middle"}
+    page = looking.client.get("/compare?s=sure&s=middle&s=nobody").text
+    assert 'href="/sessions/sure"' in page
+    assert looking.client.get("/compare").status_code == 200
+    assert looking.client.get("/compare?" + "&".join(["s=a"] * 13)).status_code == 400
+
+
+def test_managing_in_a_browser(page: Page, writing: Running, store: str, tmp_path: Path) -> None:
+    Session.create(store, load(problem_file(tmp_path)).problem, sp.BetGapE(), name="managed")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.goto(f"{writing.url}/sessions/managed")
+    page.get_by_role("link", name="Manage").click()
+    page.get_by_label("Title").fill("The bridge or the ferry")
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_text("It has its new title.").wait_for()
+    page.get_by_role("textbox", name="Note").fill("a flat tyre")
+    page.get_by_role("button", name="Add the note").click()
+    page.get_by_text("The note is in the log.").wait_for()
+    page.screenshot(path=PICTURES / "manage.png", full_page=True)
+    page.get_by_role("button", name="Close the session").click()
+    page.get_by_text("The session has ended.").wait_for()
+    page.get_by_label("Type its name, managed").fill("manged")
+    page.get_by_role("button", name="Delete it for good").click()
+    assert "type its name: managed" in page.get_by_role("alert").inner_text()
+    page.get_by_label("Type its name, managed").fill("managed")
+    page.get_by_role("button", name="Delete it for good").click()
+    page.wait_for_url(f"{writing.url}/")
+    assert page.get_by_text("The bridge or the ferry").count() == 0
+    page.goto(f"{writing.url}/compare?s=sure&s=middle&s=fresh")
+    page.screenshot(path=PICTURES / "compare.png", full_page=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
