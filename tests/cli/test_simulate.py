@@ -84,12 +84,21 @@ def test_limit_shows_the_allocation_and_the_theory():
 
 
 def test_demo_decides_the_cities():
+    text = run("demo", "--seed", "12")  # says that it compiles, where it has to
     data = json.loads(run("demo", "--json", "--seed", "12"))
-    assert data["status"] == "confident"
-    assert data["n_measurements"] < data["Uniform"]["n_measurements"]
-    text = run("demo", "--seed", "12")
+    assert (data["status"], data["policy"]) == ("confident", "PolyBet")
+    assert data["loss"] == 0
+    assert data["list"]["n_plans"] > 500
     assert "Manchester" in text
     assert "the limit of any method" in text
+    assert "What would have to change" in text
+    assert "The paper draws a list instead" in text
+
+
+def test_demo_chooses_from_the_list_where_the_policy_needs_one():
+    data = json.loads(run("demo", "--json", "--seed", "12", "--policy", "BetGapE"))
+    assert data["policy"] == "BetGapE"
+    assert data["n_measurements"] < data["Uniform"]["n_measurements"]
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,12 @@ def test_keys_about_a_list_are_refused(folder, change, message):
     ("text", "message"),
     [
         ('kind = "table"\nplans = [[1, 0], [0, 1]]', "not for kind = 'table': a table is a list of plans"),
-        ('kind = "transport"\nsupply = [1]\ndemand = [1]\nguess = [[1]]', "'transport': .* amounts"),
-        ('kind = "portfolio"\nguess = [1, 2]', "'portfolio': .* amounts"),
-        ('kind = "production"\nuse = [[1]]\nlimits = [1]\nguess = [1]', "all whole numbers: .* amounts"),
+        ('kind = "transport"\nsupply = [1]\ndemand = [1]\nguess = [[1]]', "leave one plan only"),
+        ('kind = "portfolio"\nguess = [1, 2]\nn_draws = 9', "'n_draws' is about a list"),
+        (
+            'kind = "production"\nuse = [[1, 1]]\nlimits = [1]\nguess = [1, 1]\nwhole = [true, false]',
+            "this one has both",
+        ),
         ('kind = "subsets"\narms = ["a", "b"]\nsets = [["a"], ["b"]]', "'sets' is a list of plans"),
     ],
 )
@@ -196,7 +199,7 @@ def test_limit_and_compare_know_the_plan(folder):
 def test_a_policy_that_needs_the_list_is_refused(folder):
     result = call("simulate", write(folder), "--policy", "CombGapE")
     assert isinstance(result.exception, ParameterError)
-    assert "such as OBet" in str(result.exception)
+    assert "OBet for plans behind an oracle" in str(result.exception)
 
 
 def test_the_theory_report_has_what_an_oracle_can_find(folder):

@@ -64,7 +64,7 @@ def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
         "path": lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C"),
         "tree": lambda: sp.problems.trees([("A", "B", 1), ("B", "C", 1), ("A", "C", 1)]),
         "matching": lambda: sp.problems.matchings([[2, 3], [2, 2]]),
-        "transport": lambda: sp.problems.transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]]),
+        "transport": lambda: sp.problems.transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=50),
     }[kind]()
     made = Session.create("memory://", chosen, sp.CombGapE(), name=kind)
     for request in made.ask(chosen.n_arms):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick import views
+from surepick.core.vertex_proof import objections
 from surepick.sessions.codec import problem_from_json, problem_to_json
 
 
@@ -50,3 +52,32 @@ def test_a_session_over_all_plans_ends_with_a_certificate_that_verifies(problem,
     assert certificate.rivals[0].gap > 0
     assert "best plan" in certificate.guarantee
     assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
+
+
+def test_the_proof_of_a_certificate_is_checked_by_arithmetic_alone(problem):
+    """Every way to spoil it is noticed, and what was found is said."""
+    session = sp.Session.create("memory://", problem, sp.PolyBet(delta=0.05), name="mix")
+    measure(session, np.random.default_rng(1))
+    certificate = session.certificate()
+    proof, plan = json.loads(json.dumps(certificate.proof)), certificate.plan
+    assert len(proof["edges"]) == 3
+    assert objections(problem, plan, proof, 0.05) == []
+    assert "is not enough" in objections(problem, plan, proof, 1e-9)[0]
+    assert objections(problem, (2.0, 3.1, 0.0), proof, 0.05)
+    short = {"edges": proof["edges"][:-1]}
+    assert objections(problem, plan, short, 0.05) == ["the edges are not those of a basis"]
+    moves = proof["edges"][0]["moves"]
+    moves[next(iter(moves))] += 0.5
+    wrong = objections(problem, plan, proof, 0.05)
+    assert any("edge" in words for words in wrong)
+    spoilt = {**json.loads(json.dumps(certificate.to_json())), "proof": proof}
+    assert any("proof does not hold" in words for words in session.verify(spoilt).objections)
+
+
+def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):
+    session = sp.Session.create("memory://", problem, sp.PolyBet(delta=0.05), name="mix")
+    measure(session, np.random.default_rng(2))
+    low, high = session.outcome.ranging["chair"]
+    assert low < session.outcome.means[1] < high
+    rows = views.arms(views.look(session)).rows
+    assert {row.name: (row.stays_from, row.stays_to) for row in rows}["chair"] == (low, high)

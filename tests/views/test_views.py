@@ -464,7 +464,9 @@ def test_shipments_between_known_cities_are_drawn_on_a_map() -> None:
     assert places["Atlanta"].x < places["Boston"].x
     assert places["Atlanta"].y < places["Boston"].y
     assert sum(place.amount for place in drawn.places if place.role == "from") == pytest.approx(1.0)
-    unknown = problems.transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
+    unknown = problems.transport(
+        [3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"], n_draws=50
+    )
     drawn = told(unknown, [1.0, 2.0, 3.0, 4.0])
     assert [(place.name, place.x) for place in drawn.places] == [("X", 0), ("Y", 0), ("0", 1), ("1", 1)]
 

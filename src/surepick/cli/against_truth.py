@@ -60,10 +60,7 @@ def listing_warning(loaded: Loaded, delta: float) -> str | None:
     warning = None if listing is None else listing.warning(delta)
     if warning is None:
         return None
-    return f"{warning[0].upper()}{warning[1:]}.{'' if loaded.kind in NEED_LISTS else f' {ALL_PLANS}'}"
-
-
-NEED_LISTS = ("transport", "production", "portfolio")  # kinds of which no policy takes all plans yet
+    return f"{warning[0].upper()}{warning[1:]}. {ALL_PLANS}"
 
 
 def _without_rounding(ahead: float, loaded: Loaded, plan: Answer) -> float:

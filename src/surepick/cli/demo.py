@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.markup import escape
 
+from surepick.cli.against_truth import losses
 from surepick.cli.options import Budget, Delta, Epsilon, Json, PolicyText
 from surepick.cli.render import bar, console, exit_code, print_json
 from surepick.cli.simulate import effort_table, limit_of, outcome_data, print_answer, rehearse
@@ -22,6 +24,41 @@ BESIDE_THE_DEMO = ("CombGapE", "Uniform")
 DEMO_BUDGET = 3 * 10**6  # how far the demo follows the others
 Distances = Literal["great-circle", "freeway"]
 Case = Literal["transport", "trees"]
+
+
+USUAL_OF_LISTS = "BetGapE"
+LISTED = (
+    "betgape",
+    "combgape",
+    "uniform",
+    "clucb",
+    "lingape",
+    "rage",
+    "peace",
+    "gentsexplore",
+)  # need a list
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What was found in a list of candidates, beside all plans."""
+
+    outcome: Outcome
+    n_plans: int
+    missed: float  # how much worse the best of the list is than the best of all plans, in hours
+
+    @property
+    def text(self) -> str:
+        """One sentence for people."""
+        worse = f"which is {self.missed:.3g} hours worse than the best of all"
+        sure = (
+            "finds the best of them" if self.outcome.plan is not None else "is not sure of the best of them"
+        )
+        return (
+            f"The paper draws a list instead: 1,000 draws give {self.n_plans} plans, and {USUAL_OF_LISTS} "
+            f"{sure} with {self.outcome.n_measurements:,} measurements, "
+            + (f"{worse}." if self.missed else "the same plan.")
+        )
 
 
 def demo(
@@ -41,36 +78,64 @@ def demo(
     """Decide the paper's transport case: which shipments between 18 cities take the fewest hours?
 
     Nobody knows the 81 travel times exactly. Each can be measured by a trip, with an hour of noise. Watch
-    surepick choose which trips to make until it knows the best plan, wrong with probability at most delta.
+    surepick choose which trips to make until it knows the best of all plans, wrong with probability at most
+    delta. A policy that needs a list (--policy CombGapE) chooses from the paper's: the best plans of draws.
 
     With --case trees: which cables connect twelve towns for the least cost? There are 6e10 ways.
     """
-    from surepick.policies import parse_policy, policy_for
+    from surepick.policies import policy_for
 
-    loaded = _demo_trees(seed) if case == "trees" else _demo_case(seed, distances, as_json)
+    loaded = _demo_trees(seed) if case == "trees" else _demo_case(seed, distances, policy, as_json)
     chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
     introduce(loaded, chosen, as_json)
     outcome = rehearse(loaded, chosen, seed, budget, as_json)
-    others = [
-        rehearse(
-            loaded, parse_policy(name, delta=delta, epsilon=epsilon), seed, min(budget, DEMO_BUDGET), as_json
-        )
-        for name in BESIDE_THE_DEMO
-        if name != chosen.name and case == "transport"
-    ]
-    _print_demo(loaded, outcome, others, as_json)
+    others = _beside(loaded, outcome, min(budget, DEMO_BUDGET), as_json) if loaded.problem.is_listed else []
+    drawn = None
+    if case == "transport" and not loaded.problem.is_listed:
+        drawn = _of_list(seed, distances, outcome, min(budget, DEMO_BUDGET), as_json)
+    _print_demo(loaded, outcome, others, drawn, as_json)
     raise typer.Exit(exit_code(outcome))
 
 
-def _demo_case(seed: int, distances: Distances, quiet: bool) -> Loaded:
-    from surepick.problems import city_hours, transport_instance
-    from surepick.problems.truth import Loaded
+def _demo_case(seed: int, distances: Distances, policy: str | None, quiet: bool) -> Loaded:
+    """All transports between the cities; the paper's list of them where the policy asked for needs one."""
+    from surepick.problems import city_hours, transport_instance, whole_transport
+    from surepick.problems.truth import Loaded, Truth
 
     hours = city_hours(distances)
-    with bar("finding candidate plans", quiet=quiet) as progress:
-        case = transport_instance(seed, distances=distances, progress=progress)
+    needs_list = policy is not None and policy.partition(":")[0].lower() in LISTED
+    if needs_list:
+        with bar("finding candidate plans", quiet=quiet) as progress:
+            case: Truth = transport_instance(seed, distances=distances, progress=progress)
+    else:
+        case = whole_transport(seed, distances=distances)
+    assert case.means is not None
     title = f"Transport between 18 cities, {distances} hours"
     return Loaded(case.problem, case.means, "transport", title, (hours.row_names, hours.column_names))
+
+
+def _beside(loaded: Loaded, outcome: Outcome, budget: int, quiet: bool) -> list[Outcome]:
+    """What the paper's policies need on the same list."""
+    from surepick.core.policy import epsilon_of
+    from surepick.policies import parse_policy
+
+    settings = {"delta": outcome.policy.delta, "epsilon": epsilon_of(outcome.policy)}
+    names = [name for name in BESIDE_THE_DEMO if name != outcome.policy.name]
+    return [rehearse(loaded, parse_policy(name, **settings), outcome.seed, budget, quiet) for name in names]
+
+
+def _of_list(seed: int, distances: Distances, outcome: Outcome, budget: int, quiet: bool) -> Listed:
+    """What BetGapE finds in the paper's list of transports."""
+    from surepick.core.policy import epsilon_of
+    from surepick.policies import parse_policy
+
+    listed = _demo_case(seed, distances, USUAL_OF_LISTS, quiet)
+    settings = {"delta": outcome.policy.delta, "epsilon": epsilon_of(outcome.policy)}
+    found = rehearse(listed, parse_policy(USUAL_OF_LISTS, **settings), seed, budget, quiet)
+    assert listed.problem.is_listed
+    assert listed.means is not None
+    missed = losses(listed, listed.problem.best(listed.means))[1]
+    return Listed(found, int(listed.problem.n_plans or 0), missed)
 
 
 def _demo_trees(seed: int) -> Loaded:
@@ -86,6 +151,7 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
     if as_json:
         return
     from surepick.core.oracle_problem import in_short
+    from surepick.core.polytope import Polytope
     from surepick.core.promise import Promise
 
     problem = loaded.problem
@@ -95,23 +161,37 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
         if not problem.is_listed and problem.n_plans is not None
         else f"{problem.n_plans} candidate plans"
     )
+    if isinstance(problem, Polytope):
+        plans = "All plans, none of them listed"
     arms, n_matter = how_many(problem.n_arms, "arm"), int(problem.relevant.sum())
     matter = "" if problem.relevant.all() else f" ({how_many(n_matter, 'matters', 'matter')})"
     promise = Promise.of(policy, problem).text
     console.print(f"{plans}, {arms} to measure{matter}. {policy.name} promises: {promise}.\n")
 
 
-def _print_demo(loaded: Loaded, result: Outcome, others: Sequence[Outcome], as_json: bool) -> None:
+def _print_demo(
+    loaded: Loaded, result: Outcome, others: Sequence[Outcome], drawn: Listed | None, as_json: bool
+) -> None:
     """The answer of the demo, beside other policies and the limit of any method."""
     found = limit_of(loaded, result)
     if as_json:
         data = outcome_data(loaded, result, found)
         for other in others:
             data[other.policy.name] = {"n_measurements": other.n_measurements, "status": str(other.status)}
+        if drawn is not None:
+            n, status = drawn.outcome.n_measurements, str(drawn.outcome.status)
+            data["list"] = {
+                "n_plans": drawn.n_plans,
+                "n_measurements": n,
+                "status": status,
+                "loss": drawn.missed,
+            }
         print_json(data)
         return
     print_answer(loaded, result)
     console.print(effort_table([result, *others], found))
+    if drawn is not None:
+        console.print(f"\n{drawn.text}")
     console.print(
         "\nNext: [bold]surepick simulate examples/routes.toml[/], or "
         "[bold]surepick compare examples/routes.toml[/]"

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from surepick.simulation.outcome import Outcome
     from surepick.simulation.outcome import Progress as SimulationProgress
 
+RANGED = 5  # arms shown with how far their means may move
 SHOWN = 1e-7  # smaller shares are rounding
 UNLISTED_TOLERANCE = 0.25  # of the upper end of a limit that is shown by its lower end
 
@@ -175,6 +176,8 @@ def print_answer(loaded: Loaded, result: Outcome) -> None:
         console.print(Panel(text, title="certificate", border_style="green"))
         if truth := truth_sentence(loaded, result):
             console.print(escape(truth) + "\n")
+        if result.ranging is not None:
+            console.print(_ranging_table(loaded, result))
     if warning := listing_warning(loaded, result.policy.delta):
         console.print(f"[yellow]![/] {escape(warning)}\n")
 
@@ -186,6 +189,23 @@ def _estimates(result: Outcome) -> str:
         f" Estimated, not proved: it is the best plan with a chance of {result.chance:.2g}, and loses "
         f"{result.expected_loss:.3g} on average."
     )
+
+
+def _ranging_table(loaded: Loaded, result: Outcome) -> Table:
+    """The arms whose means are nearest to where another plan would be best."""
+    assert result.ranging is not None
+    table = make_table("What would have to change", "arm", "estimate", "the plan stays best")
+    means = dict(zip(loaded.problem.arm_names, result.means.tolist(), strict=True))
+    room = {name: min(means[name] - low, high - means[name]) for name, (low, high) in result.ranging.items()}
+    for name in sorted((name for name in room if math.isfinite(room[name])), key=room.__getitem__)[:RANGED]:
+        low, high = result.ranging[name]
+        words = f"{low:.4g} to {high:.4g}"
+        if math.isinf(high):
+            words = f"above {low:.4g}"
+        elif math.isinf(low):
+            words = f"below {high:.4g}"
+        table.add_row(escape(name), f"{means[name]:.4g}", words)
+    return table
 
 
 def _plan_table(loaded: Loaded, plan: Answer) -> Table:

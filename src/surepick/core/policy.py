@@ -201,6 +201,15 @@ class WeighingRun(Run, Protocol):
 
 
 @runtime_checkable
+class ProvingRun(Run, Protocol):
+    """A run whose answer comes with a proof that can be checked without the run."""
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """What proves the answer, as JSON values; None before there is an answer, or a proof of it."""
+        ...
+
+
+@runtime_checkable
 class Policy(Protocol):
     """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
 

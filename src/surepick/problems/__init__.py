@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from surepick.problems.kinds.transport import transport as transport
     from surepick.problems.kinds.transport import transport_family as transport_family
     from surepick.problems.kinds.transport import transport_instance as transport_instance
+    from surepick.problems.kinds.transport import whole_transport as whole_transport
     from surepick.problems.kinds.tree import cable_instance as cable_instance
     from surepick.problems.kinds.tree import tree_family as tree_family
     from surepick.problems.kinds.tree import trees as trees
@@ -68,7 +69,7 @@ _NAMES = {
     "kinds.path": "path_family paths",
     "kinds.portfolio": "portfolio portfolio_family",
     "kinds.production": "production",
-    "kinds.transport": "cheapest_transport transport transport_family transport_instance",
+    "kinds.transport": "cheapest_transport transport transport_family transport_instance whole_transport",
     "kinds.tree": "cable_instance tree_family trees",
     "network": "Network as_network",
     "program": "Program as_program program_family",

@@ -28,6 +28,7 @@ from surepick.core.arrays import (
 )
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
+from surepick.core.polytope import Polytope, PolytopeOptions
 from surepick.core.problem import Problem
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.problems.candidates import Box, Candidates, Progress, all_plans, best_plans
@@ -50,8 +51,9 @@ class Family:
     where there is no such number. `solve_within(weights, lower, upper)`, for plans of whole numbers, is the
     same among the plans within bounds, and None where there are none. `losses(weights, plan)`, for plans of
     zeros and ones, says of every piece how much worse the best plan with the other entry there is than
-    `plan`, which is the best of all; infinite where there is none. `recipe()` gives the kind of family and
-    the arguments of the function that makes it, as JSON values, so that it can be kept in a file.
+    `plan`, which is the best of all; infinite where there is none. `rows()`, for plans that are amounts,
+    gives the rows and bounds that they keep, as `Polytope` takes them. `recipe()` gives the kind of family
+    and the arguments of the function that makes it, as JSON values, so that it can be kept in a file.
     """
 
     solve: Callable[[FloatArray], npt.ArrayLike]
@@ -68,6 +70,7 @@ class Family:
     layout: Layout | None = None  # of the pieces
     solve_within: BestWithin | None = None
     losses: Losses | None = None
+    rows: Callable[[], PolytopeOptions] | None = None
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -156,6 +159,28 @@ class Family:
         width = half_widths(aligned("spread", spread, self.arm_names), centre.shape)
         box = Box(read_only(centre - width), read_only(centre + width), seed)
         return FoundProblem(self, _drawn(self, box, n_draws, None, progress), box, options)
+
+    def all_plans(
+        self, *, noise_scale: PerArm | None = 1.0, costs: PerArm | None = None, bounds: Bounds | None = None
+    ) -> Polytope | FamilyProblem:
+        """The problem of choosing between all plans of this family, none listed: a polytope where it is one.
+
+        >>> from surepick.problems import portfolio_family
+        >>> portfolio_family(["stocks", "bonds", "gold"], upper=0.5).all_plans()
+        Polytope(3 arms, 1 row, at most 3 vertices)
+        """
+        if self.rows is None or self.coefficients is not None:
+            return self.oracle_problem(noise_scale=noise_scale, costs=costs, bounds=bounds)
+        given: PolytopeOptions = {
+            **self.rows(),
+            "arm_names": self.arm_names,
+            "minimize": self.minimize,
+            "layout": self.layout,
+            "noise_scale": noise_scale,
+            "costs": costs,
+            "bounds": bounds,
+        }
+        return Polytope(**given)
 
     def oracle_problem(
         self, *, noise_scale: PerArm | None = 1.0, costs: PerArm | None = None, bounds: Bounds | None = None

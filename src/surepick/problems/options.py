@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
 from surepick.core.arrays import Bounds, Numbers, PerArm
+from surepick.core.polytope import Polytope
 from surepick.errors import suggestion
 from surepick.problems.candidates import Progress
-from surepick.problems.family import Family
+from surepick.problems.family import Family, FamilyProblem, FoundProblem
 
 BuilderT = TypeVar("BuilderT", bound=Callable[..., Any])
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, Any])
@@ -54,11 +55,23 @@ class SearchOptions(DrawOptions, total=False):
     every: bool
 
 
+class AmountOptions(DrawOptions, total=False):
+    """The same where plans are amounts, all of which can be chosen from without a list.
+
+    - `list_plans`: whether to choose from the best plans of draws, instead of all plans there are; None: yes
+      where `n_draws` or `seed` is given
+    """
+
+    list_plans: bool | None
+
+
 def lists(options: type, **defaults: Any) -> Callable[[BuilderT], BuilderT]:
     """Show `help` and `inspect.signature` the options behind a builder's `**options`, with their defaults."""
     shared = inspect.signature(Family.problem).parameters
     named = options.__annotations__
     taken = [p.replace(default=defaults.get(p.name, p.default)) for p in shared.values() if p.name in named]
+    if "list_plans" in named:
+        taken.append(inspect.Parameter("list_plans", inspect.Parameter.KEYWORD_ONLY, default=None))
 
     def decorate(build: BuilderT) -> BuilderT:
         own = inspect.signature(build)
@@ -78,3 +91,16 @@ def completed(build: Callable[..., Any], options: OptionsT) -> OptionsT:
             raise TypeError(f"{build.__name__}() got an unexpected keyword argument {name!r}; {hint}")
     defaults = {name: p.default for name, p in parameters.items() if name in SearchOptions.__annotations__}
     return {**defaults, **options}  # type: ignore[return-value]
+
+
+def amounts_problem(
+    build: Callable[..., Any], family: Family, guess: Numbers, options: AmountOptions
+) -> Polytope | FamilyProblem | FoundProblem:
+    """All plans of a family of amounts; its candidates where a list is asked for, or plans are whole."""
+    given = dict(completed(build, options))
+    listed = given.pop("list_plans", None)
+    if listed is None:
+        listed = family.rows is None or "n_draws" in options or "seed" in options
+    if listed:
+        return family.problem(guess, **given)  # type: ignore[arg-type]
+    return family.all_plans(**{name: given[name] for name in ("noise_scale", "costs", "bounds")})  # type: ignore[arg-type]

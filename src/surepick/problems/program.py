@@ -29,6 +29,7 @@ from surepick.core.arrays import (
     names_for,
     read_only,
 )
+from surepick.core.polytope import PolytopeOptions
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.family import Family
@@ -101,7 +102,22 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
         name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
         recipe=lambda: {"kind": "program", "program": limits.recipe()},
         solve_within=partial(_solve_within, limits) if limits.whole.all() else None,
+        rows=None if limits.whole.any() else partial(_rows, limits),
     )
+
+
+def _rows(program: Program) -> PolytopeOptions:
+    """Rows and bounds of a program without whole numbers, as `Polytope` takes them."""
+    equal = program.row_lower == program.row_upper
+    below, above = np.isfinite(program.row_upper) & ~equal, np.isfinite(program.row_lower) & ~equal
+    return {
+        "A_ub": np.vstack([program.matrix[below], -program.matrix[above]]),
+        "b_ub": np.concatenate([program.row_upper[below], -program.row_lower[above]]),
+        "A_eq": program.matrix[equal],
+        "b_eq": program.row_upper[equal],
+        "lower": program.lower,
+        "upper": program.upper,
+    }
 
 
 def _as_program(given: Program | Mapping[str, Any] | str | Path) -> Program:

@@ -37,7 +37,7 @@ MOST_RIVALS = 100  # the closest ones; the others are further away
 # Keys that certificates did not have at first; one that is absent, or says nothing, is left out.
 NEWER = (
     *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
-    *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call"),
+    *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call", "proof"),
 )
 
 
@@ -98,6 +98,7 @@ class Certificate:
     remaining: tuple[str, ...] | None = None
     among: str | None = None  # the same as a sentence
     last_call: int | None = None  # measurements after which it was to end, if it was called
+    proof: Mapping[str, Any] | None = None  # what `core/vertex_proof.py` checks by arithmetic alone
 
     @property
     def is_confident(self) -> bool:
@@ -185,6 +186,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_voided=sum(ledger.tapes.voided.values()) or None,
         listing=None if listing is None else dataclasses.asdict(listing),
         last_call=None if ledger.run.called is None else ledger.run.called["n"],
+        proof=None if ledger.plan is None else ledger.run.proof(),
         **({} if ledger.plan is not None else _remaining(ledger)),
     )
 

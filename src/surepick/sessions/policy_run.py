@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from surepick.core.policy import (
     BudgetedRun,
     Onlooker,
     Policy,
+    ProvingRun,
     Run,
     Standing,
     Stop,
@@ -90,6 +91,10 @@ class PolicyRun:
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
         return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """What proves the answer, where the policy has it in a form that can be checked by itself."""
+        return self._run.proof() if isinstance(self._run, ProvingRun) else None
 
     def call_last(self, body: Body, n_missing: int) -> None:
         """Make the last call, of body["n"] measurements; the open round still waits for some of them."""

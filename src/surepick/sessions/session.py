@@ -23,6 +23,7 @@ from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy, Standing
+from surepick.core.ranging import named_ranging
 from surepick.errors import DamageError, NameTakenError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify, promised
@@ -235,6 +236,7 @@ class Session(Shown):
                 noise_scale=ledger.problem.noise_scale,
                 n_pilot=0 if self.pilot is None else int(self.pilot.counts(ledger.problem).sum()),
                 problem=ledger.problem,
+                ranging=named_ranging(ledger.problem, ledger.plan, ledger.evidence),
             )
 
     def ledger(self) -> Ledger:

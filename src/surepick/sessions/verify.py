@@ -10,10 +10,13 @@ from typing import Any
 
 from surepick._version import __version__
 from surepick.core.oracle_problem import Best, OracleProblem
+from surepick.core.polytope import Polytope
+from surepick.core.vertex_proof import objections as objections_to
 from surepick.core.wording import how_many
-from surepick.errors import DamageError, ParameterError
+from surepick.errors import DamageError, ParameterError, ProblemError
 from surepick.sessions import codec
 from surepick.sessions.certificate import NEWER, certify
+from surepick.sessions.ledger import Ledger
 from surepick.sessions.rules import ForgedError, Replay
 from surepick.sessions.settings import Body
 from surepick.store import START, Event, Head, Store
@@ -162,7 +165,19 @@ class _Log:
         differing = [
             n for n in names if not accepted.get(n, n in mine and n in given and same(mine[n], given[n]))
         ]
-        return [f"the certificate's {name!r} is not what the log gives" for name in differing]
+        found = [f"the certificate's {name!r} is not what the log gives" for name in differing]
+        return found + _of_proof(replay.ledger, given.get("proof"))
+
+
+def _of_proof(ledger: Ledger, proof: Any) -> list[str]:
+    """What is wrong with the proof of a certificate, by arithmetic alone."""
+    if not (isinstance(ledger.problem, Polytope) and ledger.plan is not None and proof):
+        return []
+    try:
+        wrong = objections_to(ledger.problem, ledger.plan, proof, ledger.run.policy.delta)
+    except (KeyError, TypeError, ValueError, ProblemError):
+        wrong = ["it has another form"]
+    return [f"the certificate's proof does not hold: {words}" for words in wrong]
 
 
 def _verdict(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -33,7 +34,9 @@ class Outcome:
 
     `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
     the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
-    are vectors. `guarantee` says what the answer promises and under which assumption.
+    are vectors. `guarantee` says what the answer promises and under which assumption. `ranging`, of a
+    polytope, is for every arm the interval in which its mean may lie, the other estimates as they are, while
+    the plan stays the best one; it is about the estimates and no part of the guarantee.
     """
 
     plan: Answer | None
@@ -54,6 +57,7 @@ class Outcome:
     noise_scale: FloatArray | None = field(default=None, repr=False)  # that the policy ran with
     n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
     problem: AnyProblem | None = field(default=None, repr=False)  # with the noise scale that it ran with
+    ranging: Mapping[str, tuple[float, float]] | None = field(default=None, repr=False)
 
     @cached_property
     def estimate(self) -> Estimate | None:

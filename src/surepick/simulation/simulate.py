@@ -20,6 +20,7 @@ from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_f
 from surepick.core.policy import BudgetedRun, Measure, Policy, Run, Standing, Stop, last_calling, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.ranging import named_ranging
 from surepick.errors import ParameterError
 from surepick.simulation.environments import (
     BoundedEnvironment,
@@ -295,6 +296,7 @@ class _Loop:
             noise_scale=self.noise_scale,
             n_pilot=self.n_pilot,
             problem=self.problem if self.noise_scale is None else self.problem.with_noise(self.noise_scale),
+            ranging=named_ranging(self.problem, stop.plan if stop else None, self.evidence),
         )
 
 

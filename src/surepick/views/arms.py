@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.ranging import named_ranging
+from surepick.sessions.codec import finite_or_none
 from surepick.views.look import Look
 
 
@@ -26,6 +28,8 @@ class Arm:
     noise_scale: float | None
     in_lead: float  # what the lead has of it
     matters: bool  # whether plans differ in it
+    stays_from: float | None = None  # of a polytope: while its mean is from here ...
+    stays_to: float | None = None  # ... to here, and the others as estimated, the lead stays best
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
     total = look.n_used
     order = np.lexsort((np.arange(problem.n_arms), ~matters, -counts))
     last = None if n is None else first + n
+    stays = named_ranging(problem, look.lead, look.evidence)
+    ends = None if stays is None else [tuple(finite_or_none(end) for end in pair) for pair in stays.values()]
     rows = tuple(
         Arm(
             arm=s,
@@ -73,6 +79,8 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
             noise_scale=None if problem.noise_scale is None else float(problem.noise_scale[s]),
             in_lead=float(lead[s]),
             matters=bool(matters[s]),
+            stays_from=None if ends is None else ends[s][0],
+            stays_to=None if ends is None else ends[s][1],
         )
         for s in order[first:last].tolist()
     )

@@ -17,6 +17,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
 from surepick.core.polytope import Polytope
+from surepick.core.vertex_proof import proof_of
 from surepick.policies.betting import edge_bets
 from surepick.policies.betting.block_run import Block, BlockRun
 from surepick.policies.betting.edge_bets import NOTHING, EdgeBets, Purses, compare_edges, settle_edges
@@ -114,6 +115,13 @@ class PolyRun(BlockRun[EdgeBets]):
             radius,
             min(1.0, math.exp(-float(peak[k]))),
         )
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """The edges of the answer's basis with the evidence on each; `core/vertex_proof.py` checks it."""
+        account = self._account
+        if account is None or not self._is_sure or self._policy.epsilon:
+            return None
+        return proof_of(self._problem, account.edges.at, account.edges.full, account.purses.peak)
 
     def _open_block(self) -> Block[EdgeBets]:
         """Counts and bets of the next block, from the past alone."""

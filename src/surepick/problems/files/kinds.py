@@ -88,6 +88,7 @@ def _transport(document: Section, progress: Progress | None) -> Truth:
         guess,
         supplier_names=suppliers,
         demander_names=demanders,
+        list_plans=_lists_amounts(document),
         **options,
     )
     places = problem.layout.places if problem.layout is not None else ()
@@ -183,13 +184,15 @@ def _production(document: Section, progress: Progress | None) -> Truth:
     else:
         document.refuse_missing(("limits", "guess"))
         program = _matrices(document)
-    if not (lists_plans(document) or program.whole.all()):
-        raise document.error(
-            "list_plans = false is for programs whose variables are all whole numbers: this one has amounts, "
-            + _NOT_WHOLE
-        )
     guess = _optional_guess(document)
     centre = program.objective if guess is None else guess
+    if not program.whole.any():
+        return _of_amounts(document, program_family(program), centre, _search(document, progress))
+    if not (lists_plans(document) or program.whole.all()):
+        raise document.error(
+            "list_plans = false is for programs whose variables are all whole numbers or all amounts: this "
+            "one has both, and without a list no policy decides between such plans with a guarantee"
+        )
     return _of_family(document, program_family(program), centre, _search(document, progress))
 
 
@@ -221,7 +224,7 @@ def _portfolio(document: Section, progress: Progress | None) -> Truth:
         upper=document.numbers("upper", np.inf),
         groups=_groups(document),
     )
-    return _of_family(document, family, guess, _search(document, progress))
+    return _of_amounts(document, family, guess, _search(document, progress))
 
 
 def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
@@ -242,6 +245,25 @@ def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
 def lists_plans(document: Section) -> bool:
     """Whether the plans are to be listed, as they are unless the file says otherwise."""
     return document.flag("list_plans", default=True)
+
+
+def _lists_amounts(document: Section) -> bool:
+    """Whether plans that are amounts are to be listed: where the file says so, or asks for draws."""
+    draws = next((key for key in ("n_draws", "seed") if key in document.values), None)
+    listed = document.flag("list_plans", default=draws is not None)
+    if draws is not None and not listed:
+        raise document.error(
+            f"{draws!r} is about a list of plans, and list_plans = false takes all plans without a list; "
+            "leave one of the two out"
+        )
+    return listed
+
+
+def _of_amounts(document: Section, family: Family, guess: npt.ArrayLike, options: dict[str, Any]) -> Truth:
+    """All plans of a family of amounts; its candidates where the file asks for a list."""
+    listed = _lists_amounts(document)
+    problem = family.problem(guess, **options) if listed else family.all_plans(**measuring(document))
+    return Truth(problem, guess=guess, spread=options["spread"])
 
 
 def _all_plans(document: Section, family: Family) -> OracleProblem:
@@ -295,7 +317,6 @@ COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list
 _DRAWS = "spread n_draws seed"
 _LISTED = f"{_DRAWS} n_best every guess minimize places"
 _LIMITS = "limits senses lower upper whole variable_names minimize"  # of a production
-_NOT_WHOLE = "and without a list only plans of whole numbers are decided with a guarantee"
 
 
 def _kind(build: Build, required: str, optional: str, needs_list: str = "") -> Kind:
@@ -311,7 +332,6 @@ KINDS: dict[str, Kind] = {
         _transport,
         "supply demand",
         f"{_DRAWS} guess distances supplier_names demander_names places",
-        f"a transport sends amounts, {_NOT_WHOLE}",
     ),
     "paths": _kind(_paths, "edges source target", f"{_LISTED} arms directed"),
     "trees": _kind(_trees, "edges", f"{_LISTED} arms"),
@@ -322,7 +342,6 @@ KINDS: dict[str, Kind] = {
         _portfolio,
         "guess",
         f"{_DRAWS} budget lower upper groups asset_names",
-        f"a portfolio holds amounts, {_NOT_WHOLE}",
     ),
 }
 

@@ -13,16 +13,17 @@ from typing import TypeAlias, Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers, aligned, labels_of, names_for
+from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_numbers
-from surepick.problems.options import DrawOptions, completed, lists
+from surepick.problems.options import AmountOptions, amounts_problem, lists
 from surepick.problems.program import Program, as_program, program_family
 
 Groups: TypeAlias = Mapping[str, tuple[Sequence[str], float]]
 
 
-@lists(DrawOptions)
+@lists(AmountOptions)
 def portfolio(
     guess: Numbers,
     *,
@@ -31,28 +32,30 @@ def portfolio(
     upper: Numbers = np.inf,
     groups: Groups | None = None,
     asset_names: Sequence[str] | None = None,
-    **options: Unpack[DrawOptions],
-) -> FoundProblem:
+    **options: Unpack[AmountOptions],
+) -> OracleProblem | FoundProblem:
     """The problem of investing a budget for the largest return, the returns being near a guess.
 
-    The candidates are the best portfolios of draws near the guess.
+    Every portfolio within the limits can be chosen (a `Polytope`). With `list_plans`, or where draws are
+    asked for, the plans are the best portfolios of draws near the guess.
 
     - `guess`: the return per unit of each asset
     - `budget`: what the amounts add up to; 1
     - `lower`, `upper`: the limits of each amount, one number or one per asset; 0 and the budget
     - `groups`: limits of sums, a name with the assets in it and the most that they may hold together; None
     - `asset_names`: names for the assets; the labels of the guess, or "asset 0", ...
-    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the amounts
+    - `options`: `AmountOptions`; `bounds` are of one measurement, not of the amounts
 
-    >>> problem = portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100)
-    >>> sorted(problem.plans.tolist())
+    >>> portfolio([5, 4, 3], upper=0.5)
+    Polytope(3 arms, 1 row, at most 3 vertices)
+    >>> sorted(portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100).plans.tolist())
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """
     named = labels_of(guess) if asset_names is None else asset_names
     centre = as_numbers("guess", aligned("guess", guess, named or (), kind="asset"))
     names = names_for("asset", named, centre.size)
     family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
-    return family.problem(centre, **completed(portfolio, options))
+    return amounts_problem(portfolio, family, centre, options)
 
 
 def portfolio_family(

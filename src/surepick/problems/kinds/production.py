@@ -9,13 +9,14 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import Numbers
+from surepick.core.oracle_problem import OracleProblem
 from surepick.problems.family import FoundProblem
 from surepick.problems.files.mps_lp import read_program
-from surepick.problems.options import DrawOptions, completed, lists
+from surepick.problems.options import AmountOptions, amounts_problem, lists
 from surepick.problems.program import Program, as_program, program_family
 
 
-@lists(DrawOptions)
+@lists(AmountOptions)
 def production(
     use: Numbers | Program | str | Path,
     limits: Numbers | None = None,
@@ -27,11 +28,13 @@ def production(
     whole: bool | Sequence[bool] | Mapping[str, bool] = False,
     minimize: bool = False,
     variable_names: Sequence[str] | None = None,
-    **options: Unpack[DrawOptions],
-) -> FoundProblem:
+    **options: Unpack[AmountOptions],
+) -> OracleProblem | FoundProblem:
     """The problem of making the most of limited resources when the yield of each product is near a guess.
 
-    The candidates are the best plans of draws near the guess.
+    Every plan that keeps the limits can be chosen (a `Polytope`; where all products are whole, an oracle with
+    `list_plans=False`). With `list_plans`, or where draws are asked for, the plans are the best of draws near
+    the guess.
 
     - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file,
       which say all of the following up to `options`
@@ -42,10 +45,11 @@ def production(
     - `whole`: whether a product comes in whole numbers, one or one per product; False
     - `minimize`: whether the least total is best; False
     - `variable_names`: names for the products; the columns of a DataFrame, or "variable 0", ...
-    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the variables
+    - `options`: `AmountOptions`; `bounds` are of one measurement, not of the variables
 
-    >>> problem = production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100)
-    >>> sorted(problem.plans.tolist())
+    >>> production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0])
+    Polytope(2 arms, 2 rows, at most 6 vertices)
+    >>> sorted(production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100).plans.tolist())
     [[0.0, 4.0], [2.0, 3.0]]
     """
     if isinstance(use, Program | str | Path):
@@ -63,4 +67,4 @@ def production(
             variable_names=variable_names,
         )
     centre = program.objective if guess is None else guess
-    return program_family(program).problem(centre, **completed(production, options))
+    return amounts_problem(production, program_family(program), centre, options)

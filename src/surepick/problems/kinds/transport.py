@@ -26,14 +26,15 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.layout import Layout
+from surepick.core.oracle_problem import OracleProblem
 from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import Distances, city_hours, city_points
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_numbers, half_widths, seeded
-from surepick.problems.options import DrawOptions, completed, lists
-from surepick.problems.truth import Instance
+from surepick.problems.options import AmountOptions, amounts_problem, lists
+from surepick.problems.truth import Instance, Truth
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
 BALANCED = 1e-9
@@ -49,7 +50,7 @@ LARGEST_COST = 1e4
 ROUNDING = 1e-13
 
 
-@lists(DrawOptions)
+@lists(AmountOptions)
 def transport(
     supply: Numbers,
     demand: Numbers,
@@ -57,21 +58,25 @@ def transport(
     *,
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
-    **options: Unpack[DrawOptions],
-) -> FoundProblem:
+    **options: Unpack[AmountOptions],
+) -> OracleProblem | FoundProblem:
     """The problem of sending supply to demand at the least total cost, the unit costs being near a guess.
 
-    The candidate plans are the cheapest transports of draws near the guess; equal ones are kept once. Arms
-    are pairs in row-major order, named like "New York -> Charlotte".
+    Every transport is a plan (a `Polytope`). With `list_plans`, or where draws are asked for, the plans are
+    the cheapest transports of draws near the guess; equal ones are kept once. Arms are pairs in row-major
+    order, named like "New York -> Charlotte".
 
     - `supply`, `demand`: how much each sends and receives; the same total
     - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
     - `supplier_names`, `demander_names`: their names; the labels of the guess or of the amounts, or "0", ...
-    - `options`: `DrawOptions`; `costs` are of measurements and no part of the transport
+    - `options`: `AmountOptions`; `costs` are of measurements and no part of the transport
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
-    >>> problem.arm_names, sorted(problem.plans.tolist())
-    (('X -> 0', 'X -> 1', 'Y -> 0', 'Y -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
+    >>> problem
+    Polytope(4 arms, 4 rows, at most 3 vertices)
+    >>> listed = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=100)
+    >>> listed.arm_names, sorted(listed.plans.tolist())
+    (('0 -> 0', '0 -> 1', '1 -> 0', '1 -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
     """
     suppliers = first_named(supplier_names, labels_of(guess), labels_of(supply))
     demanders = first_named(demander_names, column_labels_of(guess), labels_of(demand))
@@ -83,10 +88,9 @@ def transport(
     table = aligned_table("guess", guess, *names, kinds=kinds)
     centre = _per_pair("guess", table, shape=(supplies.size, demands.size))
     family = transport_family(supplies, demands, supplier_names=suppliers, demander_names=demanders)
-    given = completed(transport, options)
-    spread = aligned_table("spread", given["spread"], *names, kinds=kinds)
-    given["spread"] = half_widths(spread, centre.shape).ravel()
-    return family.problem(centre.ravel(), **given)
+    spread = aligned_table("spread", options.get("spread", 1.0), *names, kinds=kinds)
+    options["spread"] = half_widths(spread, centre.shape).ravel()
+    return amounts_problem(transport, family, centre.ravel(), options)
 
 
 def transport_family(
@@ -122,6 +126,10 @@ def transport_family(
             "demander_names": list(demanders),
         },
         layout=_layout(suppliers, demanders),
+        rows=lambda: {
+            "A_eq": np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))]),
+            "b_eq": np.concatenate([supplies, demands]),
+        },
     )
 
 
@@ -157,24 +165,41 @@ def transport_instance(
     >>> instance.problem.n_arms, instance.problem.arm_names[0]
     (81, 'New York -> Charlotte')
     """
-    hours, source = (
-        (distances, "given") if isinstance(distances, Table) else (city_hours(distances), distances)
-    )
+    hours, source = _hours(distances)
+    family, rng = _between_cities(seed, hours)
+    means = read_only(hours.numbers.ravel())
+    seed_of_draws = int(rng.integers(2**63))
+    problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, progress=progress)
+    return Instance(problem, means, f"transport between cities, {source} hours, seed {seed}")
+
+
+def whole_transport(seed: int, *, distances: Distances | Table = "great-circle") -> Truth:
+    """The same case with every transport as a plan: a polytope.
+
+    >>> whole_transport(0).problem
+    Polytope(81 arms, 18 rows, at most 1.3e17 vertices)
+    """
+    hours, source = _hours(distances)
+    family, _ = _between_cities(seed, hours)
+    title = f"all transports between cities, {source} hours, seed {seed}"
+    return Truth(family.all_plans(), read_only(hours.numbers.ravel()), title=title)
+
+
+def _hours(distances: Distances | Table) -> tuple[Table, str]:
+    return (distances, "given") if isinstance(distances, Table) else (city_hours(distances), distances)
+
+
+def _between_cities(seed: int, hours: Table) -> tuple[Family, np.random.Generator]:
+    """The transports of supplies and demands that are drawn from the seed, and the generator after that."""
     rng = seeded(seed)
     supply, demand = rng.random(len(hours.row_names)), rng.random(len(hours.column_names))
-    problem = transport(
+    family = transport_family(
         supply / supply.sum(),
         demand / demand.sum(),
-        hours.numbers,
-        n_draws=n_draws,
-        seed=int(rng.integers(2**63)),
         supplier_names=hours.row_names,
         demander_names=hours.column_names,
-        progress=progress,
     )
-    return Instance(
-        problem, read_only(hours.numbers.ravel()), f"transport between cities, {source} hours, seed {seed}"
-    )
+    return family, rng
 
 
 def cheapest_transport(supply: npt.ArrayLike, demand: npt.ArrayLike, costs: npt.ArrayLike) -> FloatArray:

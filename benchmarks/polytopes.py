@@ -1,0 +1,194 @@
+"""PolyBet on all plans of polytopes, in units of the limit, and how often it is wrong.
+
+python benchmarks/polytopes.py costs               # multiples of the limit, beside BetGapE on a drawn list
+python benchmarks/polytopes.py costs --delta 1e-6
+python benchmarks/polytopes.py lists               # how often a drawn list lacks the best plan
+python benchmarks/polytopes.py sizes               # 20 x 20, 50 x 50
+python benchmarks/polytopes.py errors --runs 2000  # error rates, with the cheat that must be caught
+
+Instances and noise are fresh: nothing was set with these seeds.
+"""
+
+import argparse
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+
+import surepick as sp
+from hard_families import is_refuted
+from polytopes import KINDS, Peeking, assignment, transport
+from surepick.planning.comparison import binomial_interval, is_error
+from surepick.planning.limit import binary_kl
+
+FIRST, NOISE = 401, 2_000
+HARDEST = 3e5  # T* kl above which vertices nearly tie; such instances are reported, too
+STUDIES = {"3x3": (30, 5), "5x4": (30, 5), "9x9": (44, 3), "mix": (30, 3), "program": (12, 3)}
+SPREAD = {"mix": 0.2, "program": 0.2}  # of the means; hours: within 1 h
+
+
+def run(problem, policy, means, seed, budget=10**15):
+    began = time.process_time()
+    outcome = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, budget=budget)
+    return outcome, time.process_time() - began
+
+
+def drawn_list(problem, means, kind, seed, n_draws=1000):
+    """The distinct best plans of draws around the truth, as the paper draws them."""
+    rng = np.random.default_rng([seed, 77])
+    width = SPREAD[kind] * np.abs(means) if kind in SPREAD else 1.0
+    found = {}
+    for _ in range(n_draws):
+        plan = problem.best_plan(means + width * rng.uniform(-1, 1, len(means)))
+        found.setdefault(np.round(plan, 9).tobytes(), plan)
+    return np.array(list(found.values()))
+
+
+def costs(kind, instances, runs, delta, *, with_list):
+    """One row: means over instances of multiples of the limit, easy ones and all."""
+    rows, cpu, wrong, n_runs, lacks, ratios = [], 0.0, 0, 0, 0, []
+    for seed in range(FIRST, FIRST + instances):
+        problem, means = KINDS[kind](seed)
+        found = sp.limit(problem, means, delta=delta)
+        counts = []
+        for r in range(runs):
+            outcome, seconds = run(problem, sp.PolyBet(delta), means, NOISE + r)
+            counts.append(outcome.n_measurements)
+            cpu, n_runs = cpu + seconds, n_runs + 1
+            wrong += is_error(problem, sp.Gaussian(means), outcome)
+        rows.append((found.lower * binary_kl(delta), np.mean(counts) / found.measurements()))
+        if with_list:
+            plans = drawn_list(problem, means, kind, seed)
+            best = problem.best_plan(means)
+            lacks += not (np.abs(plans - best).max(axis=1) < 1e-8).any()
+            if len(plans) > 1:
+                listed = sp.Problem(plans, minimize=problem.minimize)
+                of_list = [
+                    run(listed, sp.BetGapE(delta), means, NOISE + r)[0].n_measurements for r in range(runs)
+                ]
+                if rows[-1][0] <= HARDEST:
+                    ratios.append(math.log(np.mean(counts) / np.mean(of_list)))
+    easy = np.array([times for need, times in rows if need <= HARDEST])
+    every = np.array([times for _, times in rows])
+    listed = f"{math.exp(np.mean(ratios)):.2f} | {lacks} of {instances}" if ratios else "- | -"
+    print(
+        f"| {kind} | {len(easy)} of {instances} x {runs} | {_mean(easy)} | {_mean(every)} | "
+        f"{wrong} of {n_runs} | {1000 * cpu / n_runs:.0f} | {listed} |",
+        flush=True,
+    )
+
+
+def _mean(values):
+    if not len(values):
+        return "-"
+    return f"{values.mean():.2f} ± {values.std(ddof=1) / math.sqrt(len(values)):.2f}"
+
+
+def all_costs(delta, *, with_list):
+    print(
+        f"| case, delta = {delta:g} | easy x runs | x the limit, easy | all | wrong | CPU ms | measurements "
+        "relative to BetGapE on the list | lists that lack the best plan |\n|---|---|---|---|---|---|---|---|"
+    )
+    for kind, (instances, runs) in STUDIES.items():
+        costs(kind, instances, runs, delta, with_list=with_list)
+
+
+def lists(n=60):
+    """Truths anywhere in the box that the list was drawn from."""
+    print("| case | lists that lack the best plan | mean loss, h | largest loss, h |\n|---|---|---|---|")
+    for kind in ("3x3", "5x4", "9x9"):
+        missing, losses = 0, []
+        for seed in range(FIRST, FIRST + 6):
+            problem, hours = KINDS[kind](seed)
+            plans = drawn_list(problem, hours, kind, seed)
+            rng = np.random.default_rng([seed, 78])
+            for _ in range(n // 6):
+                truth = hours + rng.uniform(-1, 1, len(hours))
+                best = problem.best_plan(truth)
+                losses.append(float((plans @ truth).min() - best @ truth))
+                missing += losses[-1] > 1e-9
+        print(f"| {kind} | {missing} of {n} | {np.mean(losses):.4f} | {np.max(losses):.4f} |", flush=True)
+
+
+def sizes():
+    print("| transport | arms | edges | limit | measurements | x | CPU s |\n|---|---|---|---|---|---|---|")
+    for m in (6, 9, 12, 15, 20, 50):
+        rng = np.random.default_rng(m)
+        here, there = rng.uniform(0, 10, (2, m, 2))
+        supply, demand = rng.uniform(0, 1, m), rng.uniform(0, 1, m)
+        family = sp.problems.transport_family(supply / supply.sum(), demand / demand.sum())
+        problem, means = family.all_plans(), np.linalg.norm(here[:, None] - there, axis=2).ravel()
+        least = sp.limit(problem, means, tolerance=1e-2).lower_bound
+        outcome, seconds = run(problem, sp.PolyBet(), means, NOISE)
+        n, edges = outcome.n_measurements, problem.form.n_edges
+        print(
+            f"| {m} x {m} | {m * m} | {edges} | {least:,.0f} | {n:,} | {n / least:.1f} | {seconds:.2f} |",
+            flush=True,
+        )
+
+
+def simplex(n, gap):
+    return sp.Polytope(A_eq=np.ones((1, n)), b_eq=[1.0]), np.array([gap] + [0.0] * (n - 1))
+
+
+FAMILIES = {
+    "two arms, gap .1": (lambda: simplex(2, 0.1), 4_000),
+    "five arms, gap .3": (lambda: simplex(5, 0.3), 4_000),
+    "transport 3 x 3": (lambda: transport(2005, 3, 3), 20_000),
+    "transport 5 x 4": (lambda: transport(2001, 5, 4), 20_000),
+    "assignment 3 x 3 (degenerate)": (lambda: scaled(assignment(3, 1), 0.3), 4_000),
+    "assignment 4 x 4 (degenerate)": (lambda: scaled(assignment(4, 7), 0.3), 20_000),
+}
+
+
+def scaled(case, factor):
+    return case[0], case[1] * factor
+
+
+def errors(runs):
+    print("| case | bets | delta | wrong | error rate (95% interval) | answered | promise |")
+    print("|---|---|---|---|---|---|---|")
+    for name, (make, budget) in FAMILIES.items():
+        for delta in (0.2, 0.05):
+            _errors(name, sp.PolyBet(delta), make(), budget, runs)
+    _errors("two arms, gap .1", Peeking(0.05), simplex(2, 0.1), 1_000, min(runs, 500))
+
+
+def _errors(name, policy, case, budget, runs):
+    problem, means = case
+    truth = sp.Gaussian(means)
+    outcomes = [run(problem, policy, means, 8_000_000 + r, budget)[0] for r in range(runs)]
+    wrong = sum(is_error(problem, truth, outcome) for outcome in outcomes)
+    low, high = binomial_interval(wrong, runs)
+    verdict = "refuted" if is_refuted(wrong, runs, policy.delta) else "holds"
+    bets = "after the block (control)" if isinstance(policy, Peeking) else "before the block"
+    sure = sum(outcome.plan is not None for outcome in outcomes)
+    rate = f"{wrong / runs:.4f} ({low:.4f} to {high:.4f})"
+    print(
+        f"| {name} | {bets} | {policy.delta} | {wrong} of {runs} | {rate} | {sure} | {verdict} |", flush=True
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", choices=["costs", "lists", "sizes", "errors"])
+    parser.add_argument("--delta", type=float, default=0.05)
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--no-lists", action="store_true")
+    given = parser.parse_args()
+    if given.study == "costs":
+        all_costs(given.delta, with_list=not given.no_lists)
+    elif given.study == "errors":
+        errors(given.runs)
+    else:
+        {"lists": lists, "sizes": sizes}[given.study]()
+
+
+if __name__ == "__main__":
+    main()
