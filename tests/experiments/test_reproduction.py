@@ -32,7 +32,12 @@ from surepick.experiments.paper import (
     seeds_of,
     with_distances,
 )
-from surepick.experiments.reproduction import Reproduction, _fewer_runs_notes, summarize_experiment
+from surepick.experiments.reproduction import (
+    Reproduction,
+    _all_plans_notes,
+    _fewer_runs_notes,
+    summarize_experiment,
+)
 from surepick.experiments.tables import as_json, csv_text, markdown, terminal
 from surepick.experiments.theory_report import theory_markdown
 
@@ -259,3 +264,17 @@ def test_the_command_refuses_unknown_names(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="no policy named 'nobody'"):
         _surepick("knapsack", "--policies", "nobody", "--out", str(tmp_path))
     assert not list(tmp_path.iterdir())
+
+
+def test_the_transports_are_decided_between_all_plans_too(result: Reproduction) -> None:
+    """The same supplies and demands, with every transport as a plan; other experiments have no such note."""
+    assert _all_plans_notes(result) == []
+    column = replace(TRANSPORT.columns[0], problem={**TRANSPORT.columns[0].problem, "n_draws": 10})
+    few, settings = (
+        replace(TRANSPORT, columns=(column,)),
+        Settings(runs=1, policies=("CombGapE",), budget=10**7),
+    )
+    rows = {case: run_case(case) for case in running_order(cases_of(few, settings))}
+    (note,) = _all_plans_notes(summarize_experiment(few, settings, rows))
+    assert "on the same 1 instances PolyBet finds the best of all transports" in note
+    assert "0 answers were wrong" in note

@@ -26,6 +26,7 @@ ORDER = [
     "production",
     "portfolio",
     "too_many_to_list",
+    "all_plans",
 ]
 INTRODUCTION = """\
 # Gallery

@@ -14,7 +14,8 @@ from surepick.core.problem import Problem
 from surepick.core.tables import Table, read_table
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
-from surepick.problems import Instance, knapsack_instance, transport_instance
+from surepick.problems import Instance, knapsack_instance, transport_instance, whole_transport
+from surepick.problems.truth import Truth
 from surepick.sessions import codec
 
 Spec: TypeAlias = Mapping[str, Any]
@@ -109,11 +110,24 @@ def hours_spec(path: str | Path) -> dict[str, Any]:
 
 def _transport(*, distances: str | Spec = "great-circle", **parameters: Any) -> Instance:
     """The paper's transport; `distances` is the name of a table of hours, or the hours themselves."""
+    return transport_instance(distances=_hours(distances), **parameters)
+
+
+def whole_transport_from_spec(spec: Spec) -> Truth:
+    """The transport of this spec with every transport as a plan.
+
+    >>> whole_transport_from_spec({"kind": "transport", "seed": 0}).problem.n_arms
+    81
+    """
+    return whole_transport(int(spec["seed"]), distances=_hours(spec.get("distances", "great-circle")))
+
+
+def _hours(distances: Any) -> Any:
+    """The name of a table of hours, or the table that the spec holds."""
     if isinstance(distances, str):
-        return transport_instance(distances=distances, **parameters)  # type: ignore[arg-type]
+        return distances
     numbers = np.array(distances["numbers"], dtype=float)
-    table = Table(numbers, tuple(distances["suppliers"]), tuple(distances["demanders"]))
-    return transport_instance(distances=table, **parameters)
+    return Table(numbers, tuple(distances["suppliers"]), tuple(distances["demanders"]))
 
 
 def _given(*, plans: Any, means: Any, **parameters: Any) -> Instance:

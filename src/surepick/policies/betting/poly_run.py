@@ -207,16 +207,17 @@ class PolyRun(BlockRun[EdgeBets]):
         """The vertex that looks best, unless one is proved; at a degenerate one the clearest basis."""
         if self._is_sure:
             return
-        means, start = _means(self._evidence), self._vertices.first
-        edges = None
+        means, weight = _means(self._evidence), _weights(self._variance, self._evidence.counts)
+        edges, start = None, self._vertices.first
         if self._account is not None:
-            edges, start = self._account.edges, self._account.edges.at
-            gap, _ = self._estimates(self._account, self._evidence.counts)
-            if not bool((gap[edges.is_edge] >= 0).all()):
-                edges = None
+            start, is_edge = self._account.edges.at, self._account.edges.is_edge
+            gap = self._estimates(self._account, self._evidence.counts)[0][is_edge]
+            if (gap >= 0).all():
+                edges = self._account.edges
+            elif (gap + self._account.margin >= 0).all():
+                return  # within epsilon it is as good as the best, and its purses are not lost
         if edges is None:
             edges = self._vertices.best(means, start)
-        weight = _weights(self._variance, self._evidence.counts)
         edges = self._vertices.clearest(edges, means, np.where(np.isfinite(weight), weight, 0.0))
         self._account = self._account_of(edges)
 
