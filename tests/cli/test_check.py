@@ -144,9 +144,11 @@ def test_bad_input_of_every_kind_is_one_clear_line(monkeypatch, capsys, tmp_path
     assert "Traceback" not in said
 
 
-def test_a_spreadsheet_given_as_a_problem_file_is_shown_the_way(tmp_path, monkeypatch, capsys):
-    (tmp_path / "plans.csv").write_text("plan,a,b\nx,1,0\ny,0,1\n")
-    assert "see `surepick init table`" in fail(monkeypatch, capsys, "check", tmp_path / "plans.csv")
+def test_a_spreadsheet_is_told_which_rows_it_may_still_have(tmp_path):
+    (tmp_path / "plans.csv").write_text("plan,a,b\nGuess,1,2\nx,1,0\ny,0,1\n")
+    said = " ".join(run("check", tmp_path / "plans.csv").split())
+    assert "rows that you may add to the sheet: goal (smallest or largest is best), unit (of a" in said
+    assert "guess (" not in said
 
 
 BRACKETS = """kind = "table"

@@ -15,6 +15,8 @@ from surepick.cli.render import bar, console, make_table, print_json
 from surepick.core.wording import how_many, plural
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from surepick.core.pilot import Pilot
     from surepick.planning.forecast import Forecast
     from surepick.problems.candidates import Progress
@@ -53,6 +55,7 @@ def check(
         print_json({**_data(loaded, found), "pilot": costs})
         return
     _print(loaded, found, costs, delta)
+    _print_rows(file)
 
 
 def describe_file(file: Path, delta: float) -> dict[str, Any]:
@@ -175,6 +178,19 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     _print_forecast(loaded, forecast)
     if loaded.means is None:
         say("no \\[truth]: to rehearse with simulate, add the means to draw from.")
+
+
+def _print_rows(file: Path) -> None:
+    """Of a spreadsheet: the rows that it does not have and might, so that nobody has to look them up."""
+    from surepick.core.tables import named_rows
+    from surepick.problems.files.sheet import ROWS, SUFFIXES
+
+    if file.suffix.lower() not in SUFFIXES:
+        return
+    there = {row[0].strip().lower() for _, row in named_rows(file)[1]}
+    missing = [f"{row} ({says})" for row, (_, says) in ROWS.items() if row not in there]
+    if missing:
+        console.print(f"rows that you may add to the sheet: {', '.join(missing)}.")
 
 
 def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:

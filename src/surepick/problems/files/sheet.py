@@ -12,15 +12,16 @@ from surepick.core.tables import SHEETS, cell_number, named_rows
 from surepick.errors import FileError, ParameterError, ProblemError
 
 SUFFIXES = (".csv", ".tsv", *SHEETS)
-# Rows that are no plans, by the name in their first cell, and the key of a problem file that they stand for.
+# Rows that are no plans, by the name in their first cell: the key of a problem file that they stand for, and
+# what they say.
 ROWS = {
-    "goal": "minimize",
-    "unit": "unit",
-    "guess": "guess",
-    "spread": "spread",
-    "noise": "noise_scale",
-    "cost": "costs",
-    "truth": "truth",
+    "goal": ("minimize", "smallest or largest is best"),
+    "unit": ("unit", "of a measurement"),
+    "guess": ("guess", "what each arm may be"),
+    "spread": ("spread", "how far off that may be"),
+    "noise": ("noise_scale", "how much one measurement scatters"),
+    "cost": ("costs", "of one measurement"),
+    "truth": ("truth", "means to rehearse with"),
 }
 GOALS = {"smallest": True, "minimize": True, "minimise": True}
 GOALS |= {"largest": False, "maximize": False, "maximise": False}
@@ -62,7 +63,7 @@ def read_sheet(path: Path) -> dict[str, Any]:
         "arm_names": list(arms),
         "plan_names": list(plans),
         "noise_scale": "unknown",
-        **{ROWS[key]: sheet.meaning(key, row) for key, row in said.items()},
+        **{ROWS[key][0]: sheet.meaning(key, row) for key, row in said.items()},
     }
 
 
