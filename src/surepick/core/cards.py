@@ -8,9 +8,10 @@ from html import escape
 from surepick.core.wording import shortened
 
 MOST_ROWS = 8  # of a table within a card; the rest is counted
-LONGEST = 80  # letters of a cell
+LONGEST = 200  # letters of a cell
 _LINE = "border-bottom:1px solid rgba(128,128,128,.3)"
-_CELL = f"padding:.15em .9em .15em 0;text-align:left;vertical-align:top;{_LINE}"
+_CELL = f"padding:.15em .9em .15em 0;text-align:left;vertical-align:top;overflow-wrap:break-word;{_LINE}"
+_TABLE = "border-collapse:collapse;background:none;color:inherit;font-size:inherit"
 _BOX = "display:inline-block;max-width:46em;padding:.4em 0;font-size:.95em;line-height:1.45;color:inherit"
 _SOFT = "opacity:.7"
 
@@ -25,7 +26,7 @@ def card(title: str, rows: Iterable[tuple[str, object]], *more: str) -> str:
         f'<tr><td style="{_CELL};{_SOFT}">{escape(name)}</td><td style="{_CELL}">{_text(value)}</td></tr>'
         for name, value in rows
     )
-    table = f'<table style="border-collapse:collapse;margin:.3em 0;background:none">{lines}</table>'
+    table = f'<table style="{_TABLE};margin:.3em 0">{lines}</table>'
     return f'<div style="{_BOX}"><b>{_text(title)}</b>{table}{"".join(more)}</div>'
 
 
@@ -40,7 +41,7 @@ def listing(headings: Sequence[str], rows: Sequence[Sequence[object]], total: in
     left = (len(rows) if total is None else total) - MOST_ROWS
     if left > 0:
         body += f'<tr><td style="{_CELL};{_SOFT}" colspan="{len(headings)}">and {left:,} more</td></tr>'
-    return f'<table style="border-collapse:collapse;background:none"><tr>{head}</tr>{body}</table>'
+    return f'<table style="{_TABLE}"><tr>{head}</tr>{body}</table>'
 
 
 def note(text: str) -> str:

@@ -129,9 +129,9 @@ class Certificate:
             ("promise", self.guarantee),
             ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
             ("closest rival", self.closest_rival or "none"),
-            ("log", f"{self.log_position} events, {self.log_checksum}"),
+            ("log", f"{self.log_position} events, {self.log_checksum[:16]}…"),
         ]
-        return card(self.title or "Certificate", rows, *map(note, self.warnings))
+        return card(f"Certificate{self.title and f': {self.title}'}", rows, *map(note, self.warnings))
 
     def __str__(self) -> str:
         return text(self)

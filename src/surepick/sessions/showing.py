@@ -56,7 +56,8 @@ class Shown:
                 ("policy", f"{ledger.setup.policy.name}, delta {ledger.setup.policy.delta:g}"),
             ]
             if risk is not None:
-                rows.insert(2, ("risk", f"at most {risk:.3g}, if declared now"))
+                now = ", if declared now" if ledger.plan is None else ""
+                rows.insert(2, ("risk", f"at most {risk:.3g}{now}"))
             counts, means = evidence.counts.tolist(), evidence.means.tolist()
         order = sorted(range(problem.n_arms), key=lambda s: -counts[s])
         arms = [
