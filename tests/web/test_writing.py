@@ -205,11 +205,19 @@ def test_files_need_not_be_chosen_again_after_a_mistake(writing: Running, store:
     assert "mended" in positions(store)
 
 
+def test_a_spreadsheet_alone_begins_a_session(writing: Running, store: str) -> None:
+    sheet = ("ways.csv", b"plan;bus;walk\nnoise;0,5;0,5\nby bus;1;\non foot;;1\n")
+    assert create(writing, sheet, name="from a sheet").status_code == 303
+    assert "from a sheet" in positions(store)
+
+
 @pytest.mark.parametrize(
     ("files", "says"),
     [
         ([], "choose one problem file"),
-        ([("a.csv", b"x")], "choose one problem file"),
+        ([("a.csv", b"x")], "needs a header that names the columns"),
+        ([("a.xlsx", b"PK")], "is not an Excel workbook"),
+        ([("a.csv", b""), ("b.csv", b"")], "choose one problem file"),
         ([TRIPS, ("b.json", b"{}")], "choose one problem file"),
         ([TRIPS, ("x.csv", b""), ("x.csv", b"")], "same name"),
         ([("a.toml", b"kind = ")], "not valid TOML"),
