@@ -49,7 +49,9 @@ def advise(
     """Recommend policy, delta, epsilon and batch size for this problem, with reasons and what to expect.
 
     Choices are rehearsed in worlds drawn from the file's guess and spread; without a guess it asks between
-    which numbers the means lie. Try: surepick advise examples/knapsack.toml --budget 5000
+    which numbers the means lie.
+
+    Try: surepick init table, then surepick advise table.toml --budget 5000
     """
     from surepick.planning.advice import advise as find_advice
     from surepick.problems import load

@@ -41,7 +41,7 @@ def check(
 
     Where the noise scale is unknown, it says what the pilot that a session begins with takes and costs.
 
-    Try: surepick check examples/routes.toml
+    Try: surepick init table, then surepick check table.toml
     """
     from surepick.problems import load
 

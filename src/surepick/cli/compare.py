@@ -42,7 +42,9 @@ def compare(
 ) -> None:
     """Compare policies on the same problem: measurements, spread, errors with their exact interval.
 
-    The file needs a [truth] section. Try: surepick compare examples/routes.toml --runs 50
+    The file needs a [truth] section.
+
+    Try: surepick init table, then surepick compare table.toml --runs 50
     """
     from surepick.planning.comparison import compare as run_comparison
     from surepick.policies import parse_policy

@@ -193,6 +193,6 @@ def _print_demo(
     if drawn is not None:
         console.print(f"\n{drawn.text}")
     console.print(
-        "\nNext: [bold]surepick simulate examples/routes.toml[/], or "
-        "[bold]surepick compare examples/routes.toml[/]"
+        "\nNext, with a problem of your own: [bold]surepick init table[/], "
+        "then [bold]surepick simulate table.toml[/]"
     )

@@ -28,7 +28,7 @@ def limit(
 ) -> None:
     """Say how few measurements any method needs, and how to spread them over the arms.
 
-    The file needs a [truth] section. Try: surepick limit examples/routes.toml
+    The file needs a [truth] section. Try: surepick init table, then surepick limit table.toml
     """
     from surepick.planning.limit import limit as find_limit
     from surepick.planning.theory import theory as find_theory

@@ -52,7 +52,7 @@ def new(
 ) -> None:
     """Begin a session: a problem, a policy and a store that keeps every measurement.
 
-    Try: surepick new examples/routes.toml && surepick ask
+    Try: surepick init table, then surepick new table.toml, then surepick ask
     """
     session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
     question = {"question": session.question} if announce else {}

@@ -65,7 +65,7 @@ def run(
     The last number that it prints is the value. Interrupt it and start it again as you like: it goes on where
     it was. Several may share a session.
 
-    Try: surepick run routes.toml --measure './drive.sh {arm}' --jobs 4
+    Try: surepick run table.toml --measure './drive.sh {arm}' --jobs 4
     """
     from surepick.sessions.measuring import measure_all
 

@@ -71,7 +71,9 @@ def simulate(
     """Rehearse a decision: measurements are drawn around the file's true means, with its noise scale.
 
     The file needs a [truth] section. A noise scale that it leaves unknown is learned from a pilot, as in a
-    session. Try: surepick simulate examples/routes.toml
+    session.
+
+    Try: surepick init table, then surepick simulate table.toml
     """
     from surepick.policies import policy_for
 

@@ -210,7 +210,7 @@ def as_certificate(given: object) -> Body:
     """The certificate as JSON values; refused if it is none."""
     if not isinstance(given, Mapping):
         raise ParameterError(
-            f"a certificate is a JSON object, as `surepick certificate` writes it, got {type(given).__name__}"
+            f"a certificate is a JSON object, as `surepick status --json` has one, got {type(given).__name__}"
         )
     try:
         values: Body = json.loads(codec.dumps(dict(given)))
