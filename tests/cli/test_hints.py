@@ -15,7 +15,7 @@ from surepick.cli import app
 COMMANDS = typer.main.get_command(app).commands
 SOURCES = sorted(Path(surepick.__file__).parent.rglob("*.py"))
 SERVES = "serve"  # until it is stopped
-ENDINGS = {"ask": (0, 3), "run": (0,), "verify": (0,), "compare": (0,), "simulate": (0,)}
+ENDINGS = {"ask": (0, 3)}  # others end with 0
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SUREPICK_STORE", raising=False)
     script = tmp_path / "drive.sh"
-    script.write_text("#!/bin/sh\ncase $1 in *road*|*ferry*) echo 30;; *) echo 10;; esac\n")
+    script.write_text(
+        "#!/bin/sh\ncase $1 in ring) echo 60;; bridge) echo 30;; tunnel) echo 9;; *) echo 20;; esac\n"
+    )
     script.chmod(0o755)
     return tmp_path
 
@@ -56,11 +58,13 @@ def works(line):
     assert result.exit_code in ENDINGS.get(words[0], (0,)), (line, result.output, result.exception)
 
 
-def test_what_the_help_says_to_try_works_in_an_empty_folder(folder):
+def test_what_the_help_says_to_try_works_in_an_empty_folder(folder, monkeypatch):
     hints = {name: tried(command) for name, command in COMMANDS.items()}
     first = ("init", "check", "limit", "simulate", "compare", "new", "tell", "void", "sheet", "run")
     done = set()
     for name in [*first, *(name for name in hints if name not in first)]:
+        if name == "run":  # which would wait for what `ask` has handed out
+            monkeypatch.setenv("SUREPICK_STORE", "sqlite:///run.db")
         for line in hints[name]:
             if line not in done:  # `init` refuses to overwrite
                 works(line)

@@ -130,4 +130,5 @@ def _waiting(session: Session) -> str:
     first = min(held, key=lambda lease: lease.expires)
     who, left = first.worker or "without a name", duration(first.expires - session.now())
     others = f"{how_many(len(held), 'measurement')} in the hands of others"
-    return f"waiting for {others}; the first lease ({who}) ends in {left}"
+    back = f"who will not measure it gives it back with: surepick withdraw {first.token}"
+    return f"waiting for {others}; the first lease ({who}) ends in {left}; {back}"
