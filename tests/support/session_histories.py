@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -433,8 +433,8 @@ class Client:
         assert session.standing() is not None
         session.pending()
         session.leases()
-        with session.held() as ledger:
-            if ledger.status is sp.Status.CONFIDENT:
+        if session.status is sp.Status.CONFIDENT:
+            with suppress(SessionError):  # somebody extended it a moment ago
                 self.history.done.certificates.append(session.certificate().to_json())
 
 

@@ -142,6 +142,9 @@ class SimulatedStore:
     def snapshot(self, name: str) -> Snapshot | None:
         return self._read(lambda state: state.snapshot(name))
 
+    def let_go(self) -> None:
+        """Nothing to let go of."""
+
     def close(self) -> None:
         """Nothing to let go of."""
 

@@ -7,7 +7,9 @@ that no worker is idle; in the same order however often it is asked.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import Replica
@@ -25,6 +27,14 @@ def leased(leases: Iterable[Lease]) -> Leases:
     return {Token.parse(lease.token): lease for lease in leases}
 
 
+class Wish(NamedTuple):
+    """What a worker asks for: so many tokens, for so many seconds."""
+
+    n: int
+    worker: str
+    seconds: float
+
+
 class Leasing:
     """Claims tokens of one session for workers; it remembers the leases as they were at its last look."""
 
@@ -33,71 +43,80 @@ class Leasing:
         self._seconds = seconds
         self._leases: Leases = {}  # those of told tokens mean nothing
 
-    def claim(self, n: int, worker: str) -> list[tuple[Token, Lease]]:
+    def claim(self, n: int, worker: str, seconds: float | None = None) -> list[tuple[Token, Lease]]:
         """Up to n tokens that are the worker's from now on, the most urgent first; none when it has ended.
+
+        They are leased for these seconds, or for as long as the session says.
 
         A session that is alone claims what should be free by all it knows, and looks whether it is. One that
         has company looks first, and holds the leases while it claims: all who look at the same moment
         would otherwise choose the same tokens, and all but one in vain.
         """
-        replica = self._replica
-        view, granted = self._look(n, worker)
+        replica, wish = self._replica, Wish(n, worker, self._seconds if seconds is None else seconds)
+        view, granted = self._look(wish)
         unchanged = not view.events and not replica.is_stale and replica.ledger.tapes.n_missing > 0
         replica.take_in(view.events)
         replica.decide()  # the process that completed the round may have died before it could
         if replica.ledger.is_over:
+            replica.store.release(replica.name, list(map(str, granted)))  # they were claimed in vain
             return []
         if not (unchanged and granted):
-            granted = self._choose(n, worker)
-            if not self._are_fresh(granted, worker):
-                granted = self._claim_in_turn(n, worker)
+            granted = self._choose(wish)
+            if not self._are_fresh(granted, wish):
+                granted = self._claim_in_turn(wish)
         return [(token, self._leases[token]) for token in sorted(granted, key=self._urgency)]
 
     def forget(self, token: Token) -> None:
         """The lease on this token has ended."""
         self._leases.pop(token, None)
 
-    def _look(self, n: int, worker: str) -> tuple[View, list[Token]]:
+    def _look(self, wish: Wish) -> tuple[View, list[Token]]:
         """What is new; and, claimed in the same trip by who seems to be alone, the tokens it was granted."""
         replica, claim, chosen = self._replica, None, list[Token]()
         if replica.is_alone() and not replica.ledger.is_over:
-            chosen = self._choose(n, worker)
-            if not self._are_fresh(chosen, worker):
+            chosen = self._choose(wish)
+            if not self._are_fresh(chosen, wish):
                 now = replica.clock()
-                claim = Claim(list(map(str, chosen)), worker, now + self._seconds, now)
+                claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
         view = replica.store.look(replica.name, after=replica.head, claim=claim)
         self._leases = leased(view.leases)
         if claim is None:
             return view, []
         held = set(view.held)
         granted = [token for token, text in zip(chosen, claim.tokens, strict=True) if text in held]
-        self._note_granted(granted, worker, claim.until)
+        self._note_granted(granted, wish.worker, claim.until)
         return view, granted if len(granted) == len(chosen) else []
 
-    def _claim_in_turn(self, n: int, worker: str) -> list[Token]:
+    def _claim_in_turn(self, wish: Wish) -> list[Token]:
         replica = self._replica
         with replica.my_turn(durable=False) as view:
             self._leases = leased(view.leases)
             if replica.ledger.is_over:
                 return []
-            chosen, now = self._choose(n, worker), replica.clock()
-            until, texts = now + self._seconds, list(map(str, chosen))
-            held = set(replica.store.claim(replica.name, texts, worker=worker, until=until, now=now))
+            chosen, now = self._choose(wish), replica.clock()
+            until, texts = now + wish.seconds, list(map(str, chosen))
+            held = set(replica.store.claim(replica.name, texts, worker=wish.worker, until=until, now=now))
         granted = [token for token, text in zip(chosen, texts, strict=True) if text in held]
-        self._note_granted(granted, worker, until)
+        self._note_granted(granted, wish.worker, until)
         return granted
 
     def _note_granted(self, tokens: Iterable[Token], worker: str, until: float) -> None:
         self._leases.update((token, Lease(str(token), worker, until)) for token in tokens)
 
-    def _are_fresh(self, tokens: Iterable[Token], worker: str) -> bool:
+    def _are_fresh(self, tokens: Iterable[Token], wish: Wish) -> bool:
         """Whether the worker holds all of these for long enough to begin measuring."""
-        enough = self._replica.clock() + self._seconds / 2
+        enough, worker = self._replica.clock() + wish.seconds / 2, wish.worker
         held = (self._leases.get(token) for token in tokens)
         return all(lease is not None and lease.worker == worker and lease.expires >= enough for lease in held)
 
-    def _choose(self, n: int, worker: str) -> list[Token]:
+    def next_end(self) -> float:
+        """When the next lease ends that had not ended at the last look."""
+        now, leases = self._replica.clock(), self._leases.values()
+        return min((lease.expires for lease in leases if lease.expires > now), default=math.inf)
+
+    def _choose(self, wish: Wish) -> list[Token]:
         """Up to n tokens for this worker: its own, what nobody measures, and some ahead of the round."""
+        n, worker = wish.n, wish.worker
         ledger, now = self._replica.ledger, self._replica.clock()
         active = {token: lease for token, lease in self._leases.items() if lease.expires > now}
         busy = [token for token in active if not ledger.tapes.is_told(token)]

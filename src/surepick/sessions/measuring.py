@@ -22,6 +22,7 @@ from surepick.errors import SessionError
 from surepick.sessions.requests import Request
 from surepick.sessions.session import Session
 
+HEARTBEAT = 60.0  # seconds after which what a process elsewhere had in hand is free if it has died
 WAIT = 0.5  # seconds between two looks at whether others have left something to measure
 RUN = re.compile(r"run on (?P<host>.*), process (?P<process>\d+)(?:, call \d+)?")
 _calls = itertools.count()
@@ -95,7 +96,9 @@ class _Loop:
     def _ask(self, *, wait: bool) -> list[Request]:
         """What to measure now; while others hold all of it, wait, say so, and look whether they live."""
         session = self.session
-        while not (requests := session.ask(self.jobs, worker=self.worker, wait=False)):
+        while not (
+            requests := session.ask(self.jobs, worker=self.worker, wait=False, heartbeat=HEARTBEAT)
+        ):
             if not wait or session.status is not None:
                 break
             give_back_for_the_dead(session)

@@ -27,6 +27,7 @@ from surepick.core.ranging import named_ranging
 from surepick.errors import DamageError, NameTakenError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify, promised
+from surepick.sessions.heartbeat import Heartbeat, Hold
 from surepick.sessions.leasing import Leasing, leased
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.plausible import doubt
@@ -85,6 +86,7 @@ class Session(Shown):
         self._replica = Replica(store, name, self._setup, self._created, self._clock)
         self._leasing = Leasing(self._replica, self.lease)
         self._telling = Telling(self._replica, self._setup.problem)
+        self._heartbeat = Heartbeat(store, name, self._clock)
 
     @classmethod
     def create(
@@ -273,25 +275,38 @@ class Session(Shown):
 
     # What workers do
 
-    def ask(self, n: int = 1, *, worker: str | None = None, wait: bool = True) -> list[Request]:
+    def ask(
+        self, n: int = 1, *, worker: str | None = None, wait: bool = True, heartbeat: float | None = None
+    ) -> list[Request]:
         """Up to n measurements to make now; empty when the session has ended.
 
         Asking again gives the same tokens until something is told. Workers who share a session need names of
         their own: a token is one worker's until its lease ends. When the policy waits for fewer measurements
         than there are workers, the others measure ahead (never more than 64); when there is nothing left to
         hand out, this waits, or with `wait=False` returns an empty list.
+
+        With a `heartbeat`, in seconds, the tokens are free that long after this process has died, instead of
+        at the end of the lease. While it lives a thread prolongs them, until they are told or the lease ends.
         """
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}")
+        if heartbeat is not None and not (heartbeat > 0 and math.isfinite(heartbeat)):
+            raise ParameterError(f"heartbeat is a number of seconds, more than 0, got {heartbeat!r}")
+        seconds = self.lease if heartbeat is None else min(float(heartbeat), self.lease)
         pause = FIRST_WAIT
         while True:
             with self._changing():
-                held = self._leasing.claim(n, worker or "")
+                held = self._leasing.claim(n, worker or "", seconds)
                 requests = [self._request(token, lease) for token, lease in held]
                 if requests or not wait or self._ledger.is_over:
-                    return requests
-            time.sleep(pause)
+                    break
+                until_free = self._leasing.next_end() - self._clock()
+            time.sleep(min(pause, max(until_free, FIRST_WAIT)))
             pause = min(1.5 * pause, LONGEST_WAIT)
+        if heartbeat is not None:
+            hold = Hold(worker or "", seconds, self._clock() + self.lease)
+            self._heartbeat.hold([request.token for request in requests], hold)
+        return requests
 
     def pending(self) -> list[Request]:
         """What the open round waits for, whoever holds it; nothing is leased by looking."""
@@ -351,12 +366,15 @@ class Session(Shown):
             worker = token.worker if worker is None else worker
             token = token.token
         with self._changing():
-            return self._telling.tell(token, value, mean, count, worker or "")
+            receipt = self._telling.tell(token, value, mean, count, worker or "")
+        self._heartbeat.drop(token)
+        return receipt
 
     def withdraw(self, token: str | Request, reason: str = "") -> None:
         """Give a token back unmeasured; it will be handed out again, and counts as nothing."""
+        text = token.token if isinstance(token, Request) else token
         with self._changing():
-            text = token.token if isinstance(token, Request) else token
+            self._heartbeat.drop(text)  # first, or a beat might take it back
             self._leasing.forget(self._telling.withdraw(text, reason))
 
     def void(self, token: str | Request, reason: str) -> bool:

@@ -109,6 +109,10 @@ class Store(Protocol):
         """
         ...
 
+    def let_go(self) -> None:
+        """Close what this thread has open, if nothing is under way there; it is opened again when needed."""
+        ...
+
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""
         ...

@@ -227,6 +227,11 @@ class SqlStore:
             self._transactions.run([(text, session) for text in statements.DELETE_REST])
         self._ids.pop(name, None)
 
+    def let_go(self) -> None:
+        """Close this thread's connection, unless it is in a transaction; it is opened again when needed."""
+        if self._transactions.inside() is None:
+            self._transactions.drop_link()
+
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""
         self._transactions.close()

@@ -25,9 +25,15 @@ try:
 except ModuleNotFoundError:  # no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
-CHAIRS = 12  # those who come when all are taken wait for the last one
-# Seconds between two tries for the writer's lock; farther back in line, where a turn is far off, longer ones.
-PAUSE, LONGER_PAUSE, LONGEST_PAUSE = 0.00005, 0.0001, 0.002
+CHAIRS = 64  # those who come when all are taken wait for the last one
+FIRST_CHAIRS = (0, 4, 16, 40)  # where a newcomer looks for the end of the line
+# Looking whether it is one's turn costs as much as a tenth of a turn: in a long line all who look every
+# millisecond would leave the writer no processor to run on. So the pause between two looks is a share of the
+# time until the turn should come, by the pace of the line so far.
+SHARE = 0.4
+PAUSE, LONGEST_PAUSE = 0.00005, 0.05  # seconds
+FIRST_PACE = 0.001  # seconds for a turn, before anything is known
+RETURN = 0.02  # seconds within which one who has had its turn may write once more
 CLOSE = 4  # with this many ahead in line it is time to get ready
 STUCK = 1.0  # seconds: in a line that stands still for this long somebody is stopped, and all try their luck
 
@@ -40,6 +46,25 @@ class WriteQueue:
         self._store = store  # whoever may write to it may stand in line
         self._handle: int | None = None
         self._process = 0
+        self.pace = FIRST_PACE  # seconds for a turn, as this process has seen it
+        self._may_return = 0.0  # until when this process may write once more without standing in line
+
+    def note_pace(self, seconds: float, turns: int) -> None:
+        """Take note that so many turns of the line took so long."""
+        self.pace = 0.8 * self.pace + 0.2 * seconds / turns
+
+    def let_return(self) -> None:
+        """Whoever has stood in line may write once more, if it comes back at once.
+
+        A worker tells, and then asks. On a busy machine it takes far longer until the next process runs than
+        both take together, and so they are one turn of the line.
+        """
+        self._may_return = time.monotonic() + RETURN
+
+    def may_return(self) -> bool:
+        """Whether to try without standing in line; asked, it is used up."""
+        until, self._may_return = self._may_return, 0.0
+        return time.monotonic() < until
 
     def is_empty(self) -> bool:
         """Whether nobody is waiting, as far as this process can know without making the file."""
@@ -84,8 +109,10 @@ class Turn:
     def __init__(self, queue: WriteQueue | None, patience: float) -> None:
         self._queue = queue
         self._patience = patience
-        self._place = None if queue is None or queue.is_empty() else queue.join()
-        self._moved_at = time.monotonic()
+        at_once = queue is None or queue.may_return() or queue.is_empty()
+        self._place = None if queue is None or at_once else queue.join()
+        self._began = self._moved_at = time.monotonic()
+        self._n_turns = 1  # of others and this one, from joining on
         self._give_up_at = self._moved_at + patience
         self._noticed: int | None = None  # how many were ahead at the last look
         self._error: Exception | None = None
@@ -94,8 +121,10 @@ class Turn:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if self._place is not None:
+        if self._place is not None and self._queue is not None:
             self._place.leave()
+            self._queue.note_pace(time.monotonic() - self._began, self._n_turns)
+            self._queue.let_return()
 
     def is_mine(self) -> bool:
         """Whether to try now."""
@@ -117,10 +146,13 @@ class Turn:
             ) from self._error
         ahead = None if self._place is None else self._place.ahead
         if ahead is None or ahead != self._noticed:
+            if self._noticed is None:
+                self._n_turns += ahead or 0
             self._noticed, self._moved_at = ahead, time.monotonic()
             if ahead is None or ahead <= CLOSE:
                 meanwhile()
-        pause = min(PAUSE + LONGER_PAUSE * (ahead or 0) ** 2, LONGEST_PAUSE)
+        pace = FIRST_PACE if self._queue is None else self._queue.pace
+        pause = min(max(SHARE * pace * max(ahead or 0, 0.5), PAUSE), LONGEST_PAUSE)
         time.sleep(pause * random.uniform(0.5, 1.0))  # or all who wait would come back together
 
 
@@ -133,12 +165,24 @@ class Place:
 
     def move_up(self) -> bool:
         """Take the chairs ahead that are free; whether this is the first in line now."""
+        if self._handle is None:
+            return True
+        if self.ahead == CHAIRS:
+            self._sit_down(self._handle)
         before = self.ahead
         while self.ahead and self._handle is not None and _lock(self._handle, self.ahead - 1, 1):
             self.ahead -= 1
         if self._handle is not None and self.ahead < before:
             _unlock(self._handle, self.ahead + 1, min(before, CHAIRS - 1) - self.ahead)
         return self.ahead == 0
+
+    def _sit_down(self, handle: int) -> None:
+        """Take the first chair of all from some place on to the end that are free, without trying each."""
+        for chair in FIRST_CHAIRS:
+            if _lock(handle, chair, CHAIRS - chair):
+                _unlock(handle, chair + 1, CHAIRS - chair - 1)
+                self.ahead = chair
+                return
 
     def leave(self) -> None:
         """Let the next one move up."""

@@ -270,6 +270,16 @@ class StoreContract:
         keys = [str(event.key) for event in store.read("trips")][1:]
         assert sorted(keys) == sorted(f"{i}-{j}" for i in range(4) for j in range(25))
 
+    def test_a_thread_may_let_go_and_go_on(self, store: Store) -> None:
+        head = store.create("trips", [note()])
+        store.let_go()
+        with store.exclusive("trips"):
+            head = store.append("trips", [note("a")], expected=head)
+            store.let_go()
+            head = store.append("trips", [note("b")], expected=head)
+        store.let_go()
+        assert store.head("trips") == head
+
     def test_threads_that_hold_the_log_never_conflict(self, store: Store) -> None:
         store.create("trips", [note()])
 

@@ -1,0 +1,120 @@
+"""Heartbeats: the leases of a worker that lives are prolonged, so that one that has died is soon noticed.
+
+Without them a token is a worker's for the whole lease, which is as long as the longest measurement may take.
+With them it is leased for seconds at a time, again and again, up to that same end. Losing a beat costs at
+most a measurement that somebody else makes too.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from surepick.errors import StoreError
+from surepick.store import Store
+
+BEATS = 3  # in the time after which a worker that is silent is taken for dead
+
+
+class Hold(NamedTuple):
+    """A token that is kept: whose it is, for how many seconds at a time, and until when at the longest."""
+
+    worker: str
+    seconds: float
+    until: float
+
+
+class Heartbeat:
+    """Prolongs leases of one session from a thread of its own, which lives as long as there are some.
+
+    It changes by `hold`, `drop` and `beat`. Tokens are dropped when they are told or given back, and when
+    somebody else has them. A forked child has none: they are its parent's.
+    """
+
+    def __init__(self, store: Store, name: str, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._name = name
+        self._clock = clock
+        self._holds: dict[str, Hold] = {}
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+        _LIVING.add(self)
+
+    def hold(self, tokens: Iterable[str], hold: Hold) -> None:
+        """Keep these tokens, which the worker has just been given, or go on keeping them."""
+        with self._lock:
+            self._holds.update((token, hold) for token in tokens)
+            self._set_timer()
+
+    def drop(self, token: str) -> None:
+        """Keep this token no longer."""
+        with self._lock:
+            self._holds.pop(token, None)
+
+    def beat(self) -> None:
+        """Prolong all leases by as many seconds as they were asked for."""
+        with self._lock:
+            now = self._clock()
+            self._holds = {token: hold for token, hold in self._holds.items() if hold.until > now}
+            alike: dict[Hold, list[str]] = defaultdict(list)
+            for token, hold in self._holds.items():
+                alike[hold].append(token)
+            for hold, tokens in alike.items():
+                end = min(now + hold.seconds, hold.until)
+                with suppress(StoreError):  # the next beat tries again
+                    held = self._store.claim(self._name, tokens, worker=hold.worker, until=end, now=now)
+                    for token in set(tokens) - set(held):
+                        del self._holds[token]
+            self._store.let_go()  # a connection of this thread would be in the way of a fork
+            self._timer = None
+            self._set_timer()
+
+    def pause_for_fork(self) -> None:
+        """Wait for a beat that is under way; none begins until `go_on`."""
+        self._lock.acquire()
+
+    def go_on(self) -> None:
+        """In the parent, after a fork."""
+        self._lock.release()
+
+    def begin_anew(self) -> None:
+        """In the child, after a fork."""
+        self._holds, self._timer, self._lock = {}, None, threading.Lock()
+
+    def _set_timer(self) -> None:
+        if self._holds and self._timer is None:
+            pause = min(hold.seconds for hold in self._holds.values()) / BEATS
+            self._timer = threading.Timer(pause, self.beat)
+            self._timer.daemon = True
+            self._timer.start()
+
+
+_LIVING: weakref.WeakSet[Heartbeat] = weakref.WeakSet()
+_PAUSED: list[Heartbeat] = []
+
+
+def _before_fork() -> None:
+    _PAUSED[:] = _LIVING
+    for heart in _PAUSED:
+        heart.pause_for_fork()
+
+
+def _in_parent() -> None:
+    for heart in _PAUSED:
+        heart.go_on()
+    _PAUSED.clear()
+
+
+def _in_child() -> None:
+    for heart in _PAUSED:
+        heart.begin_anew()
+    _PAUSED.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

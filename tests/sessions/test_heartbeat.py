@@ -1,0 +1,159 @@
+"""Heartbeats: a worker that has died is noticed in seconds, one that lives keeps what it has."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+import surepick as sp
+from session_tools import problem
+from store_workers import crowd, wait_for
+from surepick.errors import ParameterError, StoreError
+from surepick.sessions.requests import Request
+from surepick.sessions.session import Session
+from surepick.store import open_store
+
+LEASE, BEAT = 100.0, 30.0
+
+
+class Clock:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def a_pair(clock: Clock) -> tuple[Session, Session]:
+    """Two sessions of two processes on one log."""
+    store = open_store("memory://")
+    one = Session.create(store, problem(), sp.CombGapE(), name="mine", lease=LEASE, clock=clock)
+    return one, Session.load(store, "mine", clock=clock)
+
+
+def tokens(requests: list[Request]) -> list[str]:
+    return [request.token for request in requests]
+
+
+def test_a_silent_worker_loses_its_tokens_after_the_heartbeat_and_a_beating_one_does_not() -> None:
+    clock = Clock()
+    mine, other = a_pair(clock)
+    held = tokens(mine.ask(3, worker="a", heartbeat=BEAT))
+    for _ in range(3):
+        clock.now += BEAT - 1
+        mine._heartbeat.beat()
+        assert not set(tokens(other.ask(3, worker="b", wait=False))) & set(held)
+    clock.now += BEAT + 1  # no beat for so long
+    assert set(tokens(other.ask(9, worker="c", wait=False))) >= set(held)
+
+
+def test_without_a_heartbeat_a_token_is_kept_for_the_whole_lease() -> None:
+    clock = Clock()
+    mine, other = a_pair(clock)
+    held = tokens(mine.ask(3, worker="a"))
+    clock.now += LEASE - 1
+    assert not set(tokens(other.ask(9, worker="b", wait=False))) & set(held)
+
+
+def test_a_worker_that_hangs_loses_its_tokens_at_the_end_of_the_lease() -> None:
+    clock = Clock()
+    mine, other = a_pair(clock)
+    held = tokens(mine.ask(2, worker="a", heartbeat=BEAT))
+    for _ in range(8):
+        clock.now += LEASE / 7
+        mine._heartbeat.beat()
+    assert set(tokens(other.ask(9, worker="b", wait=False))) >= set(held)
+
+
+def test_what_was_told_given_back_or_taken_by_others_is_kept_no_longer() -> None:
+    clock = Clock()
+    mine, other = a_pair(clock)
+    told, withdrawn, taken = mine.ask(3, worker="a", heartbeat=BEAT)
+    mine.tell(told, 1.0)
+    mine.withdraw(withdrawn)
+    clock.now += BEAT + 1
+    other.store.claim("mine", [taken.token], worker="b", until=clock.now + LEASE, now=clock.now)
+    mine._heartbeat.beat()
+    assert [lease.worker for lease in mine.leases()] == ["b"]
+    assert withdrawn.token in tokens(other.ask(3, worker="b", wait=False))
+
+
+def test_a_beat_that_fails_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    mine, other = a_pair(clock)
+    held = tokens(mine.ask(2, worker="a", heartbeat=BEAT))
+
+    def fail(*arguments: object, **options: object) -> list[str]:
+        raise StoreError("the server is being restarted")
+
+    with monkeypatch.context() as away:
+        away.setattr(type(mine.store), "claim", fail)
+        mine._heartbeat.beat()
+    clock.now += BEAT - 1
+    mine._heartbeat.beat()
+    clock.now += BEAT - 1
+    assert not set(tokens(other.ask(9, worker="b", wait=False))) & set(held)
+
+
+@pytest.mark.parametrize("heartbeat", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_heartbeat_is_a_number_of_seconds(heartbeat: float) -> None:
+    mine, _ = a_pair(Clock())
+    with pytest.raises(ParameterError, match="heartbeat is a number of seconds"):
+        mine.ask(heartbeat=heartbeat)
+    assert mine.leases() == []
+
+
+def measure_for_ever(i: int, url: str, ready: Path, heartbeat: float | None) -> None:
+    """Take everything that can be had, and never tell any of it."""
+    held = Session.load(url, "mine").ask(100, worker="mortal", heartbeat=heartbeat)
+    ready.write_text(" ".join(tokens(held)))
+    time.sleep(60)
+
+
+def one_who_holds_all(url: str, ready: Path, heartbeat: float | None) -> BaseProcess:
+    (worker,) = crowd(1, measure_for_ever, url, ready, heartbeat)
+    wait_for(lambda: ready.exists() and bool(ready.read_text()))
+    return worker
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_killed_process_is_noticed_and_a_living_one_is_left_alone(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url, ready = str(request.getfixturevalue(f"{kind}_url")), tmp_path / "ready"
+    session = Session.create(url, problem(), sp.CombGapE(), name="mine")
+    worker = one_who_holds_all(url, ready, 5.0)
+    first = min(lease.expires for lease in session.leases())
+    wait_for(lambda: min(lease.expires for lease in session.leases()) > first)  # it lives, and says so
+    assert session.ask(worker="heir", wait=False) == []
+    os.kill(worker.pid, signal.SIGKILL)  # type: ignore[arg-type]
+    worker.join()
+    assert session.ask(worker="heir")[0].token in ready.read_text().split()  # it waits, and gets what is free
+
+
+def test_a_fork_leaves_the_tokens_to_the_parent(sqlite_url: str) -> None:
+    session = Session.create(sqlite_url, problem(), sp.CombGapE(), name="mine")
+    session.ask(2, worker="a", heartbeat=0.05)
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            try:
+                assert session._heartbeat._holds == {}
+                grandchild = os.fork()
+                if grandchild == 0:
+                    os._exit(0)
+                os.waitpid(grandchild, 0)
+                os._exit(0 if session.ask(1, worker="b", wait=False) else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        time.sleep(0.01)
+    assert session._heartbeat._holds.keys() == {"0.0", "1.0"}
+    assert session.verify().holds

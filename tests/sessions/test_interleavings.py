@@ -1,0 +1,241 @@
+"""Every pair of operations in every interleaving of their statements comes out as in one order or the other.
+
+Two processes do one thing each on a simulated database, once for every way in which their statements can
+follow each other. What each is told, and what the log then holds, must be as if one had waited for the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from planted_mistakes import close_before_the_decision, extend_what_was_seen_before
+from scheduler import Scheduler
+from session_tools import Tapes
+from simulated_store import Database, Faults, Process, SimulatedStore
+from surepick.errors import ParameterError, SessionError
+from surepick.sessions import replica
+from surepick.sessions.ledger import Ledger
+from surepick.sessions.requests import told_in
+from surepick.sessions.session import Session
+from surepick.sessions.settings import Setup
+
+PROBLEM = sp.Problem([[1, 0], [0, 1]], noise_scale=0.3)
+POLICY = sp.CombGapE(delta=0.3)
+MEANS = np.array([2.0, 0.0])
+TAPES = Tapes(1, means=MEANS, scale=0.1)
+NAME, NOW = "mine", 1e9
+
+
+def tell_next(value: float | None, worker: str) -> Callable[[Session], object]:
+    """Tell the first token that the round waits for: what its tape says, or another value."""
+
+    def tell(session: Session) -> object:
+        token = TOKENS[session.seed]
+        return session.tell(token, TAPES.value(token) if value is None else value, worker=worker)
+
+    return tell
+
+
+OPERATIONS: dict[str, Callable[[Session], object]] = {
+    "ask, a": lambda s: s.ask(2, worker="a", wait=False),
+    "ask, b": lambda s: s.ask(2, worker="b", wait=False),
+    "tell, a": tell_next(None, "a"),
+    "tell otherwise, b": tell_next(7.0, "b"),
+    "withdraw": lambda s: s.withdraw(TOKENS[s.seed]),
+    "record": lambda s: s.record(0, 1.0, key="sheet", picked=True),
+    "note": lambda s: s.note("a remark"),
+    "extend to .2": lambda s: s.extend(delta=0.2),
+    "extend to .1": lambda s: s.extend(delta=0.1),
+    "extend the budget": lambda s: s.extend(budget=1000),
+    "close": lambda s: s.close(),
+    "look": lambda s: s.ledger().n_told,
+}
+TOKENS: dict[int, str] = {}  # by the session's seed: the token that the next round waits for
+PAIRS = list(itertools.combinations_with_replacement(OPERATIONS, 2))
+
+
+def rehearsed(seed: int, n_left: int | None) -> Database:
+    """A database with a session that lacks so many measurements to its answer, or that has just begun."""
+    expected = sp.simulate(PROBLEM, POLICY, Tapes(1, means=MEANS, scale=0.1), seed=seed)
+    n_told = 1 if n_left is None else expected.n_measurements - n_left
+    database = Database(Scheduler(lambda names: 0))
+    store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
+    session = Session.create(store, PROBLEM, POLICY, name=NAME, seed=seed, lease=100.0, clock=lambda: NOW)
+    while session.ledger().n_told < n_told:
+        (request,) = session.ask(worker="a", wait=False)
+        session.tell(request, TAPES.value(request.token))
+    TOKENS[seed] = session.pending()[0].token
+    session.store.release(NAME, [lease.token for lease in session.store.leases(NAME)])
+    return database
+
+
+class Pair:
+    """Two processes that do one thing each, on a copy of a database."""
+
+    def __init__(self, begin: Database, names: tuple[str, str], *, one_lock: bool) -> None:
+        self._begin, self._names, self._one_lock = begin, names, one_lock
+
+    def at_once(self, choose: Callable[[list[str]], int]) -> Any:
+        """What both are told and what is left, when both begin and these choices are made."""
+        scheduler = Scheduler(choose)
+        database, told = self._database(scheduler), {}
+        for i in (0, 1):
+            session = opened(database)
+            scheduler.add(str(i), lambda i=i, session=session: told.update({i: self._do(i, session)}))
+        scheduler.run()
+        check_leases(database, told[0], told[1])
+        return shown(told[0]), shown(told[1]), left(database)
+
+    def one_after_the_other(self) -> list[Any]:
+        """The two outcomes when one comes after the other has gone."""
+        outcomes = []
+        for order in ((0, 1), (1, 0)):
+            database = self._database(Scheduler(lambda names: 0))
+            told = {i: self._do(i, opened(database)) for i in order}
+            outcomes.append((shown(told[0]), shown(told[1]), left(database)))
+        return outcomes
+
+    def _database(self, scheduler: Scheduler) -> Database:
+        database = Database(scheduler, one_lock=self._one_lock)
+        database.commit(self._begin.now, durable=True)
+        return database
+
+    def _do(self, i: int, session: Session) -> object:
+        try:
+            return OPERATIONS[self._names[i]](session)
+        except (SessionError, ParameterError) as error:
+            return type(error).__name__
+
+
+def opened(database: Database) -> Session:
+    """The session, opened by a new process."""
+    store = SimulatedStore(database, Process("any"), Faults(None))  # type: ignore[arg-type]
+    return Session.load(store, NAME, clock=lambda: NOW)
+
+
+def shown(told: object) -> object:
+    """What an operation was told; of tokens only how many, since which they are is the session's choice."""
+    return len(told) if isinstance(told, list) else told
+
+
+def check_leases(database: Database, *told: object) -> None:
+    """No token is given to two workers, and none that has its measurement already is leased for nothing."""
+    given = [request for requests in told if isinstance(requests, list) for request in requests]
+    workers = {(request.token, request.worker) for request in given}
+    assert len({token for token, _ in workers}) == len(workers), "two workers have one token"
+    leased = {(lease.token, lease.worker) for lease in database.now.leases(NAME)}
+    assert leased <= workers, "a lease that nobody knows of"
+
+
+def left(database: Database) -> Any:
+    """What the log says in the end; the order of things that commute makes no difference."""
+    events = [(event.kind, json.loads(event.body)) for event in database.now.read(NAME)]
+    ledger, after_end = Ledger(Setup.from_json(events[0][1])), []
+    for kind, body in events[1:]:
+        if kind == "measured":
+            after_end.append((body["arm"], *told_in(body), body.get("worker", ""), ledger.is_over))
+        ledger.apply(kind, body)
+    assert not ledger.surprises
+    return (
+        ledger.status,
+        ledger.plan,
+        ledger.is_due,
+        ledger.setup.policy.delta,
+        ledger.setup.budget,
+        ledger.n_unasked,
+        sorted(after_end),
+        sorted(Counter(kind for kind, _ in events if kind not in ("asked", "measured")).items()),
+    )
+
+
+def schedules(run: Callable[[Callable[[list[str]], int]], Any]) -> Iterator[tuple[list[int], Any]]:
+    """Every way in which the turns can be given, and what comes of it."""
+    prefix: list[int] = []
+    while True:
+        trail: list[tuple[int, int]] = []
+
+        def choose(names: list[str], prefix: list[int] = prefix, trail: list[tuple[int, int]] = trail) -> int:
+            choice = prefix[len(trail)] if len(trail) < len(prefix) else 0
+            trail.append((choice, len(names)))
+            return choice
+
+        yield prefix, run(choose)
+        while trail and trail[-1][0] + 1 == trail[-1][1]:
+            trail.pop()
+        if not trail:
+            return
+        prefix = [choice for choice, _ in trail[:-1]] + [trail[-1][0] + 1]
+
+
+class Watch:
+    """What `replica` measures decisions with: all of them are quick, or all are slow."""
+
+    def __init__(self, *, slow: bool) -> None:
+        self._step, self._now = float(slow), 0.0
+
+    def perf_counter(self) -> float:
+        self._now += self._step
+        return self._now
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+MODES = {
+    "alone, quick": (-1, False, True),
+    "alone, slow": (-1, True, False),
+    "in company, quick": (10**6, False, False),
+    "in company, slow": (10**6, True, True),
+}
+BEGINNINGS = {"just begun": None, "before the last measurement": 1}
+
+
+def interleave(mode: str, beginning: str, pairs: list[tuple[str, str]]) -> int:
+    """Run these pairs in every interleaving; how many there were."""
+    alone_after, slow, one_lock = MODES[mode]
+    n = 0
+    with mock.patch.multiple(replica, time=Watch(slow=slow), ALONE_AFTER=alone_after):
+        begin = rehearsed(len(TOKENS), BEGINNINGS[beginning])
+        for names in pairs:
+            pair = Pair(begin, names, one_lock=one_lock)
+            allowed = pair.one_after_the_other()
+            for choices, outcome in schedules(pair.at_once):
+                n += 1
+                assert outcome in allowed, f"{names}, {mode}, {beginning}, turns {choices}"
+    return n
+
+
+OFTEN = [("alone, quick", "just begun"), ("in company, slow", "before the last measurement")]
+ALL = [
+    pytest.param(*case, marks=() if case in OFTEN else pytest.mark.slow)
+    for case in itertools.product(MODES, BEGINNINGS)
+]
+
+
+@pytest.mark.parametrize(("mode", "beginning"), ALL)
+def test_two_operations_at_once_are_one_after_the_other(mode: str, beginning: str) -> None:
+    assert interleave(mode, beginning, PAIRS) > 2 * len(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "names"),
+    [
+        (close_before_the_decision, ("tell, a", "close")),
+        (extend_what_was_seen_before, ("extend to .2", "extend the budget")),
+    ],
+)
+def test_a_planted_mistake_is_found_among_the_interleavings(
+    mistake: Callable[[pytest.MonkeyPatch], None], names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    with pytest.raises(AssertionError):
+        interleave("in company, slow", "before the last measurement", [names])

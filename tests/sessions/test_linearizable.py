@@ -1,0 +1,140 @@
+"""What real threads and processes see of one session could have happened one call after the other."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import surepick as sp
+from linearizability import Call, SessionState, is_linearizable, session_model
+from session_tools import problem
+from store_workers import all_succeed, crowd
+from surepick.errors import ParameterError, SessionError
+from surepick.sessions.session import Session
+
+TOKENS, KEYS, VALUES = ["0.0", "1.0", "2.0", "0.1"], ["sheet 1", "sheet 2"], [1.0, 2.0]
+DELTAS = [0.1, 0.09, 0.08, 0.05, 0.02]
+BEGIN = SessionState(delta=0.1)
+N_PROCESSES, N_THREADS, N_CALLS = 3, 2, 9
+
+
+def act(session: Session, what: str, arguments: tuple[Any, ...]) -> Any:
+    """What a user is told when doing this."""
+    try:
+        if what == "tell":
+            token, value, worker = arguments
+            return str(session.tell(token, value, worker=worker))
+        if what == "record":
+            key, value = arguments
+            return str(session.record(0, value, key=key, picked=True))
+        if what == "withdraw":
+            session.withdraw(*arguments)
+        elif what == "extend":
+            session.extend(delta=arguments[0])
+        else:
+            with session.held() as ledger:
+                return ledger.n_told, ledger.n_unasked, ledger.setup.policy.delta
+    except (SessionError, ParameterError):
+        return "refused"
+    return "done"
+
+
+def draw(rng: random.Random, worker: str) -> tuple[str, tuple[Any, ...]]:
+    """Something to do; few tokens, keys and values, so that many do the same at once."""
+    what = rng.choice(["tell", "tell", "tell", "record", "withdraw", "extend", "look", "look"])
+    arguments: dict[str, tuple[Any, ...]] = {
+        "tell": (rng.choice(TOKENS), rng.choice(VALUES), worker),
+        "record": (rng.choice(KEYS), rng.choice(VALUES)),
+        "withdraw": (rng.choice(TOKENS),),
+        "extend": (rng.choice(DELTAS),),
+        "look": (),
+    }
+    return what, arguments[what]
+
+
+def live(i: int, url: str, seed: int, line: Any, seen: Any) -> None:
+    """A process of two threads that share a session; all of them begin together."""
+    session, calls = Session.load(url, "mine"), []
+
+    def work(k: int) -> None:
+        rng, worker = random.Random(f"{seed} {i} {k}"), f"worker {i}.{k}"
+        line.wait(60)
+        for _ in range(N_CALLS):
+            what, arguments = draw(rng, worker)
+            began = time.monotonic_ns()
+            result = act(session, what, arguments)
+            calls.append(Call(began, time.monotonic_ns(), what, arguments, result))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(N_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen.put(calls)
+
+
+def recorded(url: str, seed: int) -> list[Call]:
+    """A history of real processes and threads on one new session."""
+    Session.create(url, problem(), sp.CombGapE(delta=0.1), name="mine")
+    context = multiprocessing.get_context("fork")
+    seen, line = context.Queue(), context.Barrier(N_PROCESSES * N_THREADS)
+    workers = crowd(N_PROCESSES, live, url, seed, line, seen)
+    calls = [call for _ in workers for call in seen.get(timeout=120)]
+    assert all_succeed(workers)
+    assert len(calls) == N_PROCESSES * N_THREADS * N_CALLS
+    return calls
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_histories_of_real_processes_and_threads_are_linearizable(
+    kind: str, seed: int, request: pytest.FixtureRequest
+) -> None:
+    url = str(request.getfixturevalue(f"{kind}_url"))
+    calls = recorded(url, seed)
+    assert is_linearizable(calls, session_model, BEGIN), calls
+    together = sum(b.began < a.ended and a.began < b.ended for a in calls for b in calls if a is not b)
+    assert together > 0, "nothing happened at the same time"
+    assert Session.load(url, "mine").verify().holds
+    # what cannot be: the same history with one answer changed
+    for wrong in spoiled(calls):
+        assert not is_linearizable(wrong, session_model, BEGIN)
+
+
+def spoiled(calls: list[Call]) -> list[list[Call]]:
+    """The history with a lost update, with a look that sees too little, with a measurement counted twice."""
+    first = next(i for i, call in enumerate(calls) if (call.what, call.result) == ("tell", "accepted"))
+    last = max(calls, key=lambda call: call.ended)
+    n_told = Counter(call.what for call in calls if call.result == "accepted")["tell"]
+    after = Call(last.ended + 1, last.ended + 2, "look", (), (n_told - 1, 0, BEGIN.delta))
+    lost = [*calls[:first], calls[first]._replace(result="repeated"), *calls[first + 1 :]]
+    twice = [*calls, calls[first]._replace(began=last.ended + 1, ended=last.ended + 2)]
+    return [[*calls, after], lost, twice]
+
+
+@pytest.mark.parametrize(
+    ("calls", "possible"),
+    [
+        ([("tell", ("0.0", 1.0, "a"), "accepted"), ("tell", ("0.0", 1.0, "b"), "repeated")], True),
+        ([("tell", ("0.0", 1.0, "a"), "accepted"), ("tell", ("0.0", 2.0, "b"), "accepted")], False),
+        ([("tell", ("0.0", 1.0, "a"), "accepted"), ("look", (), (0, 0, 0.1))], True),
+        ([("extend", (0.05,), "done"), ("extend", (0.08,), "done")], True),
+        ([("extend", (0.05,), "done"), ("extend", (0.08,), "done"), ("look", (), (0, 0, 0.08))], True),
+        ([("extend", (0.05,), "done"), ("extend", (0.05,), "refused")], False),
+    ],
+)
+def test_the_search_tells_what_can_be_from_what_cannot(calls: list[Any], possible: bool) -> None:
+    together = [Call(0, 10, *call) for call in calls]
+    assert is_linearizable(together, session_model, BEGIN) is possible
+
+
+def test_an_order_that_time_forbids_is_none() -> None:
+    told = Call(0, 10, "tell", ("0.0", 1.0, "a"), "accepted")
+    assert is_linearizable([told, Call(5, 20, "look", (), (0, 0, 0.1))], session_model, BEGIN)
+    assert not is_linearizable([told, Call(11, 20, "look", (), (0, 0, 0.1))], session_model, BEGIN)

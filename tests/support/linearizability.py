@@ -1,0 +1,97 @@
+"""Whether what concurrent users saw could have happened one after the other: a search for such an order.
+
+After Wing and Gong (1993), with states that were tried before remembered (Lowe 2017): an operation may come
+next if no other one that is still to come had ended before it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+
+class Call(NamedTuple):
+    """What somebody did: when it began and ended, by one clock for all, what it was, and what came of it."""
+
+    began: int  # nanoseconds
+    ended: int
+    what: str
+    arguments: tuple[Any, ...]
+    result: Any
+
+
+Model = Callable[[Any, Call], Any]  # the state after this call, or None if its result is impossible there
+
+
+def is_linearizable(calls: Sequence[Call], model: Model, state: Any) -> bool:
+    """Whether there is an order of these calls, true to time, in which the model gives all results."""
+    calls = sorted(calls)
+    tried: set[tuple[int, Any]] = set()
+    stack = [(0, state)]  # which calls have happened, as bits, and the state after them
+    everything = (1 << len(calls)) - 1
+    while stack:
+        done, state = stack.pop()
+        if done == everything:
+            return True
+        if (done, state) in tried:
+            continue
+        tried.add((done, state))
+        left = [i for i in range(len(calls)) if not done >> i & 1]
+        first_end = min(calls[i].ended for i in left)
+        for i in reversed(left):
+            if calls[i].began <= first_end:
+                after = model(state, calls[i])
+                if after is not None:
+                    stack.append((done | 1 << i, after))
+    return False
+
+
+class SessionState(NamedTuple):
+    """What a session is to those who use it."""
+
+    delta: float
+    told: frozenset[tuple[str, float, str]] = frozenset()  # token, value, worker
+    recorded: frozenset[tuple[str, float]] = frozenset()  # key, value
+
+
+def session_model(state: SessionState, call: Call) -> SessionState | None:
+    """The state after this call, or None if a session in this state would have answered otherwise."""
+    expected, after = _EFFECTS[call.what](state, *call.arguments)
+    return after if call.result == expected else None
+
+
+def _tell(state: SessionState, token: str, value: float, worker: str) -> tuple[str, SessionState]:
+    kept = next((told for told in state.told if told[0] == token), None)
+    if kept is None:
+        return "accepted", state._replace(told=state.told | {(token, value, worker)})
+    if kept[1] == value:
+        return "repeated", state
+    return ("refused" if kept[2] == worker else "late"), state
+
+
+def _record(state: SessionState, key: str, value: float) -> tuple[str, SessionState]:
+    kept = next((recorded for recorded in state.recorded if recorded[0] == key), None)
+    if kept is None:
+        return "accepted", state._replace(recorded=state.recorded | {(key, value)})
+    return ("repeated" if kept[1] == value else "refused"), state
+
+
+def _withdraw(state: SessionState, token: str) -> tuple[str, SessionState]:
+    return ("refused" if any(told[0] == token for told in state.told) else "done"), state
+
+
+def _extend(state: SessionState, delta: float) -> tuple[str, SessionState]:
+    return ("refused", state) if delta > state.delta else ("done", state._replace(delta=delta))
+
+
+def _look(state: SessionState) -> tuple[tuple[int, int, float], SessionState]:
+    return (len(state.told), len(state.recorded), state.delta), state
+
+
+_EFFECTS: dict[str, Callable[..., tuple[Any, SessionState]]] = {
+    "tell": _tell,
+    "record": _record,
+    "withdraw": _withdraw,
+    "extend": _extend,
+    "look": _look,
+}

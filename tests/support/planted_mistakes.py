@@ -1,0 +1,90 @@
+"""Mistakes of a kind that were made, or nearly: planted to see whether tests of sessions notice them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
+from surepick.sessions import codec, telling
+from surepick.sessions.ledger import NewEvent
+from surepick.sessions.replica import Change, Replica
+from surepick.sessions.session import Session
+from surepick.sessions.settings import Setup
+
+
+def close_before_the_decision(patch: pytest.MonkeyPatch) -> None:
+    def close(self: Session, reason: str = "") -> None:
+        closed = NewEvent("closed", {"reason": reason}, self._ledger.closing_key())
+        with self._changing() as replica:
+            replica.commit(lambda: Change([] if self._ledger.is_over else [closed]), quick=False)
+
+    patch.setattr(Session, "close", close)
+
+
+def extend_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
+    def extend(self: Session, *, delta: float | None = None, budget: int | None = None) -> None:
+        setup = self._ledger.setup.extended({} if delta is None else {"delta": delta}, budget)
+        body = {"policy": codec.policy_to_json(setup.policy), "budget": setup.budget}
+        with self._changing() as replica:
+            replica.commit(lambda: Change([NewEvent("extended", body)]), quick=False)
+
+    patch.setattr(Session, "extend", extend)
+
+
+def take_any_delta(patch: pytest.MonkeyPatch) -> None:
+    def extended(self: Setup, changes: dict[str, float], budget: int | None) -> Setup:
+        policy = replace(self.policy, **changes)  # type: ignore[type-var]
+        return replace(self, policy=policy, budget=budget or self.budget)
+
+    patch.setattr(Setup, "extended", extended)
+
+
+def trust_a_ledger_whose_append_failed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Replica, "is_stale", property(lambda self: False, lambda self, value: None), raising=False)
+
+
+def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    commit = Replica.commit
+
+    def hasty(self: Replica, make: Callable[[], Change], *, quick: bool = True) -> None:
+        try:
+            commit(self, make, quick=quick)
+        except telling.LostRaceError:
+            raise
+        except Exception as error:
+            if "simulated" not in str(error):
+                raise
+
+    patch.setattr(Replica, "commit", hasty)
+
+
+def decide_whatever_others_wrote(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Replica, "_is_beside", lambda self, kind: True)
+
+
+def share_a_session_without_its_lock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("session_histories.TurnLock", lambda scheduler: nullcontext())
+
+
+def keep_an_unasked_measurement_twice(patch: pytest.MonkeyPatch) -> None:
+    recorded = telling.Telling._recorded
+
+    def careless(self: telling.Telling, key: str | None, body: dict[str, object]) -> Change:
+        return recorded(self, None, body)
+
+    patch.setattr(telling.Telling, "_recorded", careless)
+
+
+MISTAKES = [
+    close_before_the_decision,
+    extend_what_was_seen_before,
+    take_any_delta,
+    trust_a_ledger_whose_append_failed,
+    acknowledge_before_the_commit,
+    decide_whatever_others_wrote,
+    share_a_session_without_its_lock,
+    keep_an_unasked_measurement_twice,
+]
