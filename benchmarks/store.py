@@ -1,12 +1,15 @@
-"""Durable ask+tell a second on SQLite and PostgreSQL, with one and with eight processes, beside Optuna.
+"""Durable ask+tell a second on SQLite and PostgreSQL, with 1, 8 and 32 processes, beside Optuna.
 
     pip install --group bench        # optuna; without it only surepick is measured
     python benchmarks/store.py [--sizes 100,10000,1000000] [--policies Uniform,BetGapE] [--seconds 5]
+    python benchmarks/store.py --sizes 100 --stores SQLite --repeats 3      # how it goes with many workers
 
 Every tell is on disk when it returns: one synchronised write each. The same disk's own rate of such writes
 (4 kB, fdatasync) is measured before each line, since no sequential user can be faster than that. One "pair"
 is one ask and one tell; the 99th percentile is of pairs, counted while all processes are at work. `open` is
-how long a process needs to load the session. With Uniform, as with most policies, a round is one measurement
+how long a process needs to load the session; `calls` are the pairs of the slowest and of the fastest process,
+and `CPU` is what one pair takes of the processors, in all processes together, which says more than seconds
+where the machine has other things to do. With Uniform, as with most policies, a round is one measurement
 and every tell is followed by a decision; BetGapE asks for more and more at once.
 """
 
@@ -20,8 +23,10 @@ import os
 import tempfile
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +35,11 @@ from surepick.sessions.session import Session
 from surepick.store import Snapshot, Store, open_store
 
 N_ARMS, N_PLANS = 20, 60
+HEAD = (
+    "| store | measurements before | processes | pairs/s | p99, ms | calls | CPU, ms | open, s "
+    "| disk's own writes/s |\n"
+    "|---|---|---|---|---|---|---|---|---|"
+)
 CHUNK = 1000  # measurements told at once while a session is filled
 NAME = "bench"
 POLICIES = {policy.name: policy for policy in (sp.Uniform(delta=1e-12), sp.BetGapE(delta=1e-12))}
@@ -102,12 +112,17 @@ def surepick_worker(url: str, i: int, seconds: float, together, results) -> None
     for request in session.ask(worker=f"w{i}"):
         session.tell(request, rng.standard_normal())
     together.wait()
-    end = time.perf_counter() + seconds
+    used, end = cpu(), time.perf_counter() + seconds
     while (start := time.perf_counter()) < end:
         for request in session.ask(worker=f"w{i}"):
             session.tell(request, rng.standard_normal())
         taken.append(time.perf_counter() - start)
-    results.put((opened, taken))
+    results.put((opened, taken, cpu() - used))
+
+
+def cpu() -> float:
+    """Seconds of processor that this process has used."""
+    return sum(os.times()[:2])
 
 
 def optuna_worker(url: str, i: int, seconds: float, together, results) -> None:
@@ -119,17 +134,31 @@ def optuna_worker(url: str, i: int, seconds: float, together, results) -> None:
     opened = time.perf_counter() - began
     rng, taken = np.random.default_rng(i), []
     together.wait()
-    end = time.perf_counter() + seconds
+    used, end = cpu(), time.perf_counter() + seconds
     while (start := time.perf_counter()) < end:
-        trial = study.ask()
-        trial.suggest_int("arm", 0, N_ARMS - 1)
-        study.tell(trial, rng.standard_normal())
+        try:
+            trial = study.ask()
+            trial.suggest_int("arm", 0, N_ARMS - 1)
+            study.tell(trial, rng.standard_normal())
+        except optuna.exceptions.StorageInternalError:  # "database is locked", after a wait: no pair
+            continue
         taken.append(time.perf_counter() - start)
-    results.put((opened, taken))
+    results.put((opened, taken, cpu() - used))
 
 
-def measure(worker, url: str, n_processes: int, seconds: float) -> tuple[float, float, float]:
-    """Pairs a second of all processes together, their 99th percentile in ms, and the time to open."""
+class Measured(NamedTuple):
+    """What some processes together did."""
+
+    rate: float  # pairs a second
+    p99: float  # ms
+    opened: float  # seconds, of the slowest
+    least: int  # pairs of one process
+    most: int
+    cpu: float  # ms for a pair
+
+
+def measure(worker, url: str, n_processes: int, seconds: float) -> Measured:
+    """Let so many processes work for so long."""
     results, together = FORK.Queue(), FORK.Barrier(n_processes)
     work = [(url, i, seconds, together, results) for i in range(n_processes)]
     crowd = [FORK.Process(target=worker, args=arguments) for arguments in work]
@@ -138,18 +167,31 @@ def measure(worker, url: str, n_processes: int, seconds: float) -> tuple[float, 
     answers = [results.get(timeout=600) for _ in crowd]
     for process in crowd:
         process.join()
-    taken = np.concatenate([times for _, times in answers])
-    opened = max(opened for opened, _ in answers)
-    return len(taken) / seconds, 1e3 * float(np.quantile(taken, 0.99)), opened
+    taken = np.concatenate([times for _, times, _ in answers])
+    calls = [len(times) for _, times, _ in answers]
+    used = sum(used for _, _, used in answers)
+    p99, opened = 1e3 * float(np.quantile(taken, 0.99)), max(opened for opened, _, _ in answers)
+    return Measured(len(taken) / seconds, p99, opened, min(calls), max(calls), 1e3 * used / len(taken))
 
 
-def line(what: str, size: int, folder: Path, worker, url: str, n_processes: int, seconds: float) -> None:
-    disk = disk_rate(folder)
-    rate, p99, opened = measure(worker, url, n_processes, seconds)
-    print(
-        f"| {what} | {size:,} | {n_processes} | {rate:,.0f} | {p99:.1f} | {opened:.2f} | {disk:,.0f} |",
-        flush=True,
-    )
+def lines(what: str, size: int, folder: Path, worker, url: str, given: argparse.Namespace) -> None:
+    """A line for each number of processes; repeats take turns: what else goes on strikes all alike."""
+    found = defaultdict(list)
+    for _, n_processes in itertools.product(range(given.repeats), given.processes):
+        disk = disk_rate(folder)
+        found[n_processes].append(measure(worker, url, n_processes, given.seconds))
+        m = found[n_processes][-1]
+        print(
+            f"| {what} | {size:,} | {n_processes} | {m.rate:,.0f} | {m.p99:.1f} | {m.least} to {m.most} "
+            f"| {m.cpu:.2f} | {m.opened:.2f} | {disk:,.0f} |",
+            flush=True,
+        )
+    rates = {n: float(np.median([m.rate for m in measured])) for n, measured in found.items()}
+    if 8 in rates and 32 in rates:
+        print(
+            f"\n{what}: 32 processes make {rates[32] / rates[8]:.2f} times the pairs of 8\n\n{HEAD}",
+            flush=True,
+        )
 
 
 @contextlib.contextmanager
@@ -173,19 +215,18 @@ def in_schema(url: str, name: str) -> str:
     return f"{url}&options=-csearch_path%3D{name}"
 
 
-def bench_surepick(folder: Path, server: str, sizes: list[int], policies: list[str], seconds: float) -> None:
-    for size, policy in itertools.product(sizes, policies):
+def bench_surepick(folder: Path, server: str, given: argparse.Namespace) -> None:
+    for size, policy in itertools.product(given.sizes, given.policies):
         url = f"sqlite:///{folder}/{policy}_{size}.db"
         fill(url, size, POLICIES[policy])
         there = in_schema(server, f"{policy}_{size}".lower())
         copy_log(open_store(url), open_store(there))
         for where, address in (("SQLite", url), ("PostgreSQL", there)):
-            for n_processes in (1, 8):
-                name = f"surepick, {policy}, {where}"
-                line(name, size, folder, surepick_worker, address, n_processes, seconds)
+            if where in given.stores:
+                lines(f"surepick, {policy}, {where}", size, folder, surepick_worker, address, given)
 
 
-def bench_optuna(folder: Path, server: str, seconds: float) -> None:
+def bench_optuna(folder: Path, server: str, given: argparse.Namespace) -> None:
     try:
         import optuna
     except ModuleNotFoundError:
@@ -195,31 +236,41 @@ def bench_optuna(folder: Path, server: str, seconds: float) -> None:
     name = f"Optuna {optuna.__version__}"
     schema = in_schema(server, "optuna").replace("postgresql://", "postgresql+psycopg://")
     for what, url in (("SQLite", f"sqlite:///{folder}/optuna.db"), ("PostgreSQL", schema)):
+        if what not in given.stores:
+            continue
         study = optuna.create_study(study_name=NAME, storage=url, sampler=optuna.samplers.RandomSampler())
         for _ in range(100):
             trial = study.ask()
             trial.suggest_int("arm", 0, N_ARMS - 1)
             study.tell(trial, 0.0)
-        for n_processes in (1, 8):
-            line(f"{name}, {what}", 100, folder, optuna_worker, url, n_processes, seconds)
+        lines(f"{name}, {what}", 100, folder, optuna_worker, url, given)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sizes", default="100,10000,1000000")
+    parser.add_argument("--sizes", type=numbers, default=[100, 10_000, 1_000_000])
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--policies", type=names, default=list(POLICIES))
+    parser.add_argument("--processes", type=numbers, default=[1, 8, 32])
+    parser.add_argument("--stores", type=names, default=["SQLite", "PostgreSQL"])
+    parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(), help="on the disk to be measured")
-    options = parser.parse_args()
-    sizes = [int(size) for size in options.sizes.split(",")]
-    print("| store | measurements before | processes | pairs/s | p99, ms | open, s | disk's own writes/s |")
-    print("|---|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory(dir=options.folder) as name, postgres(Path(name).resolve()) as server:
+    given = parser.parse_args()
+    print(HEAD)
+    with tempfile.TemporaryDirectory(dir=given.folder) as name, postgres(Path(name).resolve()) as server:
         Path(name).chmod(0o755)
-        bench_optuna(Path(name).resolve(), server, options.seconds)
-        bench_surepick(Path(name).resolve(), server, sizes, options.policies.split(","), options.seconds)
+        bench_optuna(Path(name).resolve(), server, given)
+        bench_surepick(Path(name).resolve(), server, given)
+
+
+def numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def names(text: str) -> list[str]:
+    return text.split(",")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ POLICY = sp.CombGapE(delta=0.3)
 MEANS = np.array([2.0, 0.0])
 TAPES = Tapes(1, means=MEANS, scale=0.1)
 NAME, NOW = "mine", 1e9
+UNCOUNTED = ("asked", "measured", "stopped")
 
 
 def tell_next(value: float | None, worker: str) -> Callable[[Session], object]:
@@ -145,15 +146,16 @@ def left(database: Database) -> Any:
             after_end.append((body["arm"], *told_in(body), body.get("worker", ""), ledger.is_over))
         ledger.apply(kind, body)
     assert not ledger.surprises
+    # an unasked measurement counts at the next decision, and which that is depends on the order
+    counted = any(kind == "recorded" and not body.get("picked") for kind, body in events)
     return (
-        ledger.status,
-        ledger.plan,
+        None if counted else (ledger.status, ledger.plan),
         ledger.is_due,
         ledger.setup.policy.delta,
         ledger.setup.budget,
         ledger.n_unasked,
         sorted(after_end),
-        sorted(Counter(kind for kind, _ in events if kind not in ("asked", "measured")).items()),
+        sorted(Counter(kind for kind, _ in events if kind not in UNCOUNTED).items()),
     )
 
 

@@ -142,6 +142,12 @@ class SimulatedStore:
     def snapshot(self, name: str) -> Snapshot | None:
         return self._read(lambda state: state.snapshot(name))
 
+    def delete(self, name: str, *, expected: Head) -> None:
+        self._write(lambda state: state.delete(name, expected=expected))
+
+    def settle(self) -> None:
+        """Nothing to wait for."""
+
     def let_go(self) -> None:
         """Nothing to let go of."""
 

@@ -96,9 +96,7 @@ class _Loop:
     def _ask(self, *, wait: bool) -> list[Request]:
         """What to measure now; while others hold all of it, wait, say so, and look whether they live."""
         session = self.session
-        while not (
-            requests := session.ask(self.jobs, worker=self.worker, wait=False, heartbeat=HEARTBEAT)
-        ):
+        while not (requests := session.ask(self.jobs, worker=self.worker, wait=False, heartbeat=HEARTBEAT)):
             if not wait or session.status is not None:
                 break
             give_back_for_the_dead(session)

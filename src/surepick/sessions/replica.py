@@ -192,6 +192,7 @@ class Replica:
     def _append(self, make: Callable[[], Change], quick: bool) -> Head:
         events, release = make()
         if not events:
+            self.store.settle()  # what makes it needless may have been written a moment ago
             return self.head
         drafts = self._dated(events)
         self.is_stale = True

@@ -537,6 +537,7 @@ class Session(Shown):
                 raise DamageError(
                     f"session {self.name!r} lacks the event that ended it; run `surepick doctor`"
                 )
+            self.store.settle()  # nobody is to hold a certificate of what a power cut could undo
             return certify(self.name, ledger, end)
 
     def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:

@@ -81,6 +81,7 @@ class Telling:
         try:
             self._replica.commit(lambda: self._recorded(name, body))
         except LostRaceError:
+            self._replica.store.settle()  # another process may have written it a moment ago
             return Receipt.REPEATED
         return Receipt.ACCEPTED
 
@@ -201,6 +202,7 @@ class Telling:
         kept: Body = {"worker": None} if event is None else json.loads(event.body)
         voided = token in self._replica.ledger.tapes.voided
         if not voided and all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
+            self._replica.store.settle()  # another process may have written it a moment ago
             return Receipt.REPEATED
         if kept.get("worker", "") != body.get("worker", ""):
             once = event is not None and "count" not in body

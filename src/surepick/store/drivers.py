@@ -88,6 +88,10 @@ class Driver(Protocol):
         """Run these statements as one transaction, in one round trip if the database is elsewhere."""
         ...
 
+    def sync(self) -> None:
+        """Wait until all that is committed is on disk, where committing alone does not see to it."""
+        ...
+
     def append(self, run: Run, step: Step) -> bool:
         """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
         ...

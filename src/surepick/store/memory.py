@@ -124,6 +124,9 @@ class MemoryStore:
                 raise moved_on(name, expected)
             del self._logs[name]
 
+    def settle(self) -> None:
+        """Nothing to wait for."""
+
     def let_go(self) -> None:
         """Nothing to let go of."""
 

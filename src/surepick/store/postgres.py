@@ -93,6 +93,9 @@ class Postgres:
         begin = self.begin(durable=durable)
         return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
 
+    def sync(self) -> None:
+        """What can be read here is on the server's disk."""
+
     def append(self, run: Run, step: Step) -> bool:
         """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
         events = json.dumps([event._asdict() for event in step.events])

@@ -109,6 +109,10 @@ class Store(Protocol):
         """
         ...
 
+    def settle(self) -> None:
+        """What was read here before is on disk when this returns, whoever wrote it."""
+        ...
+
     def let_go(self) -> None:
         """Close what this thread has open, if nothing is under way there; it is opened again when needed."""
         ...

@@ -227,6 +227,10 @@ class SqlStore:
             self._transactions.run([(text, session) for text in statements.DELETE_REST])
         self._ids.pop(name, None)
 
+    def settle(self) -> None:
+        """What was read here before is on disk when this returns, whoever wrote it."""
+        self._driver.sync()
+
     def let_go(self) -> None:
         """Close this thread's connection, unless it is in a transaction; it is opened again when needed."""
         if self._transactions.inside() is None:

@@ -1,4 +1,11 @@
-"""SQLite: one file with a write-ahead log, every commit on disk before it is acknowledged."""
+"""SQLite: one file with a write-ahead log, every commit on disk before it is acknowledged.
+
+SQLite would wait for the disk while it holds the writer's lock, and so one writer after the other. Here a
+commit only writes to the write-ahead log, lets the next writer begin, and then waits for the disk; all who
+wait at the same time wait for one and the same write. The log is written from front to back, and waiting for
+a part of it is waiting for all before it, so that nothing on disk ever lacks what it rests on. What others
+have committed can be read a moment before it is on disk: who passes it on waits first (`sync`).
+"""
 
 from __future__ import annotations
 
@@ -37,6 +44,7 @@ class Sqlite:
         self.path = Path(address.database).absolute()  # the program may change its folder
         self.read_only = read_only
         self.queue: WriteQueue | None = WriteQueue(self.path.with_name(self.path.name + "-queue"), self.path)
+        self._syncs_itself = False  # whether commits leave it to `sync` to wait for the disk
         self._opened: tuple[int, int] | None = None  # device and inode of the file that was opened
 
     @property
@@ -85,7 +93,10 @@ class Sqlite:
         )
         try:
             if not (self.read_only or sealed):
-                connection.execute("PRAGMA journal_mode = WAL")
+                (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                self._syncs_itself = mode == "wal" and hasattr(os, "fdatasync")
+            else:
+                self._syncs_itself = hasattr(os, "fdatasync")  # for what others have committed
             self._opened = self._opened or self._identity()
         except BaseException:
             connection.close()
@@ -103,10 +114,35 @@ class Sqlite:
 
     def begin(self, *, durable: bool) -> list[Statement]:
         """Take the writer's lock first, so that no later statement fails; `durable` waits for the disk."""
+        waits = durable and not self._syncs_itself
         return [
-            (f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}", NO_PARAMETERS),
+            (f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}", NO_PARAMETERS),
             ("BEGIN IMMEDIATE", NO_PARAMETERS),
         ]
+
+    def sync(self) -> None:
+        """Wait until the write-ahead log is on disk; the main file is when something is moved there."""
+        if not self._syncs_itself:
+            return
+        try:
+            handle = os.open(self.path.with_name(self.path.name + "-wal"), os.O_RDONLY)
+        except FileNotFoundError:
+            self.check()  # either all of it was moved to the main file, or both are gone
+            return
+        except OSError as error:
+            raise self._unwritten(error) from error
+        try:
+            os.fdatasync(handle)
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            os.close(handle)
+
+    def _unwritten(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"{self.place} could not be written ({error}): the disk is full or failing; what was "
+            "acknowledged before is safe, make room and repeat this step"
+        )
 
     def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
         """Run these statements one after the other."""
@@ -118,7 +154,10 @@ class Sqlite:
     ) -> list[Answer]:
         """Run these statements as one transaction."""
         begin = self.begin(durable=durable)
-        return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
+        answers = self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
+        if durable:
+            self.sync()
+        return answers
 
     def append(self, run: Run, step: Step) -> bool:
         """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
@@ -153,10 +192,7 @@ class Sqlite:
                 "run `surepick doctor` to see what can be read"
             )
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            return StoreError(
-                f"{place} could not be written ({error}): the disk is full or failing; what was acknowledged "
-                "before is safe, make room and repeat this step"
-            )
+            return self._unwritten(error)
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return StoreError(
                 f"{place} cannot be opened for this ({error}); check that its folder exists and that you may "

@@ -109,6 +109,8 @@ class Transactions:
     def _commit(self, link: Link) -> None:
         try:
             link.run([COMMIT])
+            if link.durable:
+                self._driver.sync()
         except self._driver.errors as error:
             why = self._driver.explain(error)
             raise (OutcomeUnknownError(str(why)) if self._driver.is_gone(error) else why) from error

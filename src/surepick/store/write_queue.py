@@ -33,7 +33,8 @@ FIRST_CHAIRS = (0, 4, 16, 40)  # where a newcomer looks for the end of the line
 SHARE = 0.4
 PAUSE, LONGEST_PAUSE = 0.00005, 0.05  # seconds
 FIRST_PACE = 0.001  # seconds for a turn, before anything is known
-RETURN = 0.02  # seconds within which one who has had its turn may write once more
+RETURN = 0.02  # seconds within which one who has had its turn may write once more,
+LONG = 8  # and a pair more for every so many in line
 CLOSE = 4  # with this many ahead in line it is time to get ready
 STUCK = 1.0  # seconds: in a line that stands still for this long somebody is stopped, and all try their luck
 
@@ -47,24 +48,27 @@ class WriteQueue:
         self._handle: int | None = None
         self._process = 0
         self.pace = FIRST_PACE  # seconds for a turn, as this process has seen it
-        self._may_return = 0.0  # until when this process may write once more without standing in line
+        self._n_returns = 0  # how often this process may write again without standing in line,
+        self._return_until = 0.0  # and until when
 
     def note_pace(self, seconds: float, turns: int) -> None:
         """Take note that so many turns of the line took so long."""
         self.pace = 0.8 * self.pace + 0.2 * seconds / turns
 
-    def let_return(self) -> None:
-        """Whoever has stood in line may write once more, if it comes back at once.
+    def let_return(self, n_waited: int) -> None:
+        """Whoever has stood in line for so many turns may write once more, or more often, if it is quick.
 
-        A worker tells, and then asks. On a busy machine it takes far longer until the next process runs than
-        both take together, and so they are one turn of the line.
+        A worker asks, and tells. On a busy machine it takes far longer until the next process runs than both
+        take together, and so they are one turn of the line; in a long line more of them, so that it does not
+        get slower the more there are.
         """
-        self._may_return = time.monotonic() + RETURN
+        self._n_returns = 1 + 2 * (n_waited // LONG)
+        self._return_until = time.monotonic() + RETURN * self._n_returns
 
     def may_return(self) -> bool:
-        """Whether to try without standing in line; asked, it is used up."""
-        until, self._may_return = self._may_return, 0.0
-        return time.monotonic() < until
+        """Whether to try without standing in line; one return is used up by asking."""
+        self._n_returns -= 1
+        return self._n_returns >= 0 and time.monotonic() < self._return_until
 
     def is_empty(self) -> bool:
         """Whether nobody is waiting, as far as this process can know without making the file."""
@@ -124,7 +128,7 @@ class Turn:
         if self._place is not None and self._queue is not None:
             self._place.leave()
             self._queue.note_pace(time.monotonic() - self._began, self._n_turns)
-            self._queue.let_return()
+            self._queue.let_return(self._n_turns)
 
     def is_mine(self) -> bool:
         """Whether to try now."""
@@ -135,6 +139,7 @@ class Turn:
         self._error = error
         if self._queue is not None and self._place is None:
             self._place = self._queue.join()
+            self._place.move_up()  # to know how many are ahead
 
     def wait(self, store: str, meanwhile: Callable[[], None]) -> None:
         """Sleep until the next try, or give up; call `meanwhile` when the turn comes closer."""

@@ -278,6 +278,7 @@ class StoreContract:
             store.let_go()
             head = store.append("trips", [note("b")], expected=head)
         store.let_go()
+        store.settle()
         assert store.head("trips") == head
 
     def test_threads_that_hold_the_log_never_conflict(self, store: Store) -> None:
