@@ -173,6 +173,15 @@ def test_a_certificate_nested_too_deep_is_refused_in_words() -> None:
         session.verify({**session.certificate().to_json(), "plan": deep})
 
 
+def test_what_is_said_as_anything_else_than_text_is_kept_as_text() -> None:
+    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine")
+    session.note(5)  # type: ignore[arg-type]
+    session.record("tin", 0.3, note=None)  # type: ignore[arg-type]
+    session.withdraw(session.ask()[0], ValueError("rain"))  # type: ignore[arg-type]
+    session.close(7.5)  # type: ignore[arg-type]
+    assert session.verify().objections == ()
+
+
 def test_no_event_is_dated_before_one_that_it_follows() -> None:
     """Whatever clocks say: this one is put back an hour now and then, also before it is opened again."""
     store, times = MemoryStore(), iter(range(10**9))

@@ -29,7 +29,11 @@ from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked, 
 from surepick.store import Event
 
 DECISIONS = ("asked", "stopped")
+# A log that makes a policy fail was not written by a session that went on with it.
+FAILURES = (SurepickError, ArithmeticError, LookupError, ValueError, AssertionError)
 LONGEST_TOKEN = 10**18  # tokens are written with at most 18 digits
+
+VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[.a-z+-][.a-z0-9+-]{0,40})?")
 
 _Kinds = type | tuple[type, ...]
 
@@ -73,7 +77,7 @@ class Replay:
                 self.ledger.apply(event.kind, body)
             except ForgedError:
                 raise
-            except SurepickError as error:  # what `tell` and the others refuse
+            except FAILURES as error:  # what `tell` and the others refuse, and what no policy can take
                 raise ForgedError(str(error)) from None
 
     def _check_time(self, event: Event) -> None:
@@ -92,8 +96,8 @@ class Replay:
             made = self.ledger.decide_once()
         except MissingFunctionError:
             raise
-        except SurepickError as error:
-            raise ForgedError(f"the policy cannot decide here: {error}") from None
+        except FAILURES as error:
+            raise ForgedError(f"the policy cannot decide here: {type(error).__name__}: {error}") from None
         if (made.kind, codec.dumps(made.body)) != (event.kind, event.body):
             raise ForgedError(
                 f"in round {self.ledger.n_rounds} the log has another decision than the policy takes, which "
@@ -162,8 +166,9 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
     """
     try:
         setup = Setup.from_json(body, oracle)
+        name = body.get("name", "any")
         new = NewSession(
-            setup.problem, setup.policy, "any", setup.seed, setup.budget, body["lease"], setup.pilot
+            setup.problem, setup.policy, name, setup.seed, setup.budget, body["lease"], setup.pilot
         ).to_json()
         layout = Layout.from_json(body.get("layout"))
     except MissingFunctionError:
@@ -174,17 +179,28 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
         raise ForgedError(f"its settings are none that a session begins with: {error}") from None
     except Exception as error:  # any JSON may stand there
         raise ForgedError(f"its settings cannot be read: {type(error).__name__}: {error}") from None
+    _require(version_of(body.get("surepick")) is not None, "it does not say which surepick began the session")
     written = {
-        **{name: value for name, value in new.items() if name not in ("layout", "name")},
-        **{name: body[name] for name in ("surepick", "name") if isinstance(body.get(name), str)},
+        **{name: value for name, value in new.items() if name != "layout"},
+        "surepick": body["surepick"],
         **({} if layout is None else {"layout": layout.to_json()}),
     }
-    for name in LATER:
+    for name in (*LATER, "name"):
         if name not in body:  # a session begun before there was such a thing
             written.pop(name)
     differing = [name for name in sorted({*written, *body}) if not _same(written, body, name)]
     _require(not differing, f"no session begins with its {', '.join(map(repr, differing))}")
     return setup
+
+
+def version_of(text: object) -> tuple[int, ...] | None:
+    """The numbers of a version of surepick; None if it is none.
+
+    >>> version_of("0.1.0"), version_of("1.2.3.dev4"), version_of("x")
+    ((0, 1, 0), (1, 2, 3), None)
+    """
+    found = VERSION.fullmatch(text) if isinstance(text, str) else None
+    return None if found is None else tuple(map(int, found.groups()))
 
 
 def _is_of_another_version(body: Body) -> bool:

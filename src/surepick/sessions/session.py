@@ -407,7 +407,7 @@ class Session(Shown):
         is recorded, so that repeating after an error is harmless.
         """
         with self._changing():
-            remarks = {"note": note, **({"picked": True} if picked else {})}
+            remarks = {"note": str(note), **({"picked": True} if picked else {})}
             return self._telling.record(self._arm(arm), value, key, remarks)
 
     @property
@@ -453,7 +453,7 @@ class Session(Shown):
     def note(self, text: str) -> None:
         """Write a remark into the log."""
         with self._changing() as replica:
-            replica.commit(lambda: Change([NewEvent("noted", {"text": text})]))
+            replica.commit(lambda: Change([NewEvent("noted", {"text": str(text)})]))
 
     def extend(
         self, *, delta: float | None = None, epsilon: float | None = None, budget: int | None = None
@@ -516,7 +516,7 @@ class Session(Shown):
         """
 
         def make() -> Change:
-            closed = NewEvent("closed", {"reason": reason}, self._ledger.closing_key())
+            closed = NewEvent("closed", {"reason": str(reason)}, self._ledger.closing_key())
             return Change([] if self._ledger.is_over or self._ledger.is_due else [closed])
 
         with self._changing() as replica:

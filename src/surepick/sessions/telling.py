@@ -46,7 +46,7 @@ class Telling:
 
     def _body(self, token: Token, value: Any, mean: float | None, count: int | None, worker: str) -> Body:
         """What was told, checked and as JSON values."""
-        body: Body = {"arm": token.arm, "index": token.index, **({"worker": worker} if worker else {})}
+        body: Body = {"arm": token.arm, "index": token.index, **({"worker": str(worker)} if worker else {})}
         if (value is None) == (mean is None) or (mean is None) != (count is None):
             raise ParameterError("tell takes either a value (or several), or mean= together with count=")
         if mean is not None and count is not None:
@@ -89,7 +89,7 @@ class Telling:
         """Write down that this token was given back unmeasured."""
         token = self.token(text)
         self._read_on_if_unknown(token)
-        body = {"arm": token.arm, "index": token.index, "reason": reason}
+        body = {"arm": token.arm, "index": token.index, "reason": str(reason)}
 
         def make() -> Change:
             if self._replica.ledger.tapes.is_told(token):
@@ -144,6 +144,8 @@ class Telling:
         if ledger.tapes.is_told(token):
             raise LostRaceError
         refuse_unasked(ledger, token)
+        for value in body.get("values", [body.get("value")]):
+            number(ledger.problem, token.arm, value)  # again: by now the noise scale may be known
         if count > 1:
             refuse_long_mean(ledger, token, count)
         if ledger.is_over:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from surepick.errors import DamageError, ParameterError, ProblemError
 from surepick.sessions import codec
 from surepick.sessions.certificate import NEWER, certify
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.rules import ForgedError, Replay
+from surepick.sessions.rules import ForgedError, Replay, version_of
 from surepick.sessions.settings import Body
 from surepick.store import START, Event, Head, Store
 from surepick.store.events import checked
@@ -236,12 +235,5 @@ def _is_between(given: object, begun: str) -> bool:
     """Whether this is the version of a surepick that can have written it: not before the log began, not later
     than this one, which would know less than it.
     """
-    version = _numbers(given)
-    return version is not None and (_numbers(begun) or ()) <= version <= (_numbers(__version__) or ())
-
-
-def _numbers(version: object) -> tuple[int, ...] | None:
-    found = re.fullmatch(
-        r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[.a-z+-][.a-z0-9+-]{0,40})?", str(version), re.ASCII
-    )
-    return None if found is None or not isinstance(version, str) else tuple(map(int, found.groups()))
+    version = version_of(given)
+    return version is not None and (version_of(begun) or ()) <= version <= (version_of(__version__) or ())
