@@ -88,6 +88,7 @@ def honest(problem: sp.Problem, policy: Policy) -> Log:
     session.withdraw(first, "rain")
     session.tell(first, tapes.value(first.token))
     session.tell(first.token, 0.25, worker="ben")
+    session.tell(first.token, mean=0.25, count=2, worker="eve")
     _several(session, tapes)
     for _ in range(MOST_ROUNDS):
         for request in session.ask(4, worker="anna", wait=False):
@@ -98,6 +99,9 @@ def honest(problem: sp.Problem, policy: Policy) -> Log:
     session.tell(ahead, tapes.value(ahead), worker="carl")
     session.extend(budget=60_000)
     session.extend(**({"delta": policy.delta / 2} if "delta" in vars(policy) else {"budget": 70_000}))
+    for request in session.ask(2, worker="anna", wait=False):
+        session.tell(request, tapes.value(request.token))
+    session.void(first.token, "the wrong road")
     for request in session.ask(2, worker="anna", wait=False):
         session.tell(request, tapes.value(request.token))
     session.close("that was all")
@@ -613,15 +617,75 @@ def late(name: str, of: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         at, told = find(log, "noted", "late"), single(log)
         if at is None or told is None:
             return None
-        return change(log, at, late={**log[at].body["late"], **of(log[told].body)})
+        kept = {**log[at].body["late"], **of(log[told].body)}
+        return change(log, at, late={name: value for name, value in kept.items() if value is not ...})
 
     RULES[name] = break_it
 
 
 late("a_late_value_by_who_told_it", lambda told: {"worker": told["worker"]})
-late("a_late_value_that_is_the_same", lambda told: {"value": told["value"]})
+late("a_late_value_that_is_the_same", lambda told: {"value": told["value"], "count": ...})
 late("a_late_value_that_is_whole", lambda _: {"value": 1})
 late("a_late_value_with_places", lambda _: {"places": [0]})
+
+
+def late_unasked(name: str, /, key: str | None = None, **body: Any) -> None:
+    def break_it(log: Log) -> int | None:
+        at = find(log, "recorded", "late")
+        if at is not None and key is not None:
+            log[at].key = key
+        return change(log, at, **body)
+
+    RULES[name] = break_it
+
+
+late_unasked(
+    "an_unasked_late_value_of_a_token_that_nobody_told", late="0.999", key="recorded:late:0.999:ben:0"
+)
+late_unasked("an_unasked_late_value_of_no_token", late="x", key="recorded:late:x:ben:0")
+late_unasked("an_unasked_late_value_with_a_remark", note="so")
+late_unasked("an_unasked_late_value_that_was_picked", picked=True)
+late_unasked("an_unasked_late_value_under_another_key", key="recorded:mine")
+late_unasked("an_unasked_late_value_without_its_token", late=...)
+
+
+@rule
+def an_unasked_late_value_by_who_told_it(log: Log) -> int | None:
+    at, told = find(log, "recorded", "late"), single(log)
+    if at is None or told is None:
+        return None
+    worker = log[told].body["worker"]
+    log[at].key = f"recorded:late:{log[at].body['late']}:{worker}:0"
+    return change(log, at, worker=worker)
+
+
+# Taking back
+
+
+def taken_back(name: str, /, key: str | None = None, **body: Any) -> None:
+    def break_it(log: Log) -> int | None:
+        at = find(log, "voided")
+        if at is not None and key is not None:
+            log[at].key = key
+        return change(log, at, **body)
+
+    RULES[name] = break_it
+
+
+taken_back("a_value_taken_back_without_a_reason", reason=...)
+taken_back("a_value_taken_back_for_an_empty_reason", reason=" ")
+taken_back("a_value_taken_back_of_an_unknown_arm", arm=9, key="voided:9.0")
+taken_back("a_value_taken_back_that_nobody_told", index=5000, key="voided:0.5000")
+taken_back("a_value_taken_back_under_another_key", key="voided:3.77")
+taken_back("a_value_taken_back_as_a_mean", count=4)
+taken_back("a_value_taken_back_as_a_mean_of_one", count=1)
+taken_back("a_value_taken_back_with_a_field_too_many", value=0.5)
+
+
+@rule
+def a_value_taken_back_twice(log: Log) -> int | None:
+    at = find(log, "voided")
+    return None if at is None else put(log, at + 1, "voided", log[at].body, "voided:again")
 
 
 # Going on, and closing
