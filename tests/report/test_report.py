@@ -186,7 +186,7 @@ def test_watch_ends_with_the_session_and_says_how(url: str) -> None:
     run_to_end(made, Tapes(), worker=EVIL)
     found = CliRunner().invoke(app, ["watch", "--store", url])
     assert found.exit_code == 0
-    assert found.output.startswith("sure: “plan 4” is the best plan")
+    assert found.output.startswith("sure: “plan 4 (copper, zinc)” is the best plan")
     made.extend(delta=1e-9)
     made.close()
     assert CliRunner().invoke(app, ["watch", "alloys", "--store", url]).exit_code == 1
