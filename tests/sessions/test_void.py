@@ -11,6 +11,9 @@ import pytest
 import surepick as sp
 from surepick.errors import ParameterError, SessionError
 from surepick.planning.comparison import binomial_interval
+from surepick.sessions import codec
+from surepick.sessions.verify import verify
+from surepick.store import Draft
 from surepick.views import look, summary
 
 MEANS = (1.0, 0.2, -0.3)
@@ -210,3 +213,28 @@ def test_a_value_that_would_surprise_is_doubted_and_nothing_else():
     go_on(plain, tapes(7), [0, 0, 0], most=12)
     assert plain.doubt(0, 1.2) is None
     assert "the noise explains" in plain.doubt(0, SLIP)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "says"),
+    [
+        ({}, "voided:0.0", "voided before"),
+        ({"index": 1}, "voided:0.1", "no value"),
+        ({"reason": " "}, "voided:1.0", "no reason"),
+        ({"count": 2}, "voided:1.0", "its count"),
+        ({"weight": 1}, "voided:1.0", "no session writes"),
+        ({}, "voided:other", "its key"),
+    ],
+)
+def test_a_void_that_no_session_writes_is_noticed(changes, key, says):
+    session = sp.Session.create("memory://", problem(), sp.BetGapE(), name="s")
+    for arm in (0, 1):
+        session.tell(f"{arm}.0", 1.0)
+    session.void("0.0", "a slip")
+    assert session.verify().holds
+    body = {"arm": int(key[7]) if key[7].isdigit() else 1, "index": 0, "reason": "a slip", **changes}
+    draft = Draft("voided", codec.dumps(body), session.now(), key if says != "voided before" else None)
+    session.store.append("s", [draft], expected=session.store.head("s"))
+    verdict = verify(session.store, "s")
+    assert not verdict.holds
+    assert says in verdict.objections[0] or "its key" in verdict.objections[0]

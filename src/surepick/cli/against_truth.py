@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from surepick.simulation.outcome import Outcome
 
 ROUNDING = 1e-9  # of a plan's value: a smaller loss is none
-ALL_PLANS = "To choose among all plans, leave out n_draws, n_best and every, or write list_plans = false."
+ALL_PLANS = "To choose among all plans, write list_plans = false in place of n_draws, n_best, every and seed."
 
 
 def truth_sentence(loaded: Loaded, result: Outcome) -> str:
