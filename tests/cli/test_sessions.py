@@ -479,3 +479,48 @@ def test_a_last_call_ends_the_session_with_a_test(folder: Path) -> None:
     assert data["status"] == "running"
     assert json.loads(run("log", "--json").stdout)[-1]["kind"] == "called"
     assert "already" in refused("last-call", "40")
+
+
+# What comes in by files
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("token,value\n0.0,1\n1.0,1e155\n", "must lie within"),
+        ("token,value\n0.0,1\n1.0,1_000\n", "expected a number as value, got '1_000'"),
+        ("token,value,count\n0.0,1,1\n1.0,1,1_0\n", "expected a number as count"),
+        ("token,value\n0.0,1\n1.0.0,1\n", "'1.0.0' is not a token"),
+        ("token,value\n0.0,1\n9.0,1\n", "'9.0' is not a token"),
+        ("token,arm,value\n0.0,copper,1\n1.0,zinc,1\n", "is a measurement of 'tin' in session"),
+        ("arm,value\ncopper,1\ntin,inf\n", "must be finite"),
+    ],
+)
+def test_a_row_that_cannot_be_keeps_all_rows_out(rows: str, reason: str) -> None:
+    ok("new", "mine.toml")
+    ok("ask", "-n", "4")
+    Path("lab.csv").write_text(rows)
+    assert reason in refused("import", "lab.csv")
+    state = answer("status")
+    assert (state["n_told"], state["n_unasked"]) == (0, 0)
+
+
+def test_rows_of_other_sessions_are_left_out() -> None:
+    ok("new", "mine.toml", "--name", "mine")
+    ok("ask", "-s", "mine", "-n", "4")
+    Path("lab.csv").write_text("session,token,value\nmine,0.0,1\ntheirs,1.0,2\n,2.0,3\n")
+    assert answer("import", "lab.csv", "-s", "mine")["imported"]["accepted"] == 2
+    ok("import", "lab.csv", "-s", "mine", "--rows-of", "theirs")
+    told = {m.token: m.value for m in Session.load("surepick.db").measurements()}
+    assert told == {"0.0": 1.0, "2.0": 3.0, "1.0": 2.0}
+    Path("lab.csv").write_text("session,token,value\ntheirs,1.0,2\n")
+    assert "has no rows of session 'mine', only of 'theirs'" in refused("import", "lab.csv", "-s", "mine")
+
+
+@pytest.mark.parametrize("value", ["1_000", "1,234", "\u0661", "0x10", "1e155"])
+def test_tell_takes_plain_numbers_alone(value: str) -> None:
+    ok("new", "mine.toml")
+    ok("ask")
+    assert run("tell", "0.0", value).exit_code != 0
+    assert answer("status")["n_told"] == 0
+    ok("tell", "0.0", "-0.5")

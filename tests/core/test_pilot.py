@@ -101,7 +101,7 @@ def wrong_answers(policy: Policy, pilot: Pilot, *, delta: float, runs: int, plug
 
     The control takes the pilot's standard deviation itself for the noise scale.
     """
-    wrong, truth = 0, sp.Gaussian(CLOSE)
+    wrong, truth = 0, sp.Gaussian(CLOSE, 1.0)
     for seed in range(runs):
         if plug_in:
             variances = (
@@ -109,7 +109,12 @@ def wrong_answers(policy: Policy, pilot: Pilot, *, delta: float, runs: int, plug
             )
             scale = np.sqrt(variances.mean() if pilot.pooled else variances)
             outcome = sp.simulate(
-                sp.Problem(np.eye(2), noise_scale=scale), policy, truth, seed=seed, budget=5000
+                sp.Problem(np.eye(2), noise_scale=scale),
+                policy,
+                truth,
+                seed=seed,
+                budget=5000,
+                allow_noisier=True,
             )
         else:
             outcome = sp.simulate(TWO, policy, truth, seed=seed, budget=5000, pilot=pilot)

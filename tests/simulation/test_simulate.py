@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
+from surepick.errors import ParameterError
 from surepick.simulation.environments import Environment
 
 
@@ -162,3 +163,62 @@ def test_the_seconds_of_an_outcome_are_without_the_first_start_of_a_policy():
     sp.simulate(problem, sp.CombGapE(), truth)  # compiles
     assert sp.simulate(problem, SlowToStart(), truth).seconds < 0.5
     assert sp.simulate(problem, SlowToStart(), truth).seconds >= 0.5  # its second start is its own time
+
+
+# An environment noisier than the problem says
+
+
+def test_an_environment_noisier_than_the_problem_is_refused_and_both_numbers_are_named() -> None:
+    quiet = sp.Problem(np.eye(2), noise_scale=0.2)
+    noisy = {
+        "scale 1 .*says 0.2": sp.Gaussian([1.0, 0.0], 1.0),
+        "scale 0.5 .*says 0.2": sp.Bernoulli([0.5, 0.5]),
+        "scale 0.5774 .*says 0.2": sp.UniformNoise([1.0, 0.0]),
+        "scale 1.49 .*says 0.2": sp.Replay([[0.0, 4.0] * 20, [1.0]]),
+    }
+    for numbers, environment in noisy.items():
+        with pytest.raises(ParameterError, match=numbers):
+            sp.simulate(quiet, sp.BetGapE(), environment)
+        sp.simulate(quiet, sp.BetGapE(), environment, allow_noisier=True, budget=100)
+
+
+def test_past_measurements_that_spread_a_little_more_by_chance_may_be_replayed() -> None:
+    rng = np.random.default_rng(1)
+    for n in (3, 20, 200):
+        table = [rng.standard_normal(n) for _ in range(2)]
+        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), sp.Replay(table), budget=100)
+
+
+def test_arms_that_do_not_matter_may_be_as_noisy_as_they_like() -> None:
+    problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise_scale=0.2)
+    sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.0], [0.2, 0.1, 9.0]))
+
+
+def test_gaussian_noise_without_a_scale_is_that_of_the_problem() -> None:
+    problem = sp.Problem(np.eye(2), noise_scale=[0.2, 0.3])
+    given = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([0.1, 0.0], [0.2, 0.3]), seed=5)
+    taken = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([0.1, 0.0]), seed=5)
+    assert np.array_equal(given.means, taken.means)
+    unknown = sp.simulate(problem.with_noise(None), sp.CombGapE(), sp.Gaussian([3.0, 0.0]), seed=5)
+    assert unknown.noise_scale is not None
+    assert unknown.noise_scale.min() > 0.5  # drawn with scale 1
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e-9, 0.01, 0.3, 0.5, 0.5 + 1e-7, 0.99, 1.0])
+def test_the_scale_of_a_coin_is_sub_gaussian_and_no_larger_than_a_half(mean: float) -> None:
+    (scale,) = sp.Bernoulli([mean]).noise_scale
+    t = np.concatenate([-np.logspace(-3, 2, 400), np.logspace(-3, 2, 400)])
+    log_mgf = np.logaddexp(np.log1p(-mean) if mean < 1 else -np.inf, (np.log(mean) if mean else -np.inf) + t)
+    assert (log_mgf - t * mean <= scale**2 * t**2 / 2 + 1e-12).all()
+    assert scale <= 0.5
+
+
+def test_an_environment_that_breaks_off_is_refused() -> None:
+    class Broken:
+        means = np.array([1.0, 0.0])
+
+        def measure(self, counts, rng):
+            return np.full(len(counts), np.nan)
+
+    with pytest.raises(ParameterError, match="the environment gave nan"):
+        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), Broken())

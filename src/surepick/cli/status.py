@@ -62,6 +62,7 @@ def state_of(session: Session) -> dict[str, Any]:
     from surepick.core.among import among, named
     from surepick.sessions import codec
     from surepick.sessions.certificate import MOST_RIVALS
+    from surepick.sessions.noise_check import check_noise
 
     ledger = session.ledger()
     standing, name_of = ledger.standing(), ledger.problem.name_of
@@ -84,6 +85,9 @@ def state_of(session: Session) -> dict[str, Any]:
         "n_unasked_counted": ledger.run.n_unasked_counted,
         "n_missing": ledger.tapes.n_missing,
         "n_rounds": ledger.n_rounds,
+        "noise_warnings": [
+            str(finding) for finding in check_noise(ledger.problem, ledger.run.noise, ledger.withdrawals)
+        ],
         "counts": dict(zip(ledger.problem.arm_names, ledger.evidence.counts.tolist(), strict=True)),
     }
 

@@ -32,6 +32,13 @@ Numbers: TypeAlias = "npt.ArrayLike | Mapping[str, Any] | pd.Series[Any] | pd.Da
 
 DEFAULT_NOISE_SCALE = 1.0
 ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
+# A value may lie this many noise scales from zero. A double has sixteen digits: at 1e10 the sum of 1e5 values
+# is rounded by a fiftieth of what the noise leaves open (L * 1.1e-16 * sqrt(n) / 6 against 1 / sqrt(n)), at
+# 1e13 the rounding outweighs the noise. Policies square values and multiply the squares, so that at 1e155
+# they would overflow.
+MOST_SCALES = 1e10
+# Noise scales, costs and entries of plans: the products of their squares have to stay within 1e-308..1e308.
+SMALLEST, LARGEST = 1e-30, 1e30
 
 
 def read_only(value: Any) -> Any:
@@ -208,7 +215,23 @@ def per_arm(what: str, given: PerArm, arms: Sequence[str]) -> FloatArray:
     if bad.size:
         s = int(bad[0])
         raise ProblemError(f"{what} of arm {s} ({arms[s]!r}) must be positive and finite, got {array[s]}")
+    far = np.flatnonzero((array < SMALLEST) | (array > LARGEST))
+    if far.size:
+        s = int(far[0])
+        raise ProblemError(
+            f"{what} of arm {s} ({arms[s]!r}) must lie between {SMALLEST:g} and {LARGEST:g}, got {array[s]}; "
+            "use another unit"
+        )
     return array
+
+
+def furthest_value(noise_scale: FloatArray | None, arm: int) -> float:
+    """How far from zero a measurement of this arm may lie, so that what is computed from it can be trusted.
+
+    >>> furthest_value(np.array([0.5, 2.0]), 1), furthest_value(None, 0)
+    (20000000000.0, 1e+30)
+    """
+    return LARGEST if noise_scale is None else MOST_SCALES * float(noise_scale[arm])
 
 
 def checked_means(means: Numbers, arms: Sequence[str]) -> FloatArray:
@@ -275,6 +298,14 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
         raise ProblemError(
             f"bounds of arm {s} ({arms[s]!r}) must be two finite numbers, the lower first, got "
             f"{array[s].tolist()}"
+        )
+    half = (array[:, 1] - array[:, 0]) / 2
+    far = np.flatnonzero(np.abs(array).max(axis=1) > np.minimum(MOST_SCALES * half, LARGEST))
+    if far.size:
+        s = int(far[0])
+        raise ProblemError(
+            f"bounds of arm {s} ({arms[s]!r}) must lie within {MOST_SCALES:g} times half their width of "
+            f"zero, and within {LARGEST:g}, got {array[s].tolist()}; subtract a constant from its values"
         )
     return array
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_value
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, Run, Standing, recalling, start
@@ -139,6 +139,7 @@ def begin(problem: AnyProblem, policy: Policy, pilot: Pilot, scale: FloatArray) 
 
 def hand_over(begun: Begun, seen: Evidence) -> bool:
     """Let the run take in the pilot's measurements if its proof allows it; whether it did."""
+    _refuse_far(begun.problem, seen)
     run = recalling(begun.policy, begun.run, unasked=False)
     if run is None:
         return False
@@ -166,9 +167,22 @@ def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
 
 
 def _refuse_constant(variances: FloatArray, problem: AnyProblem) -> None:
-    if not (variances > 0).all():
-        arm = int(np.flatnonzero(problem.relevant)[int(np.argmin(variances > 0))])
+    large_enough = variances >= SMALLEST**2
+    if not large_enough.all():
+        arm = int(np.flatnonzero(problem.relevant)[int(np.argmin(large_enough))])
         raise ProblemError(
             f"all pilot measurements of arm {arm} ({problem.arm_names[arm]!r}) are equal, so its noise "
             "cannot be learned from them; give noise_scale yourself"
         )
+
+
+def _refuse_far(problem: AnyProblem, seen: Evidence) -> None:
+    """Refuse values that are so far from zero that rounding outweighs the noise that the pilot found."""
+    for arm, mean in enumerate(seen.means.tolist()):
+        if abs(mean) > furthest_value(problem.noise_scale, arm):
+            assert problem.noise_scale is not None
+            raise ProblemError(
+                f"the pilot measurements of arm {arm} ({problem.arm_names[arm]!r}) lie around {mean:g} and "
+                f"their noise scale is at most {problem.noise_scale[arm]:.3g}, a ratio of more than "
+                f"{MOST_SCALES:g}; begin again with a constant subtracted from all values"
+            )

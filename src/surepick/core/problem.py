@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surepick.core.about import NOTHING, About
 from surepick.core.arrays import (
     DEFAULT_NOISE_SCALE,
+    LARGEST,
     BoolArray,
     Bounds,
     FloatArray,
@@ -257,14 +258,17 @@ def _where_text_is(plans: object) -> str | None:
 
 def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -> None:
     data = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    if np.isfinite(data).all():
+    wrong = ~(np.abs(data) <= LARGEST)
+    if not wrong.any():
         return
     if isinstance(matrix, np.ndarray):
-        k, s = np.argwhere(~np.isfinite(matrix))[0]
+        k, s = np.argwhere(wrong)[0]
     else:
-        at = int(np.flatnonzero(~np.isfinite(data))[0])
+        at = int(np.flatnonzero(wrong)[0])
         k, s = int(np.searchsorted(matrix.indptr, at, side="right")) - 1, matrix.indices[at]
-    raise ProblemError(f"row {names[k]!r}, column {arms[s]!r}: plans must be finite, got {matrix[k, s]}")
+    found = matrix[k, s]
+    limit = f"at most {LARGEST:g} in size (use another unit)" if np.isfinite(found) else "finite"
+    raise ProblemError(f"row {names[k]!r}, column {arms[s]!r}: plans must be {limit}, got {found}")
 
 
 def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:

@@ -187,7 +187,7 @@ def parse_cells(
         for s, cell in enumerate(row):
             try:
                 matrix[k, s] = cell_number(cell, empty)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 why = f"expected a number, got {cell!r}" if not isinstance(error, ParameterError) else error
                 raise ProblemError(f"row {names[k]!r}, column {columns[s]!r}{within}: {why}") from None
     return matrix

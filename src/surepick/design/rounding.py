@@ -8,6 +8,7 @@ import numpy.typing as npt
 from surepick.core.arrays import IntArray
 from surepick.errors import ParameterError
 
+MOST = 2**50  # measurements that are dealt out: beyond it whole numbers are not exact in a double
 _SMALLEST_SHARE = 1e-280  # below it a weight is 0, so that counts / weight cannot overflow
 
 
@@ -28,6 +29,11 @@ def round_allocation(weights: npt.ArrayLike, n: int) -> IntArray:
         raise ParameterError(
             f"n must be at least the {len(support)} arms of positive weight, got {n}; "
             "drop arms of small weight or measure more"
+        )
+    if n > MOST:
+        raise ParameterError(
+            f"{n:.3g} measurements are more than anybody can make; noise scales and plans may be in units in "
+            "which the gaps between plans are tiny: use another unit, or a policy without phases (BetGapE)"
         )
     w = shares[support]
     counts = np.maximum(np.ceil((n - len(w) / 2) * w).astype(np.int64), 1)

@@ -28,7 +28,7 @@ from surepick.errors import ProblemError
 from surepick.sessions import codec
 from surepick.sessions.certificate_text import text
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import NoiseFinding, check_noise
+from surepick.sessions.noise_check import NoiseFinding, check_noise, could_have_seen
 from surepick.sessions.settings import Setup
 from surepick.simulation.outcome import Status
 from surepick.store import Event
@@ -38,6 +38,7 @@ MOST_RIVALS = 100  # the closest ones; the others are further away
 NEWER = (
     *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
     *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call", "proof"),
+    "noise_check",
 )
 
 
@@ -92,6 +93,7 @@ class Certificate:
     runner_up: str | None = None  # the best after the lead by the estimates
     n_voided: int | None = None  # told and taken back; None: none was
     listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
+    noise_check: str = ""  # what the check of the noise could have seen
     surepick: str = __version__
     # Without an answer: how many plans the best one is among, up to delta, and the first of them.
     n_remaining: int | None = None
@@ -158,7 +160,8 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),
         noise_scale=() if scale is None else tuple(scale.tolist()),
-        noise_findings=check_noise(problem, ledger.run.moments) if setup.pilot is None else (),
+        noise_findings=check_noise(problem, ledger.run.noise, ledger.withdrawals),
+        noise_check=could_have_seen(problem, ledger.run.noise),
         counts=dict(zip(problem.arm_names, ledger.evidence.counts.tolist(), strict=True)),
         means={
             n: codec.finite_or_none(m)

@@ -48,6 +48,8 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield "rests on", _rests_on(certificate)
     if certificate.last_call is not None:
         yield "last call", how_many(certificate.last_call, "measurement")
+    if certificate.noise_check:
+        yield "noise check", certificate.noise_check
     yield "log", f"{how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}"
     yield from _rivals(certificate)
     for warning in certificate.warnings:

@@ -15,6 +15,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer, Standing
 from surepick.errors import MissingFunctionError, SessionError
 from surepick.sessions import codec
+from surepick.sessions.noise_record import Withdrawals
 from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import Token, told_in
 from surepick.sessions.settings import Body, Setup
@@ -49,11 +50,13 @@ class Ledger:
         self.doubtful: list[tuple[int, int | None, float]] = []  # arm, index of its tape, value: implausible
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self.epoch = 0  # how often it was extended, or the policy started over
+        self.withdrawals = Withdrawals(setup.problem.n_arms)
         self.tapes = Tapes(setup.problem.n_arms)
         self._changes: dict[str, Callable[[Body], None]] = {
             "measured": self._measured,
             "recorded": self._recorded,
             "voided": self._voided,
+            "withdrawn": self._withdrawn,
             "extended": self._extended,
             "closed": self._closed,
             "called": self.call_last,
@@ -159,7 +162,7 @@ class Ledger:
             self._decided(Decision(kind, body))
         elif kind in self._changes:
             self._changes[kind](body)
-        elif kind not in ("withdrawn", "noted"):
+        elif kind != "noted":
             raise SessionError(
                 f"the log has an event of kind {kind!r}, which this surepick does not know; upgrade surepick"
             )
@@ -244,6 +247,9 @@ class Ledger:
             self.tapes.rewind()
             self._begin(self.setup)
 
+    def _withdrawn(self, body: Body) -> None:
+        self.withdrawals.add(Token(body["arm"], body["index"]), body.get("reason", ""))
+
     def _closed(self, body: Body) -> None:
         self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
 
@@ -289,6 +295,7 @@ class Ledger:
             "policy": codec.policy_to_json(self.setup.policy),
             "budget": self.setup.budget,
             "recent": list(self.recent_arms),
+            "withdrawals": self.withdrawals.to_json(),
         }
 
     @classmethod
@@ -303,6 +310,8 @@ class Ledger:
         ledger.status = None if kept["status"] is None else Status(kept["status"])
         ledger.plan = _as_answer(kept["plan"])
         ledger.recent_arms.extend(kept["recent"])
+        if "withdrawals" in kept:  # not in the first snapshots
+            ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
         return ledger
 
 

@@ -27,6 +27,7 @@ from surepick.core.policy import (
 )
 from surepick.errors import SessionError
 from surepick.sessions.history import Sample, Trace
+from surepick.sessions.noise_record import NoiseRecord
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.snapshot import restore_run, run_to_json
 from surepick.sessions.tapes import Used
@@ -59,6 +60,7 @@ class PolicyRun:
         self.n_rounds = 0
         self.evidence = Evidence.none(n_arms)
         self.moments = Moments(n_arms)
+        self.noise = NoiseRecord(n_arms)  # since the scale is known: a pilot would be checked against itself
         self.trace = Trace(n_arms)
         self.n_unasked_counted = 0
         self.called: Body | None = None  # the event of the last call
@@ -111,10 +113,12 @@ class PolicyRun:
     def absorb(self, used: Iterable[Used]) -> None:
         """Take in a complete round."""
         counts, sums = self._nothing()
-        for arm, values, singles in used:
+        for arm, values, singles, told in used:
             counts[arm], sums[arm] = len(values), math.fsum(values)
             for value in singles:
                 self.moments.add(arm, value)
+            for value, count in told:
+                self.noise.add(arm, value, count)
         self.evidence = self.evidence + Evidence(counts, sums)
         if self._run is None:
             self._end_pilot(counts, sums)
@@ -173,6 +177,7 @@ class PolicyRun:
             counts[arm] += 1
             sums[arm] += value
             self.moments.add(arm, value)
+            self.noise.add(arm, value)
         run.recall(counts, sums)
         self.evidence = self.evidence + Evidence(counts, sums)
         self.n_unasked_counted += len(self._unasked)
@@ -184,6 +189,9 @@ class PolicyRun:
         scale = self.setup.pilot.scale_bound(self.moments.variances(), self.problem, self.setup.policy.delta)
         begun = self._begun(scale)
         self.problem, self.policy, self._run = begun
+        self.noise = NoiseRecord(self.problem.n_arms)
+        for arm in np.flatnonzero(counts).tolist():  # its spread gave the scale; its mean can be checked
+            self.noise.add(arm, float(sums[arm] / counts[arm]), int(counts[arm]))
         if self.setup.recalls:
             hand_over(begun, Evidence(counts, sums))
         elif begun.policy.name in ONCE_RECALLING:
@@ -207,6 +215,7 @@ class PolicyRun:
             "counts": self.evidence.counts.tolist(),
             "sums": self.evidence.sums.tolist(),
             "moments": self.moments.to_json(),
+            "noise": self.noise.to_json(),
             "trace": self.trace.to_json(),
             "n_counted": self.n_unasked_counted,
             "unasked": self._unasked,
@@ -223,6 +232,7 @@ class PolicyRun:
         run.n_rounds, run.n_unasked_counted = kept["n_rounds"], kept["n_counted"]
         run.evidence = Evidence(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
         run.moments = Moments.from_json(kept["moments"])
+        run.noise = NoiseRecord.from_json(kept.get("noise"), setup.problem.n_arms)
         run.trace = Trace.from_json(setup.problem.n_arms, kept["trace"])
         run.called, run._n_last = kept.get("called"), kept.get("n_last")
         run._unasked = [(arm, value) for arm, value in kept["unasked"]]

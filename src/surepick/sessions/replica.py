@@ -281,8 +281,16 @@ def making_sense_of(current: Callable[[], Event], name: str) -> Iterator[None]:
 
 
 def drafts_of(events: Iterable[NewEvent], now: float) -> list[Draft]:
-    """These events as the store takes them."""
-    return [Draft(kind, codec.dumps(body), now, key) for kind, body, key in events]
+    """These events as the store takes them; refused if they hold what JSON in UTF-8 cannot."""
+    try:
+        drafts = [Draft(kind, codec.dumps(body), now, key) for kind, body, key in events]
+        for draft in drafts:
+            f"{draft.body}{draft.key}".encode()
+    except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair is a ValueError
+        raise ParameterError(
+            f"names, notes and keys must be text that UTF-8 can hold; nothing was recorded: {error}"
+        ) from None
+    return drafts
 
 
 def _snapshot_format(policy: Policy) -> list[str | int]:

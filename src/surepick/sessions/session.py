@@ -85,7 +85,7 @@ class Session(Shown):
             self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
         self._replica = Replica(store, name, self._setup, self._created, self._clock)
         self._leasing = Leasing(self._replica, self.lease)
-        self._telling = Telling(self._replica, self._setup.problem)
+        self._telling = Telling(self._replica)
         self._heartbeat = Heartbeat(store, name, self._clock)
 
     @classmethod

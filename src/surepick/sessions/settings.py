@@ -85,7 +85,7 @@ class Setup:
         if budget is not None:
             if self.budget is not None and budget < self.budget:
                 raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
-            budget = _whole("budget", "a number of measurements", budget, least=1)
+            budget = whole("budget", "a number of measurements", budget, least=1)
         policy = cast(Policy, replace(cast(Any, self.policy), **changes))
         return replace(self, policy=policy, budget=self.budget if budget is None else budget)
 
@@ -120,9 +120,9 @@ class NewSession:
             )
         if not isinstance(self.name, str) or not self.name.strip():
             raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
-        checked: Body = {"seed": _whole("seed", "a whole number", self.seed, least=0)}
+        checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}
         if self.budget is not None:
-            checked["budget"] = _whole("budget", "a number of measurements", self.budget, least=1)
+            checked["budget"] = whole("budget", "a number of measurements", self.budget, least=1)
         if not (self.lease > 0 and math.isfinite(self.lease)):
             raise ParameterError(
                 f"lease is a number of seconds, more than 0, got {self.lease!r}", field="lease"
@@ -152,7 +152,7 @@ def check_last_call(n: int | None, left: int | None, n_missing: int) -> int:
             "a last call needs the number of measurements that are still to come: the session has no budget",
             field="n",
         )
-    wanted = _whole(
+    wanted = whole(
         "n", "the number of measurements that are still to come", left if n is None else n, least=1
     )
     if left is not None and wanted > left:
@@ -198,7 +198,7 @@ def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, s
             )
 
 
-def _whole(name: str, what: str, value: object, *, least: int) -> int:
+def whole(name: str, what: str, value: object, *, least: int) -> int:
     """The value as an int; numbers of NumPy are fine, fractions and what is too small are not."""
     try:
         number = operator.index(cast(Any, value))

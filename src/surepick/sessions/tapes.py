@@ -30,6 +30,7 @@ class Used(NamedTuple):
     arm: int
     values: list[float]  # one for each measurement; for those that were told as a mean, the mean
     singles: list[float]  # those of them that are no means
+    told: list[tuple[float, int]]  # as they were told: a value, and of how many measurements it is the mean
 
 
 class LostTapesError(Exception):
@@ -163,7 +164,8 @@ class Tapes:
         self._first_unused[arm] = indices[-1] + 1
         if self._is_whole:
             self._keep(arm, indices, again)
-        return Used(arm, values, singles)
+        told = [(value, 1) for value in values] if not averaged else _as_told(values, again)
+        return Used(arm, values, singles, told)
 
     def _keep(self, arm: int, indices: Indices, again: list[float]) -> None:
         """Put used measurements on the tape; what it skips cannot be read again."""
@@ -253,6 +255,15 @@ class Tapes:
             arm: tuple(rest[0]) if len(rest) == 1 else range(*rest) for arm, *rest in kept["asked"] or ()
         }
         return tapes
+
+
+def _as_told(values: list[float], again: list[float]) -> list[tuple[float, int]]:
+    """Values with their counts; equal ones side by side that are no singles were told as one mean."""
+    told: list[tuple[float, int]] = []
+    for (value, averaged), group in itertools.groupby(zip(values, map(math.isnan, again), strict=True)):
+        n = sum(1 for _ in group)
+        told += [(value, n)] if averaged else [(value, 1)] * n
+    return told
 
 
 def _whole(indices: Iterable[int]) -> IntArray:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Container, Iterable
-from typing import Any
+from collections.abc import Container, Iterable, Mapping, Set
+from typing import Any, cast
 
-from surepick.core.arrays import outside
+from surepick.core.arrays import MOST_SCALES, furthest_value, outside
+from surepick.core.numerals import numeral
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions.leasing import AHEAD, leased
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, LostRaceError, Replica
 from surepick.sessions.requests import Receipt, Token
-from surepick.sessions.settings import Body
+from surepick.sessions.settings import Body, whole
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 (or t3.17) for the measurement 17 of arm 3"
 
@@ -27,9 +29,13 @@ _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 (or t3.17) for the me
 class Telling:
     """Brings the measurements of one session into its log; it has no state of its own."""
 
-    def __init__(self, replica: Replica, problem: AnyProblem) -> None:
+    def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._problem = problem
+
+    @property
+    def _problem(self) -> AnyProblem:
+        """The problem, with its noise scale once that is known."""
+        return self._replica.ledger.problem
 
     def token(self, text: object) -> Token:
         """The token with this text, if it can be one of this session."""
@@ -49,12 +55,11 @@ class Telling:
         body: Body = {"arm": token.arm, "index": token.index, **({"worker": str(worker)} if worker else {})}
         if (value is None) == (mean is None) or (mean is None) != (count is None):
             raise ParameterError("tell takes either a value (or several), or mean= together with count=")
-        if mean is not None and count is not None:
-            if count < 1:
-                raise ParameterError(f"count is a number of measurements, 1 or more, got {count!r}")
-            extra = {"count": int(count)} if count > 1 else {}
+        if mean is not None:
+            n = whole("count", "a number of measurements", count, least=1)
+            extra = {"count": n} if n > 1 else {}
             return {**body, "value": number(self._problem, token.arm, mean), **extra}
-        if not isinstance(value, Iterable) or isinstance(value, str):
+        if not _is_list(value):
             return {**body, "value": number(self._problem, token.arm, value)}
         values = [number(self._problem, token.arm, one) for one in value]
         if not values:
@@ -275,13 +280,22 @@ def refuse_long_mean(ledger: Ledger, token: Token, count: int) -> None:
         )
 
 
+def _is_list(value: object) -> bool:
+    """Whether these are several values in an order; bytes and mappings are neither a number nor several."""
+    one = isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set)
+    return isinstance(value, Iterable) and not one and getattr(value, "ndim", 1) > 0
+
+
 def number(problem: AnyProblem, arm: int, value: object) -> float:
     """The value, or mean of several, of a measurement of this arm; refused if it cannot be one."""
     name = problem.arm_names[arm]
     try:
-        found = float(value)  # type: ignore[arg-type]
+        if isinstance(value, bytes | bytearray | memoryview):
+            raise TypeError  # which float would read
+        found = numeral(value) if isinstance(value, str) else float(cast(Any, value))
     except (TypeError, ValueError, OverflowError):
-        raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {value!r}") from None
+        shown = shortened(repr(value), 60)
+        raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {shown}") from None
     if not math.isfinite(found):
         raise SessionError(
             f"the value of arm {arm} ({name!r}) must be finite, got {found}; repeat the measurement, or "
@@ -293,6 +307,14 @@ def number(problem: AnyProblem, arm: int, value: object) -> float:
             f"the value of arm {arm} ({name!r}) must lie within its bounds, {low:g} to {high:g}, got "
             f"{found:g}; the guarantee rests on them, so if the value is right, begin again with wider "
             "bounds"
+        )
+    furthest = furthest_value(problem.noise_scale, arm)
+    if abs(found) > furthest:
+        scales = f" ({MOST_SCALES:g} noise scales)" if problem.noise_scale is not None else ""
+        raise SessionError(
+            f"the value of arm {arm} ({name!r}) must lie within {furthest:g} of zero{scales}, got {found:g}; "
+            "beyond it rounding outweighs the noise: check the value and its unit, and where all values are "
+            "that large begin again with a constant subtracted from them"
         )
     return found
 

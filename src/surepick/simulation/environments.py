@@ -13,6 +13,8 @@ from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, brief, 
 from surepick.errors import ParameterError
 from surepick.kernels.feed import AFFINE, TABLE, THRESHOLD, Feed
 
+RARE = 0.001  # how often past measurements may spread as much by chance
+
 
 @runtime_checkable
 class Environment(Protocol):
@@ -51,12 +53,23 @@ class BoundedEnvironment(Environment, Protocol):
         ...
 
 
+@runtime_checkable
+class NoisyEnvironment(Environment, Protocol):
+    """An environment that knows how noisy it is."""
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """The noise scale of each arm that a problem must have, or exceed, for its promise to hold here."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Gaussian:
     """Normal measurements: the true mean of the arm plus noise of this scale.
 
     Means and scales may be given by the names of the arms, as a dictionary or a pandas Series; `simulate`
     then puts them in the order of the problem's arms.
+    Without a scale, `simulate` draws with the noise scale of the problem (and with 1 where that is unknown).
 
     >>> import numpy as np
     >>> counts, rng = np.array([0, 100]), np.random.default_rng(0)
@@ -67,17 +80,25 @@ class Gaussian:
     means: FloatArray
     scale: FloatArray
     arm_names: tuple[str, ...] | None  # where the means were given by name
+    takes_scale: bool  # of the problem: none was given
 
-    def __init__(self, means: Numbers, scale: Numbers = 1.0) -> None:
+    def __init__(self, means: Numbers, scale: Numbers | None = None) -> None:
         names = labels_of(means)
         object.__setattr__(self, "means", _finite_means(means))
-        object.__setattr__(self, "scale", _like_means("scale", scale, self.means, names))
+        object.__setattr__(self, "takes_scale", scale is None)
+        given = 1.0 if scale is None else scale
+        object.__setattr__(self, "scale", _like_means("scale", given, self.means, names))
         object.__setattr__(self, "arm_names", names)
         if not (self.scale >= 0).all():
             raise ParameterError(f"the scale of Gaussian noise must not be negative, got {self.scale.min()}")
 
     def __repr__(self) -> str:
         return f"Gaussian({len(self.means)} arms, means {brief(self.means)}, scale {brief(self.scale)})"
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """The scale."""
+        return self.scale
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
         """Sums of normal measurements, one draw per arm however many they stand for."""
@@ -104,7 +125,7 @@ class Gaussian:
     def for_arms(self, names: Sequence[str]) -> Self:
         """The same with the arms in this order, where they were given by name."""
         means, scale = _in_order(self.arm_names, names, means=self.means, scale=self.scale)
-        return type(self)(means, scale)
+        return type(self)(means, None if self.takes_scale else scale)
 
     def feed(self) -> Feed:
         """mean + scale * draw."""
@@ -138,6 +159,16 @@ class Bernoulli:
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """The smallest sub-Gaussian scale (Kearns and Saul): 1/2 for a fair coin, less for others."""
+        odds = np.clip(self.means, 1e-12, 1 - 1e-12)
+        uneven = np.abs(odds - 0.5) > 1e-6
+        away = np.where(uneven, odds, 0.25)
+        proxy = (1 - 2 * away) / (2 * np.log((1 - away) / away))
+        never = (self.means == 0) | (self.means == 1)
+        return np.asarray(np.where(never, 0.0, np.sqrt(np.where(uneven, proxy, 0.25))))
 
     @property
     def bounds(self) -> FloatArray:
@@ -184,6 +215,11 @@ class UniformNoise:
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """The standard deviation, which is a sub-Gaussian scale of this noise."""
+        return np.asarray(self.half_width / np.sqrt(3.0))
 
     @property
     def bounds(self) -> FloatArray:
@@ -245,6 +281,18 @@ class Replay:
         return rng.random(n)
 
     @property
+    def noise_scale(self) -> FloatArray:
+        """The least scale of noise that would spread as much as each arm's table once in a thousand times.
+
+        Past measurements of the right scale spread more than it by chance, twenty of them by up to a half.
+        """
+        from scipy.special import gammainccinv  # the chi-square quantile; scipy.stats is slow to import
+
+        squares = [len(table) * float(table.var()) for table in np.split(self.table, self.start[1:-1])]
+        freedom = np.maximum(np.diff(self.start) - 1, 1)
+        return np.asarray(np.sqrt(squares / (2 * gammainccinv(freedom / 2, RARE))))
+
+    @property
     def bounds(self) -> FloatArray:
         """The smallest and the largest past measurement of each arm."""
         lows = np.minimum.reduceat(self.table, self.start[:-1])
@@ -260,6 +308,17 @@ class Replay:
         """The entry of the arm's table that the draw points at."""
         nothing = np.zeros(len(self.means))
         return Feed(TABLE, nothing, nothing, self.table, self.start)
+
+
+def fitted(environment: Environment, noise_scale: FloatArray | None) -> Environment:
+    """The environment, drawing with the problem's noise scale if it is to take that.
+
+    >>> fitted(Gaussian([1.0, 2.0]), np.array([0.2, 0.3])).scale.tolist()
+    [0.2, 0.3]
+    """
+    if noise_scale is None or not isinstance(environment, Gaussian) or not environment.takes_scale:
+        return environment
+    return Gaussian(environment.means, noise_scale)
 
 
 def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:

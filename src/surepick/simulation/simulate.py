@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, outside
+from surepick.core.arrays import MOST_SCALES, ROUNDING, FloatArray, IntArray, furthest_value, outside
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
@@ -27,6 +27,8 @@ from surepick.simulation.environments import (
     CompiledEnvironment,
     Environment,
     Gaussian,
+    NoisyEnvironment,
+    fitted,
     in_order_of,
     is_compiled,
 )
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
 BLOCKS_AHEAD = 64  # the same where rounds are blocks
 PROGRESS_SECONDS = 0.1
+REACH = 100.0  # noise scales that a simulated value may lie from its mean
 _started: set[type] = set()  # policies whose loops are compiled
 
 
@@ -85,6 +88,7 @@ def simulate(
     seed: int = 0,
     budget: int = 10**7,
     pilot: Pilot | None = None,
+    allow_noisier: bool = False,
     progress: Callable[[Progress], None] | None = None,
     last_call: float | None = None,
     gaussian: bool = False,
@@ -95,7 +99,9 @@ def simulate(
     bets with the same measurements do; `gaussian` says that their noise is Gaussian, and proves more still.
 
     The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
-    unless given), as a session does. `progress` is called about ten times a second.
+    unless given), as a session does. An environment that is noisier than the problem says is refused, since
+    no promise holds there; `allow_noisier=True` is for experiments that want to see it. `progress` is called
+    about ten times a second.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"])
@@ -113,7 +119,11 @@ def simulate(
     if last_call is not None and not 0 < last_call < 1:
         raise ParameterError(f"last_call is a share of the budget, between 0 and 1, got {last_call!r}")
     check_gaussian(problem, gaussian)
+    environment = fitted(environment, problem.noise_scale)
     _refuse_outside(problem, environment)
+    _refuse_far(problem, environment)
+    if not allow_noisier:
+        _refuse_noisier(problem, environment)
     loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
     run = loop.start(pilot_for(problem, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))
@@ -223,6 +233,8 @@ class _Loop:
             sums = self.environment.measure(counts, self.rng)
         if self.watched:
             _refuse_sums(self.problem, counts, sums)
+        if not isinstance(self.environment, NoisyEnvironment):
+            _refuse_far_sums(self.problem, counts, sums)
         return sums
 
     def _next_draws(self, n: int) -> FloatArray:
@@ -315,6 +327,47 @@ def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) 
                 f"measurements of arm {arm} ({problem.arm_names[arm]!r}) lie within its bounds, {low:g} to "
                 f"{high:g}, and this {type(environment).__name__} gives values from {extremes[0]:g} to "
                 f"{extremes[1]:g}; use one within them, such as Bernoulli, UniformNoise or Replay"
+            )
+
+
+def _refuse_noisier(problem: Problem | OracleProblem, environment: Environment) -> None:
+    """Refuse an environment with more noise than the problem says: the promise would not hold in it."""
+    if problem.noise_scale is None or not isinstance(environment, NoisyEnvironment):
+        return
+    for arm in np.flatnonzero(problem.relevant).tolist():
+        here, stated = float(environment.noise_scale[arm]), float(problem.noise_scale[arm])
+        if here > stated * (1 + ROUNDING):
+            raise ParameterError(
+                f"arm {arm} ({problem.arm_names[arm]!r}) has noise of scale {here:.4g} in this "
+                f"{type(environment).__name__}, and the problem says {stated:.4g}, on which the promise "
+                "rests; give the problem a larger noise_scale or the environment a smaller one, or, to see "
+                "what happens without a promise, allow_noisier=True"
+            )
+
+
+def _refuse_far(problem: Problem | OracleProblem, environment: Environment) -> None:
+    """Refuse an environment whose values lie so far from zero that no session would take them."""
+    reach = np.abs(environment.means)
+    if isinstance(environment, NoisyEnvironment):
+        reach = reach + REACH * environment.noise_scale
+    for arm, far in enumerate(reach.tolist()):
+        furthest = furthest_value(problem.noise_scale, arm)
+        if far > furthest:
+            raise ParameterError(
+                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) may lie {far:g} from zero in "
+                f"this {type(environment).__name__}, and the limit is {furthest:g} ({MOST_SCALES:g} noise "
+                "scales); beyond it rounding outweighs the noise; subtract a constant from all means"
+            )
+
+
+def _refuse_far_sums(problem: Problem | OracleProblem, counts: IntArray, sums: FloatArray) -> None:
+    """Refuse sums that no session would take."""
+    for arm in map(int, np.flatnonzero(counts)):
+        if not abs(float(sums[arm])) <= int(counts[arm]) * furthest_value(problem.noise_scale, arm):
+            raise ParameterError(
+                f"the environment gave {sums[arm]:g} as the sum of {counts[arm]} measurements of arm {arm} "
+                f"({problem.arm_names[arm]!r}); one may lie at most "
+                f"{furthest_value(problem.noise_scale, arm):g} from zero"
             )
 
 

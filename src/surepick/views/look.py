@@ -257,7 +257,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     ledger = session.ledger()
     missing, first = _open_round(ledger.tapes.wanted(), n_tokens)
     decided_at, asked = _decision(session, ledger.n_rounds)
-    standing, known = ledger.standing(), session.pilot is None
+    standing = ledger.standing()
     now = Look(
         session=session.name,
         title=session.title,
@@ -293,7 +293,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         asked=asked,
         samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
-        noise_findings=check_noise(ledger.problem, ledger.run.moments) if known else (),
+        noise_findings=check_noise(ledger.problem, ledger.run.noise, ledger.withdrawals),
     )
     if n_used is None or n_used >= now.n_used:
         return now

@@ -119,6 +119,7 @@ class Guard:
             return None  # websockets: there are none
         guarded = _with_headers(send)
         try:
+            scope["scheme"] = self._origin(HTTPConnection(scope)).split(":")[0]  # cookies go by it
             self._check(HTTPConnection(scope), reads=scope["method"] in READING)
             if scope["method"] not in READING:
                 receive = _replay(await self._body(Request(scope, receive)))
@@ -134,24 +135,34 @@ class Guard:
         name = _without_port(host)
         if not self._settings.knows_host(name):
             raise RefusedError(421, f"Host {name!r} is not allowed; restart with --allow-host {name}.")
-        self._check_origin(asked.headers, host, asked.scope.get("scheme", "http"), reads=reads)
+        self._check_origin(asked.headers, self._origin(asked), reads=reads)
         if path.startswith("/static/") or path in ("/login", "/logout"):
             return
         self._check_token(asked, path, reads=reads)
         if not reads and not self._settings.write:
             raise RefusedError(403, "This dashboard is read-only; restart it with --write to allow changes.")
 
-    def _check_origin(self, headers: Headers, host: str, scheme: str, *, reads: bool) -> None:
+    def _origin(self, asked: HTTPConnection) -> str:
+        """Where the browser believes to be."""
+        headers, client = asked.headers, "" if asked.client is None else asked.client.host
+        forwarded = tuple(
+            headers.get(f"x-forwarded-{what}", "").strip().lower() for what in ("proto", "host")
+        )
+        scheme = asked.scope.get("scheme", "http")
+        return self._settings.origin(scheme, headers.get("host", ""), client, (forwarded[0], forwarded[1]))
+
+    def _check_origin(self, headers: Headers, own: str, *, reads: bool) -> None:
         """Refuse what another site made the browser do; browsers say so, and other programs need not."""
         site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
         if reads:
             if site == "cross-site" and headers.get("sec-fetch-mode", "navigate") != "navigate":
                 raise RefusedError(403, "Another site may not read from this one.")
             return
-        if site not in ("same-origin", "none") or origin not in (None, f"{scheme}://{host}"):
-            raise RefusedError(
-                403, f"This request comes from another site ({origin or site}); nothing was done."
-            )
+        if site not in ("same-origin", "none") or origin not in (None, own):
+            came = f"This request comes from another site ({origin or site}); nothing was done."
+            proxied = origin is not None and origin.partition("://")[2] == own.partition("://")[2]
+            hint = f" Behind a proxy, restart with --public-url {origin}." if proxied else ""
+            raise RefusedError(403, came + hint)
         kind = _content_type(headers)
         if kind not in (JSON, FORM, UPLOAD):
             raise RefusedError(415, f"A body is {JSON}, {FORM} or {UPLOAD}, got {kind or 'nothing'!r}.")

@@ -234,8 +234,8 @@ def test_the_decisions_on_a_fixed_seed_are_known():
 class Stepped:
     """An environment that the compiled driver does not know, so that every block is a step of its own."""
 
-    def __init__(self, means):
-        self.means, self._truth = np.asarray(means), sp.Gaussian(means)
+    def __init__(self, means, scale=1.0):
+        self.means, self._truth = np.asarray(means), sp.Gaussian(means, scale)
 
     def measure(self, counts, rng):
         return self._truth.measure(counts, rng)
@@ -263,7 +263,7 @@ def test_driven_and_step_by_step_take_the_same_decisions(problem, means, epsilon
     policy = sp.BetGapE(epsilon=epsilon)
     for seed, budget in ((0, 10**6), (1, 10**6), (2, 300)):
         driven = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, budget=budget)
-        stepped = sp.simulate(problem, policy, Stepped(means), seed=seed, budget=budget)
+        stepped = sp.simulate(problem, policy, Stepped(means, problem.noise_scale), seed=seed, budget=budget)
         assert driven.counts.tolist() == stepped.counts.tolist()
         assert driven.means.tolist() == stepped.means.tolist()
         assert (driven.plan, driven.n_rounds) == (stepped.plan, stepped.n_rounds)

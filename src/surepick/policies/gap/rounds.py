@@ -57,6 +57,7 @@ from surepick.policies.gap.state import (
 
 REFRESH = 4096
 TINY = 1e-300  # keeps roots positive
+EPS = 2.220446049250313e-16  # of a double
 ROUNDING = 1e-12  # a bound computed in floating point may fall short by a few units in the last place
 
 _inflation = compiled_inner(radius.inflation)
@@ -101,12 +102,23 @@ def advance(
                 relead(dense, thin, race)
             _set_level(now, rule)
             new_lead = _find_rival(race)
-            now.stopped = not new_lead and now.score - race.value[now.lead] <= rule.epsilon
+            now.stopped = not new_lead and _lacks(race) <= rule.epsilon
             if stale or not (new_lead or now.stopped):
                 break
             stale = now.stopped  # stop only on numbers computed from scratch
         stale = False
         now.arm = chosen_arm(dense, thin, race)
+
+
+@compiled_inner
+def _lacks(race: Race) -> float:
+    """How far the rival's upper bound lies above the lead, rounding included.
+
+    Differences first: next to values of 1e16 noise scales a radius is lost in rounding.
+    """
+    lead, rival = race.value[race.now.lead], race.value[race.now.rival]
+    radius = race.now.score - rival if race.rule.radius == RECTANGLE else race.root[race.now.rival]
+    return (rival - lead) + radius + 4.0 * EPS * (abs(rival) + abs(lead))
 
 
 @compiled_inner

@@ -127,6 +127,8 @@ def _propose(turn: Turn, bound: FloatArray, mass: FloatArray, level: float) -> i
     race, work, rng = turn
     n, at = 0, -1
     log_miss = math.log1p(-mass[race.rule.n_plans - 1])
+    if log_miss == 0.0:  # so far behind that no draw brings a rival forward
+        return 0
     while True:
         skip = math.log(_uniform(rng)) / log_miss  # draws without a proposal before the next
         if skip >= work.draws.n_draws - 1 - at:

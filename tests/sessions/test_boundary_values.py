@@ -1,0 +1,169 @@
+"""The largest and the smallest numbers that a session takes, for every policy; larger ones never get in."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from policy_contract import CASES
+from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
+from surepick.errors import ParameterError, ProblemError, SessionError
+from surepick.policies import POLICIES
+
+WORKER = Path(__file__).parents[1] / "support" / "boundary_values.py"
+FAMILIES = (
+    ("BetGapE", "OBet"),
+    ("CombGapE", "CombGapE:radius=published", "Uniform", "CLUCB", "LinGapE:norm_bound=3"),
+    ("RAGE", "Peace", "Peace:max_gap=5"),
+    ("GenTSExplore", "TSExplore"),
+)
+
+
+def test_every_policy_is_among_the_cases() -> None:
+    assert {text.split(":")[0] for family in FAMILIES for text in family} == set(POLICIES)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family[0])
+def test_no_allowed_value_breaks_a_session_and_no_larger_one_gets_in(family: tuple[str, ...]) -> None:
+    command = [sys.executable, str(WORKER), *family]  # a process of its own: it once ended by a signal
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, f"{lines[-1:]} {done.stderr[-2000:]}"
+    counts = json.loads(lines[-1])
+    assert counts["tried"] >= 32 * len(family) - 16
+    assert counts["refused"] > 0
+
+
+def two_arms(**options: object) -> sp.Problem:
+    return sp.Problem([[1, 0], [0, 1]], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [1e155, -1e155, 1e308, MOST_SCALES * 0.2 * 1.01])
+def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None:
+    session = sp.Session.create("memory://", two_arms(noise_scale=0.2), sp.BetGapE(), name="s")
+    (request,) = session.ask()
+    before = session.fingerprint
+    for attempt in (
+        lambda: session.tell(request, value),
+        lambda: session.tell(request, [1.0, value]),
+        lambda: session.tell(request, mean=value, count=1),
+        lambda: session.record(0, value),
+    ):
+        with pytest.raises(SessionError, match="must lie within 2e\\+09 of zero"):
+            attempt()
+    assert session.fingerprint == before
+    session.tell(request, 1.0)
+
+
+def test_a_problem_with_numbers_that_would_overflow_is_refused() -> None:
+    for options in ({"noise_scale": 1e31}, {"noise_scale": 1e-31}, {"costs": 1e-200}, {"bounds": (0, 1e200)}):
+        with pytest.raises(ProblemError):
+            two_arms(**options)
+    with pytest.raises(ProblemError, match="at most 1e\\+30"):
+        sp.Problem([[1e31, 0], [0, 1]])
+    with pytest.raises(ProblemError, match="subtract a constant"):
+        two_arms(bounds=(1e16, 1e16 + 8))
+    assert two_arms(noise_scale=LARGEST).noise_scale is not None
+    assert two_arms(noise_scale=SMALLEST).noise_scale is not None
+
+
+def test_a_pilot_whose_values_lie_too_far_from_zero_says_so() -> None:
+    session = sp.Session.create("memory://", two_arms(noise_scale=None), sp.BetGapE(), name="s")
+    rng = np.random.default_rng(0)
+
+    def measure() -> None:
+        while requests := session.ask():
+            session.tell(requests[0], 1e12 + rng.standard_normal())
+
+    with pytest.raises(ProblemError, match="a constant subtracted"):
+        measure()
+    assert session.verify().holds
+
+
+@pytest.mark.parametrize(
+    "value", [b"12", bytearray(b"12"), {1.0: 2.0}, {1.0, 2.0}, "1_000", "12,5", "\u0661"]
+)
+def test_what_is_not_plainly_a_number_is_refused(value: object) -> None:
+    session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
+    (request,) = session.ask()
+    before = session.fingerprint
+    with pytest.raises(SessionError, match="must be a number, got"):
+        session.tell(request, value)  # type: ignore[arg-type]
+    assert session.fingerprint == before
+
+
+@pytest.mark.parametrize("value", ["12.5", np.float32(12.5), np.array(12.5), [12.5], np.array([12.5])])
+def test_numbers_of_all_kinds_are_taken(value: object) -> None:
+    session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
+    session.tell(session.ask()[0], value)  # type: ignore[arg-type]
+    assert [m.value for m in session.measurements()] == [12.5]
+
+
+def test_a_count_that_is_no_whole_number_is_refused() -> None:
+    session = sp.Session.create("memory://", two_arms(), sp.RAGE(), name="s")
+    (request,) = session.ask()
+    for count in ("3", 2.5, 0, -1, None):
+        with pytest.raises(ParameterError, match="count"):
+            session.tell(request, mean=1.0, count=count)  # type: ignore[arg-type]
+
+
+def test_texts_that_no_file_can_hold_are_refused() -> None:
+    session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
+    (request,) = session.ask()
+    before = session.fingerprint
+    for attempt in (
+        lambda: session.note("half a pair: \ud800"),
+        lambda: session.withdraw(request, reason="\udcff"),
+        lambda: session.tell(request, 1.0, worker="\udcff"),
+        lambda: session.record(0, 1.0, key="\udcff"),
+        lambda: sp.Session.create("memory://", two_arms(arm_names=["a", "\udcff"]), sp.BetGapE(), name="t"),
+    ):
+        with pytest.raises(ParameterError, match="UTF-8"):
+            attempt()
+    assert session.fingerprint == before
+
+
+# Far from zero
+
+
+PROVED = [policy for policy in CASES if policy.name in ("CombGapE", "Uniform", "CLUCB", "BetGapE", "OBet")]
+
+
+@pytest.mark.parametrize("policy", PROVED, ids=str)
+def test_a_tie_far_from_zero_is_not_called_confident(policy: sp.Policy) -> None:
+    far, rare = MOST_SCALES / 2, replace(policy, delta=1e-4)  # type: ignore[type-var]
+    for seed in range(4):
+        outcome = sp.simulate(two_arms(), rare, sp.Gaussian([far, far]), seed=seed, budget=1500)
+        if outcome.plan is not None and outcome.risk is not None:
+            assert outcome.risk <= 1e-4 * (1 + 1e-9)
+        assert outcome.plan is None or "radius='published'" in str(policy)
+
+
+@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Uniform(), sp.CLUCB()], ids=str)
+def test_a_gap_policy_does_not_stop_where_its_radius_is_lost_in_rounding(policy: sp.Policy) -> None:
+    """Values of 1e16 noise scales, which no session takes: value + radius - value was 0, and 0 <= epsilon."""
+    run = policy.start(two_arms())
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        decision = run.decide(rng)
+        assert not isinstance(decision, sp.Stop)
+        run.absorb(decision.counts, 1e16 * decision.counts)
+
+
+def test_an_offset_changes_no_answer() -> None:
+    means = np.array([0.6, 0.0])
+    for policy in (sp.BetGapE(), sp.CombGapE(), sp.Uniform()):
+        for seed in range(3):
+            near = sp.simulate(two_arms(), policy, sp.Gaussian(means), seed=seed)
+            far = sp.simulate(two_arms(), policy, sp.Gaussian(means + 1e9), seed=seed)
+            assert (near.plan, near.n_measurements) == (far.plan, far.n_measurements)
+
+
+def test_simulations_far_from_zero_are_refused() -> None:
+    with pytest.raises(ParameterError, match="subtract a constant"):
+        sp.simulate(two_arms(), sp.CombGapE(), sp.Gaussian([1e16, 1e16]))

@@ -1,0 +1,86 @@
+"""Every policy given the largest and the smallest numbers that a session takes; run in a process of its own.
+
+`python boundary_values.py BetGapE ...` prints a line before each case, so that a crash names its case.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+import surepick as sp
+from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
+from surepick.errors import SurepickError
+from surepick.policies import parse_policy
+
+REFUSED = (1e155, -1e155, 1e308, -1e308, 1.7976931348623157e308, float("inf"), float("nan"))
+SCALES = (SMALLEST, 1e-9, 1.0, LARGEST)
+BUDGET, PHASED_BUDGET = 30, 2_000  # RAGE and Peace ask for thousands at once
+
+
+def taken(scale: float) -> Iterator[list[float]]:
+    """Cycles of values that are allowed at this noise scale."""
+    far = MOST_SCALES * scale
+    yield [far, -far]
+    yield [far, far, np.nextafter(far, 0.0)]
+    yield [0.0, 5e-324, -5e-324]
+    yield [far, 0.0, -far, scale, 5e-324]
+
+
+def drive(session: sp.Session, cycle: list[float], scale: float) -> int:
+    """Tell the cycle until the session ends; values beyond the limit are refused and change nothing."""
+    values, n_refused = itertools.cycle(cycle), 0
+    for request in iter(lambda: next(iter(session.ask()), None), None):
+        for beyond in (*REFUSED, MOST_SCALES * scale * 1.001):
+            if n_refused >= 2 * len(REFUSED):
+                break
+            for give in (lambda v: session.tell(request, v), lambda v: session.record(0, v)):  # noqa: B023
+                try:
+                    give(beyond)
+                except SurepickError:
+                    n_refused += 1
+                else:
+                    raise AssertionError(f"{beyond} was taken at scale {scale}")
+        session.tell(request, list(itertools.islice(values, max(1, request.wanted))))
+        session.standing()
+    return n_refused
+
+
+def main() -> None:
+    """All cases of the policies that are named."""
+    tried = refused = 0
+    for text, scale, factor in itertools.product(sys.argv[1:], SCALES, (1.0, LARGEST, SMALLEST)):
+        if text == "TSExplore" and factor != 1.0:
+            continue  # plans of zeros and ones
+        for cycle in taken(scale):
+            print(text, scale, factor, cycle, flush=True)
+            plans = factor * np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1]])
+            problem = sp.Problem(plans, noise_scale=scale)
+            try:
+                session = sp.Session.create(
+                    "memory://",
+                    problem,
+                    parse_policy(text, delta=0.01),
+                    name="s",
+                    budget=PHASED_BUDGET if text.startswith(("RAGE", "Peace")) else BUDGET,
+                )
+            except SurepickError as error:
+                print("  refused:", error)
+                continue
+            refused += drive(session, cycle, scale)
+            outcome = session.outcome
+            assert outcome is not None
+            assert session.verify().holds
+            json.dumps(session.certificate().to_json())
+            if outcome.plan is not None and outcome.risk is not None:
+                assert outcome.risk <= outcome.policy.delta * (1 + 1e-9)
+            tried += 1
+    print(json.dumps({"tried": tried, "refused": refused}))
+
+
+if __name__ == "__main__":
+    main()
