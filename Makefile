@@ -17,7 +17,7 @@ help:
 	@echo "make bench-quick  the same with small samples, at most ten minutes"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
-	@echo "make soak       the simulations of make test again, by the ten thousand; HISTORIES=20000"
+	@echo "make soak       the simulations of make test again, and odd inputs, by the thousand; HISTORIES=20000 INPUTS=5000"
 	@echo "make wheels     does every dependency have wheels for every supported Python? (a dry run of pip)"
 
 $(INSTALLED): pyproject.toml
@@ -65,8 +65,10 @@ test-slow: $(READY)
 
 HISTORIES ?= 20000
 FIRST ?= 100000
+INPUTS ?= 5000
 soak: $(READY)
 	$(BIN)/python tests/support/session_histories.py --histories $(HISTORIES) --first $(FIRST)
+	$(BIN)/python tests/support/fuzzing.py --inputs $(INPUTS) --seed $(FIRST)
 
 bench bench-quick: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench

@@ -7,7 +7,8 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, Orac
 from surepick.core.policy import Policy
 from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
 from surepick.core.problem import Problem
-from surepick.errors import FileError, MissingFunctionError, ParameterError
+from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
 from surepick.policies import policy_named
 
 FORMAT = 1
@@ -91,6 +92,11 @@ def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | No
     Plans that were known by a function need it again as `oracle`: the function, or the whole problem. One
     that answers otherwise than the first, or has other settings, is refused.
     """
+    with _readable("problem"):
+        return _problem_from_json(data, oracle)
+
+
+def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> AnyProblem:
     _check_format(data, "problem")
     if needs_function(data):
         oracle = _with_function(data, oracle)
@@ -237,6 +243,11 @@ def policy_to_json(policy: Policy) -> Json:
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
     """The policy that these JSON values describe; its version may have changed since, see `version`."""
+    with _readable("policy"):
+        return _policy_from_json(data)
+
+
+def _policy_from_json(data: Mapping[str, Any]) -> Policy:
     _check_format(data, "policy")
     kind = policy_named(data["name"])
     parameters = {
@@ -281,6 +292,20 @@ def _plans_from_json(data: Mapping[str, Any]) -> Any:
     from scipy import sparse  # slow to import, and most plans are dense
 
     return sparse.csr_array((data["data"], data["indices"], data["indptr"]), shape=tuple(data["shape"]))
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Within, JSON that is not what surepick writes is a `FileError`, whatever it is."""
+    try:
+        yield
+    except SurepickError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise FileError(
+            f"this is no {what} as surepick writes it ({type(error).__name__}: {error}); it was changed, or "
+            "is of another version"
+        ) from None
 
 
 def _check_format(data: Mapping[str, Any], what: str) -> None:

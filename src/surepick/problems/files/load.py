@@ -40,6 +40,14 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
     ('road', 'rail')
     """
     path = Path(path)
+    try:
+        return _load(path, progress, confined)
+    except (ArithmeticError, RecursionError) as error:
+        why = "its values are nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise FileError(f"{str(path)!r} is no problem file: {why}; use plain lists of numbers") from None
+
+
+def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
     document = Section(path, "", _parse(path), confined)
     name = document.text("kind", options=kind_names())
     kind = kind_named(name)
@@ -158,7 +166,7 @@ def _parse(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
         document = parsers[path.suffix.lower()](text)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+    except ValueError as error:  # also for a number of thousands of digits
         raise FileError(f"{str(path)!r} is not valid {path.suffix[1:].upper()}: {error}") from None
     if not isinstance(document, dict):
         raise FileError(f"{str(path)!r} must hold keys and values, got a {type(document).__name__}")

@@ -1,0 +1,400 @@
+"""Odd inputs by the thousand: whatever comes in from outside is taken or refused by a `SurepickError`.
+
+    python tests/support/fuzzing.py                       # every target, 200 inputs each
+    python tests/support/fuzzing.py --inputs 20000        # `make soak`
+    python tests/support/fuzzing.py --target codec --seed 4711 --inputs 1   # one input again
+
+An input fails by any other exception, by taking more than ten seconds or more than 1 GB of memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import copy
+import io
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import tomllib
+import traceback
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.cli import app
+from surepick.errors import SurepickError
+from surepick.policies import POLICIES
+from surepick.problems.files.load import load
+from surepick.sessions import codec
+from surepick.sessions.session import Session
+from surepick.web.app import create_app
+from surepick.web.settings import Settings
+
+SECONDS, MEGABYTES = 10, 1024
+STARTERS = Path(sp.__file__).parent / "problems" / "files" / "starters"
+NAMES = (
+    *("0.0", "1.0", "t0.0", "-1", "--help", "-s", "1e5", "nan", "inf", "12,5", "$(touch pwned)", "`id`"),
+    *(
+        "; rm -rf x",
+        "a\tb",
+        "a\nb",
+        "",
+        " ",
+        "\u0000",
+        "caf\u00e9",
+        "\u202e",
+        "'",
+        '"',
+        "\\",
+        "{arm}",
+        "%s",
+        "../x",
+    ),
+    *("a" * 300, "\ud800", "\u0661\u0662", "<script>", "=1+1", "@SUM(1)"),
+)
+NUMBERS = (
+    *(0, 1, -1, 2, 0.5, 1e-31, 1e31, 1e155, 1e308, -1e308, 5e-324, 2**63, -(2**63), 10**400, 1e10),
+    *(float("nan"), float("inf"), True, False),
+)
+
+
+def odd(rng: random.Random, depth: int = 0) -> Any:
+    """Something that may stand anywhere in JSON."""
+    kind = rng.randrange(8)
+    if kind < 3:
+        return rng.choice(NUMBERS)
+    if kind < 5:
+        return rng.choice(NAMES)
+    if kind == 5 or depth > 3:
+        return None
+    if kind == 6:
+        return [odd(rng, depth + 1) for _ in range(rng.randrange(4))]
+    return {rng.choice(NAMES): odd(rng, depth + 1) for _ in range(rng.randrange(3))}
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something can be changed in a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*at, key)
+        yield from places(item, (*at, key))
+
+
+def mutated(rng: random.Random, value: Any) -> Any:
+    """The value with one to three changes."""
+    value = copy.deepcopy(value)
+    for _ in range(rng.randrange(1, 4)):
+        found = list(places(value))
+        if not found:
+            return odd(rng)
+        *path, last = rng.choice(found)
+        part = value
+        for key in path:
+            part = part[key]
+        change = rng.randrange(6)
+        if change == 0:
+            del part[last]
+        elif change == 1 and isinstance(part, list):
+            part.append(copy.deepcopy(rng.choice(part)))
+        elif change == 2 and isinstance(part, dict):
+            part[rng.choice(NAMES)] = part.pop(last)
+        elif change == 3:
+            nested: Any = []
+            for _ in range(rng.choice((5, 60, 120))):
+                nested = [nested]
+            part[last] = nested
+        else:
+            part[last] = odd(rng)
+    return value
+
+
+def garbled(rng: random.Random, text: bytes) -> bytes:
+    """The text with some of its bytes changed, removed or doubled."""
+    data = bytearray(text)
+    for _ in range(rng.randrange(1, 6)):
+        at = rng.randrange(len(data) + 1)
+        change = rng.randrange(4)
+        if change == 0:
+            data[at : at + rng.randrange(8)] = b""
+        elif change == 1 and rng.random() < 0.1:
+            data[at:at] = rng.choice((b"[", b'{"a":')) * 100_000
+        elif change == 1:
+            data[at:at] = rng.choice(NAMES).encode(errors="surrogatepass")
+        elif change == 2:
+            data[at:at] = data[at : at + rng.randrange(20)]
+        else:
+            data[at:at] = bytes([rng.randrange(256)])
+    return bytes(data)
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value)
+
+
+# The targets
+
+
+@cache
+def documents() -> list[tuple[str, dict[str, Any]]]:
+    """Small problem files, as values, without integer programs, which may keep HiGHS busy for long."""
+    solved = ("knapsack", "portfolio", "production")
+    starters = sorted(path for path in STARTERS.glob("*.toml") if path.stem not in solved)
+    found = [(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))) for path in starters]
+    table = {
+        "kind": "table",
+        "plans": [[1, 0, 2], [0, 1, 1]],
+        "arm_names": ["a", "b", "c"],
+        "noise_scale": 0.5,
+    }
+    return [*found, ("table", table), ("table", {**table, "truth": {"means": [1, 2, 3]}})]
+
+
+def files(rng: random.Random, folder: Path) -> None:
+    """Problem files: JSON with odd values, TOML with odd letters."""
+    name, document = rng.choice(documents())
+    path = folder / "problem.json"
+    if rng.random() < 0.7:
+        path.write_text(as_json(mutated(rng, document)))
+    else:
+        path = folder / "problem.toml"
+        path.write_bytes(garbled(rng, (STARTERS / f"{name}.toml").read_bytes()))
+    for attachment in STARTERS.glob("*.csv"):
+        (folder / attachment.name.split("-")[1]).write_bytes(attachment.read_bytes())
+    load(path, confined=True)
+
+
+@cache
+def problem() -> sp.Problem:
+    return sp.Problem(np.eye(3), arm_names=["a", "b", "0.0"], noise_scale=0.5)
+
+
+def csv_rows(rng: random.Random, folder: Path) -> None:
+    """Measurements in CSV for `import`."""
+    from surepick.cli.export import import_rows, read_rows
+
+    rows = ["token,arm,value,count,worker,picked,key,session"]
+    for _ in range(rng.randrange(1, 5)):
+        cells = [rng.choice(("0.0", "1.0", "t2.0", "", *NAMES)), rng.choice(("a", "b", "", *NAMES))]
+        cells += [
+            str(rng.choice((1.5, "2,5", *NUMBERS))),
+            str(rng.choice(("", 1, 2, *NUMBERS))),
+            "w",
+            "",
+            "",
+            "s",
+        ]
+        rows.append(rng.choice(",;\t").join(str(cell) for cell in cells))
+    path = folder / "rows.csv"
+    path.write_bytes(garbled(rng, "\n".join(rows).encode(errors="surrogatepass")) if rng.random() < 0.5 else
+                     "\n".join(rows).encode(errors="surrogatepass"))  # fmt: skip
+    session = Session.create("memory://", problem(), sp.BetGapE(), name="s")
+    import_rows(session, read_rows(path), answers=rng.random() < 0.5, worker="")
+    session.ask()
+
+
+@cache
+def kept_values() -> list[Any]:
+    """Problems and policies as logs keep them."""
+    family = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem()
+    kept: list[Any] = [("problem", codec.problem_to_json(one)) for one in (problem(), family)]
+    return kept + [
+        ("policy", codec.policy_to_json(POLICIES[name](delta=0.1))) for name in ("BetGapE", "CombGapE")
+    ]
+
+
+def codecs(rng: random.Random, folder: Path) -> None:
+    """Problems and policies in JSON."""
+    what, value = rng.choice(kept_values())
+    changed = json.loads(as_json(mutated(rng, value)))
+    if what == "problem":
+        codec.problem_from_json(changed)
+    else:
+        codec.policy_from_json(changed)
+
+
+@cache
+def finished() -> Session:
+    session = Session.create("memory://", problem(), sp.CombGapE(), name="s")
+    while requests := session.ask():
+        session.tell(requests[0], 5.0 if requests[0].arm == 0 else 0.1)
+    return session
+
+
+def certificates(rng: random.Random, folder: Path) -> None:
+    """Certificates for `verify`; whatever was changed, it does not hold."""
+    from surepick.sessions.log_file import certificate_in, read_json
+
+    session = finished()
+    honest = session.certificate().to_json()
+    changed = mutated(rng, json.loads(as_json(honest)))
+    path = folder / "certificate.json"
+    whole = as_json(changed).encode()
+    path.write_bytes(whole if rng.random() < 0.8 else garbled(rng, whole))
+    session.verify(certificate_in(read_json(path)))
+
+
+@cache
+def web_app() -> Any:
+    url = f"sqlite:///{tempfile.mkdtemp(prefix='surepick-fuzz-')}/web.db"
+    Session.create(url, problem(), sp.BetGapE(), name="s")
+    return create_app(Settings(url, write=True))[0]
+
+
+BODIES = (
+    ("/api/sessions/s/tell", {"token": "0.0", "value": 1.5, "worker": "w"}),
+    ("/api/sessions/s/tell", {"token": "0.0", "mean": 1.5, "count": 1}),
+    ("/api/sessions/s/ask", {"n": 1, "worker": "w"}),
+    ("/api/sessions/" + "x" * 40 + "/ask", {"n": 1}),
+    ("/login", {"token": "x"}),
+)
+
+
+def http(rng: random.Random, folder: Path) -> None:
+    """Bodies and paths over HTTP; an answer of 500 is a failure."""
+    path, body = rng.choice(BODIES)
+    content = as_json(mutated(rng, body)).encode()
+    if rng.random() < 0.3:
+        content = garbled(rng, content)
+    if rng.random() < 0.3:
+        path = "/" + "/".join(rng.choice((*NAMES, "api", "sessions", "s")) for _ in range(rng.randrange(4)))
+    kinds = (
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "text/plain",
+    )
+
+    async def ask() -> int:
+        transport = httpx.ASGITransport(app=web_app(), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            headers = {"content-type": rng.choice(kinds[: rng.randrange(1, 5)])}
+            method = rng.choice(("POST", "POST", "GET"))
+            url = httpx.URL("http://localhost").copy_with(
+                raw_path=quote(path.encode(errors="replace"), safe="/%").encode()
+            )
+            answer = await client.request(method, url, content=content, headers=headers)
+            return answer.status_code
+
+    status = asyncio.run(ask())
+    if status >= 500 and status != 503:
+        raise AssertionError(f"status {status} for {path!r}: {content!r}")
+
+
+COMMANDS = (
+    "new",
+    "ask",
+    "tell",
+    "withdraw",
+    "status",
+    "log",
+    "export",
+    "import",
+    "extend",
+    "close",
+    "verify",
+    "list",
+)
+OPTIONS = (
+    "--session",
+    "-s",
+    "--seed",
+    "--delta",
+    "--epsilon",
+    "--budget",
+    "--lease",
+    "-n",
+    "--worker",
+    "--mean-of",
+    "--json",
+)
+
+
+def command_line(rng: random.Random, folder: Path) -> None:
+    """Commands with odd words, in a folder with a problem and a session."""
+    os.chdir(folder)
+    table = 'kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["1.0", "-x"]\n'
+    (folder / "mine.toml").write_text(table)
+    Session.create("surepick.db", sp.Problem(np.eye(2), arm_names=["1.0", "-x"]), sp.BetGapE(), name="s")
+    words = [rng.choice(COMMANDS), *(["mine.toml"] if rng.random() < 0.3 else [])]
+    for _ in range(rng.randrange(4)):
+        words += [rng.choice((*OPTIONS, *NAMES, *map(str, NUMBERS)))]
+    words = [word for word in words if _is_text(word) and "\u0000" not in word]
+    result = CliRunner().invoke(app, words)
+    if not isinstance(result.exception, SurepickError | SystemExit | OSError | None):
+        raise result.exception
+
+
+def _is_text(word: str) -> bool:
+    """Whether the terminal could give it; others are refused by `main` before any command."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)
+
+
+TARGETS: dict[str, Callable[[random.Random, Path], None]] = {
+    "files": files,
+    "csv": csv_rows,
+    "codec": codecs,
+    "certificate": certificates,
+    "http": http,
+    "cli": command_line,
+}
+
+
+def too_long(*_: object) -> None:
+    raise AssertionError(f"it took more than {SECONDS} s")
+
+
+def fuzz(target: str, seed: int) -> str | None:
+    """One input; how it failed, if it did."""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of its own time: a busy machine is no failure
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="surepick-fuzz-") as folder,
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            TARGETS[target](random.Random(f"{target} {seed}"), Path(folder))
+    except SurepickError:
+        return None
+    except BaseException:  # whatever it is, it is a failure
+        return traceback.format_exc()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        os.chdir("/")
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return f"{used} MB in memory" if used > MEGABYTES else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--target", choices=TARGETS, action="append")
+    parser.add_argument("--inputs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    signal.signal(signal.SIGPROF, too_long)
+    finished()  # compiles, which takes its time
+    Session.create("memory://", problem(), sp.BetGapE(), name="s").ask()
+    failures = 0
+    for target in options.target or TARGETS:
+        for seed in range(options.seed, options.seed + options.inputs):
+            failure = fuzz(target, seed)
+            if failure is not None:
+                failures += 1
+                print(f"--target {target} --seed {seed} --inputs 1\n{failure}", flush=True)
+        print(f"{target}: {options.inputs} inputs", flush=True)
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Whatever comes in from outside is taken or refused with a `SurepickError`; `make soak` tries far more."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import surepick as sp
+from surepick.errors import FileError
+from surepick.problems.files.load import load
+from surepick.sessions import codec
+
+FUZZER = Path(__file__).parent / "support" / "fuzzing.py"
+
+
+@pytest.mark.parametrize(
+    ("targets", "inputs"), [(("codec", "files", "certificate"), 100), (("csv", "http", "cli"), 40)]
+)
+def test_odd_inputs_are_refused_by_name(targets: tuple[str, ...], inputs: int) -> None:
+    words = [word for target in targets for word in ("--target", target)]
+    command = [sys.executable, str(FUZZER), *words, "--inputs", str(inputs)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert all(f"{target}: {inputs} inputs" in done.stdout for target in targets)
+
+
+def test_the_fuzzer_sees_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fuzzing
+
+    def broken(*_: object) -> None:
+        raise KeyError("name")
+
+    monkeypatch.setitem(fuzzing.TARGETS, "codec", broken)
+    assert "KeyError" in (fuzzing.fuzz("codec", 0) or "")
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"kind": ' + '{"a": ' * 100_000, '{"kind": 1' + "0" * 5000 + "}"]
+)
+def test_a_file_that_is_nested_too_deeply_or_holds_endless_numbers_is_refused(
+    text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(text)
+    with pytest.raises(FileError):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["plans", "costs", "noise_scale", "arm_names", "minimize"])
+def test_a_problem_in_json_without_a_part_is_refused(name: str) -> None:
+    part = {k: v for k, v in codec.problem_to_json(sp.Problem([[1, 0], [0, 1]])).items() if k != name}
+    with pytest.raises(FileError, match="no problem as surepick writes it"):
+        codec.problem_from_json(part)
