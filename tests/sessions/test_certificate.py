@@ -200,7 +200,7 @@ def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:
     old = session.certificate().to_json()
     session.extend(delta=0.01)
     run_to_end(session, Tapes())
-    assert any("extended after" in text for text in session.verify(old).objections)
+    assert any("went on after" in text for text in session.verify(old).objections)
     assert session.verify(session.certificate().to_json()).holds
 
 
