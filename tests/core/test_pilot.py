@@ -140,8 +140,9 @@ def test_answers_after_a_pilot_of_usual_size_are_right_often_enough(policy: Poli
 
 @pytest.mark.parametrize("policy", CASES, ids=describe)
 def test_a_session_with_a_pilot_decides_as_the_simulation_does(policy: Policy) -> None:
-    simulated = sp.simulate(UNKNOWN, policy, Tapes(scale=0.1), seed=4)
-    session = Session.create("memory://", UNKNOWN, policy, name="mine", seed=4)
+    budget = 300 if policy.name == "Pick" else None  # it never stops by itself
+    simulated = sp.simulate(UNKNOWN, policy, Tapes(scale=0.1), seed=4, budget=budget or 10**7)
+    session = Session.create("memory://", UNKNOWN, policy, name="mine", seed=4, budget=budget)
     lived = run_to_end(session, Tapes(scale=0.1), n=500)
     assert same_run(lived, simulated)
     assert lived.noise_scale.tolist() == simulated.noise_scale.tolist()
