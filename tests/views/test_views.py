@@ -81,7 +81,7 @@ def test_an_end_without_certainty_promises_nothing() -> None:
     seen = views.summary(look(spent))
     assert seen.state == State.OUT_OF_BUDGET
     assert seen.sentence == (
-        "Not sure: the budget was spent after 4 measurements. “plan 4 (copper, zinc)” leads, but nothing is "
+        "Not sure: the budget was spent after 6 measurements. “plan 4 (copper, zinc)” leads, but nothing is "
         "promised."
     )
     assert seen.answer is None

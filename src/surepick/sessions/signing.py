@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surepick.errors import FileError, MissingExtraError
+from surepick.errors import FileError, missing_extra
 from surepick.sessions import codec
 from surepick.sessions.verify import as_certificate
 
@@ -89,9 +89,7 @@ def require_cryptography() -> None:
     try:
         import cryptography  # noqa: F401
     except ImportError:
-        raise MissingExtraError(
-            "signatures need the package cryptography: pip install 'surepick[sign]'"
-        ) from None
+        raise missing_extra("cryptography", "sign") from None
 
 
 def hex_of(key: Ed25519PublicKey) -> str:
