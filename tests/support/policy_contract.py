@@ -27,11 +27,10 @@ CASES: list[Policy] = [
     sp.TSExplore(delta=0.1),
     sp.Peace(delta=0.1),
     sp.Peace(delta=0.1, max_gap=5.0),
-    sp.Pick(),
-    sp.Pick(epsilon=0.1, max_batch=3),
 ]
 
 
+WITHOUT_DELTA: list[Policy] = [sp.Pick(), sp.Pick(epsilon=0.1, max_batch=3)]  # only a budget ends their runs
 OF_POLYTOPES: list[Policy] = [sp.PolyBet(delta=0.1), sp.PolyBet(delta=0.1, max_batch=3)]
 
 
