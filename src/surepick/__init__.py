@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
     from surepick.policies import BetGapE as BetGapE
+    from surepick.policies import Challenge as Challenge
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
     from surepick.policies import LinGapE as LinGapE
@@ -59,7 +60,8 @@ _OFFERED = {
     "planning.advice": "Advice advise",
     "planning.forecast": "Forecast forecast",
     "planning.limit": "Limit limit",
-    "policies": "BetGapE CLUCB CombGapE GenTSExplore LinGapE OBet Peace Pick PolyBet RAGE TSExplore Uniform",
+    "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE OBet Peace Pick PolyBet RAGE "
+    "TSExplore Uniform",
     "sessions.deciding": "decide",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",

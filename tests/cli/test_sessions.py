@@ -524,3 +524,17 @@ def test_tell_takes_plain_numbers_alone(value: str) -> None:
     assert run("tell", "0.0", value).exit_code != 0
     assert answer("status")["n_told"] == 0
     ok("tell", "0.0", "-0.5")
+
+
+def test_a_challenge_has_an_exit_code_for_each_answer(folder: Path) -> None:
+    means = measuring(folder, f"{MEANS}\nprint(means[arm])")
+    better = run("challenge", "mine.toml", "--incumbent", "plan 2", "--measure", means, "--json")
+    assert better.exit_code == 0, better.output
+    assert json.loads(better.stdout)["answer"] != "plan 2"
+    flat = measuring(folder, "print(1)")
+    wide = ("--epsilon", "9", "--name", "kept", "--measure", flat)
+    kept = run("challenge", "mine.toml", "--incumbent", "plan 2", *wide, "--json")
+    assert (kept.exit_code, json.loads(kept.stdout)["answer"]) == (5, "plan 2")
+    unknown = ("--budget", "8", "--name", "unknown", "--measure", flat)
+    assert run("challenge", "mine.toml", "--incumbent", "plan 2", *unknown).exit_code == 1
+    assert "no plan named" in refused("challenge", "mine.toml", "--incumbent", "x", "--measure", flat)

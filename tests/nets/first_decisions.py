@@ -14,7 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import surepick as sp
-from policy_contract import CASES, OF_POLYTOPES, WITHOUT_DELTA
+from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES, WITHOUT_DELTA
 from surepick.policies import describe
 from surepick.problems import tree_family
 from surepick.testing import Tape, decisions
@@ -32,7 +32,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
     """Policies and problems by name: sets of arms, shares of arms where the policy takes them, trees."""
     problem = sp.Problem(SETS, noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
     found: dict[str, tuple[Any, Any]] = {}
-    for policy in [*CASES, *WITHOUT_DELTA]:
+    for policy in [*CASES, *WITHOUT_DELTA, *OF_INCUMBENTS]:
         found[describe(policy)] = policy, problem
         if policy.name != "TSExplore":
             dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True)

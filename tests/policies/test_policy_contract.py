@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from hulls import hull
-from policy_contract import CASES, OF_POLYTOPES, WITHOUT_DELTA, OwnContract
+from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES, WITHOUT_DELTA, OwnContract
 from surepick.policies import POLICIES
 from surepick.testing import Tape, decisions
 from surepick.testing.policies import N_ARMS
@@ -43,7 +43,9 @@ class TestPoliciesOfPolytopes(OwnContract):
 
 
 def test_every_registered_policy_is_in_the_suite():
-    assert {type(policy).name for policy in CASES + WITHOUT_DELTA + OF_POLYTOPES} == set(POLICIES)
+    assert {type(policy).name for policy in CASES + WITHOUT_DELTA + OF_INCUMBENTS + OF_POLYTOPES} == set(
+        POLICIES
+    )
 
 
 @pytest.mark.parametrize("policy", OF_POLYTOPES, ids=str)

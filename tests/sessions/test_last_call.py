@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end
 from surepick.errors import ParameterError, SessionError
+from surepick.sessions import codec
 from surepick.sessions.session import Session
+from surepick.sessions.verify import verify
+from surepick.store import Draft, MemoryStore
 
 
 def begun(policy: Any = None, **options: Any) -> Session:
@@ -137,3 +141,35 @@ def test_a_pilot_makes_it_gaussian() -> None:
     assert outcome.n_measurements == 90 if outcome.plan is None else outcome.n_measurements <= 90
     assert "Gaussian noise of unknown scale" in session.certificate().noise
     assert session.verify(session.certificate().to_json()).holds
+
+
+def test_nothing_is_taken_back_after_it() -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    session.last_call(30)
+    run_to_end(session, tapes)
+    with pytest.raises(SessionError, match="after the last call"):
+        session.void("0.0", "a typing error")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"n": 3}, {"n": True}, {"n_ahead": 1}, {"gaussian": 0}, {"more": 1}],
+    ids=str,
+)
+def test_a_forged_last_call_is_noticed(change: dict[str, Any]) -> None:
+    """The log is sealed anew, with checksums that fit; verify asks whether a session writes such a thing."""
+    session, tapes = begun(), Tapes(scale=0.6)
+    session.last_call(30)
+    run_to_end(session, tapes)
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
+    at = next(k for k, draft in enumerate(drafts) if draft.kind == "called")
+    store = MemoryStore()
+    store.create("mine", drafts)
+    assert Session.load(store, "mine").verify().objections == ()
+    body = codec.dumps({**json.loads(drafts[at].body), **change})
+    drafts[at] = drafts[at]._replace(body=body)
+    forged = MemoryStore()
+    forged.create("mine", drafts)
+    (first, *_) = verify(forged, "mine").objections
+    assert first.startswith(f"event {at + 1} (called)")

@@ -31,6 +31,11 @@ CASES: list[Policy] = [
 
 
 WITHOUT_DELTA: list[Policy] = [sp.Pick(), sp.Pick(epsilon=0.1, max_batch=3)]  # only a budget ends their runs
+# They need an incumbent and may answer with a better plan that is not the best: see test_challenge.py.
+OF_INCUMBENTS: list[Policy] = [
+    sp.Challenge(0, delta=0.1),
+    sp.Challenge(0, delta=0.1, epsilon=0.05, max_batch=3),
+]
 OF_POLYTOPES: list[Policy] = [sp.PolyBet(delta=0.1), sp.PolyBet(delta=0.1, max_batch=3)]
 
 

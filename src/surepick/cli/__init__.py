@@ -16,6 +16,7 @@ import typer
 from surepick.cli.advise import advise
 from surepick.cli.ask import ask, tell, void, withdraw
 from surepick.cli.certificate import certificate
+from surepick.cli.challenge import challenge
 from surepick.cli.check import check
 from surepick.cli.compare import compare
 from surepick.cli.demo import demo
@@ -41,7 +42,7 @@ app = typer.Typer(
     name="surepick",
     help="Find the best plan with the fewest measurements, and know that it is best.",
     epilog="Exit codes: 0 done; 1 no: budget spent, does not hold, damaged; 2 bad input or usage; "
-    "3 the session has ended; 4 all tokens are held by others.",
+    "3 the session has ended; 4 all tokens are held by others; 5 the incumbent stays.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -50,7 +51,7 @@ app = typer.Typer(
 PLANNING: tuple[Callable[..., None], ...] = (demo, init, check, advise, simulate, compare, limit, reproduce)
 SESSIONS: tuple[Callable[..., None], ...] = (
     *(new, ask, sheet, tell, void, withdraw, status, list_, log, export),
-    *(import_, extend, last_call, close, verify, doctor, run),
+    *(import_, extend, last_call, close, verify, doctor, run, challenge),
 )
 LOOKING: tuple[Callable[..., None], ...] = (watch, report, certificate, serve, mcp)
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option

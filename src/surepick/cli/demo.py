@@ -88,7 +88,7 @@ def demo(
     loaded = _demo_trees(seed) if case == "trees" else _demo_case(seed, distances, policy, as_json)
     chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
     introduce(loaded, chosen, as_json)
-    outcome = rehearse(loaded, chosen, seed, budget, as_json)
+    outcome = rehearse(loaded, chosen, as_json, seed=seed, budget=budget)
     others = _beside(loaded, outcome, min(budget, DEMO_BUDGET), as_json) if loaded.problem.is_listed else []
     drawn = None
     if case == "transport" and not loaded.problem.is_listed:
@@ -121,7 +121,8 @@ def _beside(loaded: Loaded, outcome: Outcome, budget: int, quiet: bool) -> list[
 
     settings = {"delta": outcome.policy.delta, "epsilon": epsilon_of(outcome.policy)}
     names = [name for name in BESIDE_THE_DEMO if name != outcome.policy.name]
-    return [rehearse(loaded, parse_policy(name, **settings), outcome.seed, budget, quiet) for name in names]
+    how = {"seed": outcome.seed, "budget": budget}
+    return [rehearse(loaded, parse_policy(name, **settings), quiet, **how) for name in names]
 
 
 def _of_list(seed: int, distances: Distances, outcome: Outcome, budget: int, quiet: bool) -> Listed:
@@ -131,7 +132,7 @@ def _of_list(seed: int, distances: Distances, outcome: Outcome, budget: int, qui
 
     listed = _demo_case(seed, distances, USUAL_OF_LISTS, quiet)
     settings = {"delta": outcome.policy.delta, "epsilon": epsilon_of(outcome.policy)}
-    found = rehearse(listed, parse_policy(USUAL_OF_LISTS, **settings), seed, budget, quiet)
+    found = rehearse(listed, parse_policy(USUAL_OF_LISTS, **settings), quiet, seed=seed, budget=budget)
     assert listed.problem.is_listed
     assert listed.means is not None
     missed = losses(listed, listed.problem.best(listed.means))[1]

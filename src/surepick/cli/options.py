@@ -33,7 +33,13 @@ PolicyText = Annotated[
 PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
 Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
 DEFAULT_STORE = "sqlite:///surepick.db"
-NOT_SURE, ENDED, ALL_HELD, INTERRUPTED = 1, 3, 4, 130  # exit codes; 0 is done and 2 is bad input
+NOT_SURE, ENDED, ALL_HELD, NO_BETTER, INTERRUPTED = (
+    1,
+    3,
+    4,
+    5,
+    130,
+)  # exit codes; 0 is done and 2 is bad input
 StoreUrl = Annotated[
     str, typer.Option("--store", envvar="SUREPICK_STORE", help="sqlite:///file.db or postgresql://...")
 ]

@@ -15,6 +15,7 @@ from surepick.cli.options import (
     DEFAULT_DELTA,
     DEFAULT_STORE,
     INTERRUPTED,
+    NO_BETTER,
     NOT_SURE,
     Delta,
     Epsilon,
@@ -33,6 +34,7 @@ from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
+    from surepick.simulation.outcome import Outcome
 
 
 def run(
@@ -87,7 +89,19 @@ def run(
     data = {**state_of(session), "certificate": session.certificate().to_json()}
     answer(data, as_json, lambda: print_status(session, store))
     tell_of_end(notify, session)
-    raise typer.Exit(0 if outcome.plan is not None else NOT_SURE)
+    raise typer.Exit(_exit_code(outcome))
+
+
+def _exit_code(outcome: Outcome) -> int:
+    """0 with an answer, 1 without; a challenge whose answer is the incumbent has a code of its own."""
+    from surepick.policies import Challenge
+
+    if outcome.plan is None:
+        return NOT_SURE
+    policy, problem = outcome.policy, outcome.problem
+    if isinstance(policy, Challenge) and problem is not None and problem.is_listed:
+        return NO_BETTER if outcome.plan == policy.place(problem) else 0
+    return 0
 
 
 RUN_LEASE = 3600.0  # seconds for a program of which nobody says how long it may take

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -44,7 +44,6 @@ from surepick.core.wording import how_many
 if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray
     from surepick.core.oracle_problem import AnyProblem
-    from surepick.core.pilot import Pilot
     from surepick.core.policy import Answer, Policy
     from surepick.planning.limit import Limit
     from surepick.problems.truth import Loaded
@@ -64,6 +63,10 @@ def simulate(
     epsilon: Epsilon = 0.0,
     policy: PolicyText = None,
     budget: Budget = 10**7,
+    last_call: Annotated[
+        float | None, typer.Option(help="Share of the budget for a last block, settled as a test.")
+    ] = None,
+    gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
     as_json: Json = False,
@@ -79,7 +82,9 @@ def simulate(
 
     loaded = load_file(file, as_json)
     chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
-    outcome = rehearse(loaded, chosen, seed, budget, as_json, pilot=pilot_of(loaded, pilot, one_scale))
+    ending = {"last_call": last_call, "gaussian": gaussian}
+    learning = pilot_of(loaded, pilot, one_scale)
+    outcome = rehearse(loaded, chosen, as_json, seed=seed, budget=budget, pilot=learning, **ending)
     _print_outcome(loaded, outcome, as_json)
     raise typer.Exit(exit_code(outcome))
 
@@ -108,15 +113,16 @@ def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
     return Gaussian(loaded.means, scale)
 
 
-def rehearse(
-    loaded: Loaded, policy: Policy, seed: int, budget: int, quiet: bool, *, pilot: Pilot | None = None
-) -> Outcome:
-    """Run the policy in the file's truth, with its standing on the screen where there is one."""
+def rehearse(loaded: Loaded, policy: Policy, quiet: bool, **how: Any) -> Outcome:
+    """Run the policy in the file's truth, with its standing on the screen where there is one.
+
+    `how` are the settings of `simulate`: seed, budget, pilot, last call.
+    """
     from surepick.simulation.simulate import simulate as run
 
     truth = truth_of(loaded)
     with live(loaded.problem, policy, quiet=quiet) as progress:
-        return run(loaded.problem, policy, truth, seed=seed, budget=budget, pilot=pilot, progress=progress)
+        return run(loaded.problem, policy, truth, progress=progress, **how)
 
 
 @contextmanager

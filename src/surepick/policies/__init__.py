@@ -16,6 +16,7 @@ from surepick.core.policy import Policy
 from surepick.core.polytope import Polytope
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.betting.bet_gap_e import BetGapE
+from surepick.policies.betting.challenge import Challenge
 from surepick.policies.betting.obet import OBet
 from surepick.policies.betting.poly_bet import PolyBet
 from surepick.policies.gap.clucb import CLUCB
@@ -31,6 +32,7 @@ from surepick.policies.sampling.ts_explore import TSExplore
 POLICIES: dict[str, type[Policy]] = {
     "BetGapE": BetGapE,
     "CLUCB": CLUCB,
+    "Challenge": Challenge,
     "CombGapE": CombGapE,
     "GenTSExplore": GenTSExplore,
     "LinGapE": LinGapE,
@@ -154,6 +156,7 @@ __all__ = [
     "POLICIES",
     "RAGE",
     "BetGapE",
+    "Challenge",
     "CombGapE",
     "GenTSExplore",
     "LinGapE",

@@ -485,7 +485,7 @@ class Session(Shown):
             replica.commit(make, quick=False)
 
     def last_call(self, n: int | None = None, *, gaussian: bool = False) -> None:
-        """Say that these n measurements are the last: they prove more than as many in bets would.
+        """Say that these n measurements are the last: one round, and a test of what leads now.
 
         What the open round still waits for is among them; all the others are asked for as one round, which is
         settled as a test of the lead, and then the session ends: with an answer if its risk is at most delta,

@@ -259,6 +259,12 @@ def refuse_void(ledger: Ledger, token: Token) -> None:
             f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
             field="token",
         )
+    if ledger.run.called is not None:
+        raise SessionError(
+            "after the last call no value can be taken back: the session would start over and could be "
+            "tested a second time; begin a new session",
+            field="token",
+        )
     if ledger.is_over and token.index >= tapes.first_unused(token.arm):
         raise SessionError(
             f"the session ended without using the value of token '{token}', so nothing rests on it",

@@ -95,8 +95,8 @@ def simulate(
 ) -> Outcome:
     """Run the policy against the environment until it stops or the next request would exceed the budget.
 
-    With `last_call=0.5` the last half of the budget is one block, settled as a test, which proves more than
-    bets with the same measurements do; `gaussian` says that their noise is Gaussian, and proves more still.
+    With `last_call=0.5` the last half of the budget is one block, settled as a test. If `gaussian` says that
+    their noise is Gaussian, that proves more than bets with the same measurements do; if not, hardly more.
 
     The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
     unless given), as a session does. An environment that is noisier than the problem says is refused, since

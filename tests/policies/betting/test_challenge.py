@@ -1,0 +1,136 @@
+"""Challenge keeps the incumbent or names a better plan; both are wrong as rarely as promised."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from policy_contract import OF_INCUMBENTS, OwnContract
+from surepick.core.policy import Stop
+from surepick.errors import ParameterError
+from surepick.policies.betting.challenge import Challenge, ChallengeRun
+
+DELTA = 0.2
+
+
+class TestContract(OwnContract):
+    """The laws that do not ask for the best plan, and do not rename the incumbent."""
+
+    policies = OF_INCUMBENTS
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_relabelling_arms_and_plans_relabels_the_decisions(self, policy, seed):
+        pytest.skip("the incumbent is known by its place")
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_without_noise_the_best_plan_wins(self, policy, seed):
+        plans, means = self.instance(seed, policy)
+        outcome = sp.simulate(sp.Problem(plans), policy, sp.Gaussian(means, scale=0.0), budget=10**9)
+        values = plans @ means
+        if outcome.plan == 0:
+            assert values.max() - values[0] <= policy.epsilon
+        else:
+            assert values[outcome.plan] > values[0]
+
+    def test_exact_ties_end_by_the_budget_and_say_so(self, policy):
+        problem = sp.Problem(np.eye(2))
+        outcome = sp.simulate(problem, policy, sp.Gaussian([0.3, 0.3], scale=0.0), budget=3000)
+        if policy.epsilon == 0:
+            assert (outcome.plan, outcome.status) == (None, sp.Status.BUDGET_SPENT)
+        else:
+            assert outcome.plan in (0, None)
+
+    def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy):
+        run = policy.start(sp.Problem(np.eye(3)))
+        run.recall(np.array([4, 4, 4]), np.array([4.0, 0.0, 0.0]))
+        assert run.standing().risk == 1.0, "what nobody asked for wins no bet"
+        assert run.decide().counts.sum() > 0
+
+
+class OwnCash(ChallengeRun):
+    """Every piece has a cash of its own: a union over plans that nobody paid for."""
+
+    def _put_stakes(self):
+        self._common = 0.0
+        super()._put_stakes()
+        self._common = 0.0
+
+
+def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):
+    """What is answered with arms of these means as plans, the first of them the incumbent."""
+    problem = sp.Problem(np.eye(len(means)))
+    for seed in range(runs):
+        run, rng = kind(problem, Challenge(0, delta=delta, epsilon=epsilon)), np.random.default_rng(seed)
+        for _ in range(n_rounds):
+            decision = run.decide()
+            if isinstance(decision, Stop):
+                yield decision.plan
+                break
+            counts = decision.counts
+            run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(len(means)))
+        else:
+            yield None
+
+
+def is_refuted(n_wrong, runs, delta=DELTA):
+    """Each of the two answers has half of delta."""
+    return bool(binom.sf(n_wrong - 1, runs, delta / 2) < 1e-6)
+
+
+def names_a_tie_too_often(kind):
+    """Among 25 equal plans, with a delta so large that 120 runs can show it."""
+    found = answers(kind, np.zeros(25), 0.0, 120, 60, delta=0.6)
+    return is_refuted(sum(plan not in (0, None) for plan in found), 120, delta=0.6)
+
+
+def test_among_ties_no_plan_is_named_better_too_often():
+    assert not names_a_tie_too_often(ChallengeRun)
+
+
+def test_pieces_without_a_common_cash_are_caught():
+    assert names_a_tie_too_often(OwnCash)
+
+
+def test_an_incumbent_that_is_too_bad_is_not_kept_too_often():
+    means = np.array([0.0, 0.21])
+    kept = sum(plan == 0 for plan in answers(ChallengeRun, means, 0.2, 150, 60))
+    assert not is_refuted(kept, 150)
+
+
+def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
+    means = np.array([0.0, 2.0, 1.95, 1.9])
+    problem, truth = sp.Problem(np.eye(4)), sp.Gaussian(means)
+    challenge = sp.simulate(problem, sp.Challenge(0), truth, seed=3)
+    best = sp.simulate(problem, sp.BetGapE(), truth, seed=3)
+    assert challenge.plan in (1, 2, 3)
+    assert challenge.n_measurements < best.n_measurements / 20
+
+
+def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
+    problem = sp.Problem(np.eye(3))
+    assert sp.simulate(problem, sp.Challenge(2), sp.Gaussian([0.0, 0.5, 1.5]), seed=1).plan == 2
+    tie = sp.simulate(problem, sp.Challenge(2, epsilon=0.4), sp.Gaussian([1.0, 1.0, 1.0]), seed=1)
+    assert tie.plan == 2
+    assert tie.risk is not None
+    assert tie.risk <= 0.05
+
+
+def test_the_incumbent_is_found_by_its_name_or_refused():
+    problem = sp.Problem(np.eye(2), plan_names=["north", "south"])
+    assert sp.Challenge("south").place(problem) == 1
+    with pytest.raises(ParameterError, match=r"no plan named 'sout'.*south"):
+        sp.Challenge("sout").start(problem)
+    with pytest.raises(ParameterError, match="0 to 1, got 7"):
+        sp.Challenge(7).start(problem)
+
+
+def test_a_session_of_it_is_certified_and_verified():
+    problem = sp.Problem(np.eye(2), plan_names=["today", "other"])
+    session = sp.Session.create("memory://", problem, sp.Challenge("today", epsilon=1.0), name="mine")
+    while requests := session.ask():
+        session.tell(requests[0], {"0": 0.0, "1": 5.0}[requests[0].token[0]])
+    certificate = session.certificate()
+    assert certificate.plan_name == "other"
+    assert "better than the incumbent if it is another" in certificate.guarantee
+    assert session.verify(certificate.to_json()).holds
+    assert sp.Session.load(session.store, "mine").outcome.plan == 1
