@@ -214,7 +214,7 @@ def test_what_nobody_asked_for_is_rescued_too_and_imported_once() -> None:
     ok("doctor", "--rescue", "left.csv")
     ok("new", "mine.toml", "--policy", "CombGapE", "--name", "again")
     for _ in range(2):
-        ok("import", "left.csv", "--session", "again")
+        ok("import", "left.csv", "--session", "again", "--rows-of", "mine")
     again = Session.load("surepick.db", "again")
     kept = [(m.token, m.arm, m.value) for m in again.measurements()]
     assert kept == [("0.0", 0, 1.5), (None, 1, 2.5), (None, 2, -0.5), (None, 3, 9.0)]
