@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
 
-.PHONY: wheels demo test test-slow soak lint docs pictures bench bench-quick browser clean help
+.PHONY: wheels lock demo test test-slow soak lint docs pictures bench bench-quick browser clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
@@ -18,7 +18,11 @@ help:
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
 	@echo "make soak       the simulations of make test again, and odd inputs, by the thousand; HISTORIES=20000 INPUTS=5000"
+	@echo "make lock       write the tested versions and their hashes again, requirements/*.txt"
 	@echo "make wheels     does every dependency have wheels for every supported Python? (a dry run of pip)"
+
+lock: $(READY)
+	$(BIN)/python tools/lock.py
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("surepick needs Python 3.11 or newer, got %d.%d; set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -27,7 +31,10 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[problems]'
 	touch $(INSTALLED)
 
-$(READY): $(INSTALLED)
+# The versions that were tested together, by their hashes; where they do not fit, the newest ones.
+$(READY): $(INSTALLED) requirements/test.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/test.txt \
+	|| echo "requirements/test.txt does not fit this machine: installing the newest versions instead"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	touch $(READY)
 

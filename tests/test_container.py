@@ -43,6 +43,7 @@ def test_what_is_copied_is_enough_to_build_the_package(tmp_path):
         for source in sources.split():
             place = ROOT / source
             copy = shutil.copytree if place.is_dir() else shutil.copy
+            (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
             copy(place, tmp_path / source)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
@@ -50,7 +51,9 @@ def test_what_is_copied_is_enough_to_build_the_package(tmp_path):
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert "surepick/web/templates/session.html" in zipfile.ZipFile(wheel).namelist()
     kept = (ROOT / ".containerignore").read_text().split()
-    assert {f"!{name}" for name in ("pyproject.toml", "README.md", "LICENSE", "src")} <= set(kept)
+    assert {f"!{name}" for name in ("pyproject.toml", "README.md", "LICENSE", "requirements", "src")} <= set(
+        kept
+    )
 
 
 def without_rights():

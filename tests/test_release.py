@@ -114,6 +114,21 @@ def test_every_extra_has_something_that_needs_it():
     assert set(PROJECT["optional-dependencies"]) - {"all"} == set(NEEDS)
 
 
+@pytest.mark.parametrize("name", ["test.txt", "image.txt"])
+def test_what_is_installed_by_hash_is_all_that_is_declared(name):
+    """`make lock` writes the files again."""
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    assert "://" not in text, "plain names alone: whoever installs chooses the index"
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert all(re.fullmatch(r"\S+==\S+( ; [^#]+?)?( +--hash=sha256:[0-9a-f]{64})+ *", line) for line in lines)
+    locked = {line.split("==")[0] for line in lines}
+    declared = [*PROJECT["dependencies"]]
+    for extra, packages in PROJECT["optional-dependencies"].items():
+        declared += packages if extra != "testing" or name == "test.txt" else []
+    names = {re.match(r"[\w.-]+", package)[0].lower().replace("_", "-") for package in declared}
+    assert names - {"surepick"} <= locked
+
+
 def test_the_sdist_makes_the_same_wheel_and_holds_what_it_needs(tmp_path):
     wheel, sdist = build(ROOT, tmp_path / "dist")
     with tarfile.open(sdist) as archive:
