@@ -32,7 +32,7 @@ def test_help_names_every_command_and_teaches():
     for command in ("demo", "simulate", "compare", "limit"):
         assert command in text
     assert "Exit codes" in text
-    assert "surepick simulate examples/routes.toml" in re.sub(r"\s+", " ", run("simulate", "--help"))
+    assert "surepick simulate table.toml" in re.sub(r"\s+", " ", run("simulate", "--help"))
 
 
 def test_python_dash_m_works():

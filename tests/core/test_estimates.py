@@ -25,7 +25,8 @@ def looks(n_runs, *, scale=1.0):
     problem, rng = sp.Problem(np.eye(4)), np.random.default_rng(4)
     for seed in range(n_runs):
         means = rng.normal(0, 1.0, 4)
-        outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian(means, scale=scale), seed=seed, budget=24)
+        world = sp.Gaussian(means, scale=scale)
+        outcome = sp.simulate(problem, sp.Pick(), world, seed=seed, budget=24, allow_noisier=scale > 1)
         right = outcome.lead == int(np.argmax(means))
         yield outcome.chance, right, outcome.expected_loss, means.max() - means[outcome.lead]
 

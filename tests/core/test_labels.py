@@ -81,7 +81,7 @@ def test_what_has_no_labels_stays_as_it_is():
 
 @pytest.mark.parametrize("given", LABELLED)
 def test_environments_by_name_measure_as_those_in_order(given):
-    problem = sp.Problem(PLANS, noise_scale=2.0)
+    problem = sp.Problem(PLANS, noise_scale=3.0)
     past = {"ship": [3, 4], "road": [0, 2], "rail": [2, 2]}
     half = {name: value / 4 for name, value in TURNED.items()}
     for by_name, in_order in (

@@ -22,7 +22,7 @@ from surepick.sessions.session import Session
 from surepick.store import Store, open_store
 
 POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
-NEEDED = {"LinGapE": {"norm_bound": 3.0}}
+NEEDED = {"LinGapE": {"norm_bound": 3.0}, "Challenge": {"incumbent": 0}}
 
 
 class Clock:
@@ -58,13 +58,20 @@ def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy: sp.P
     assert same_run(run_to_end(session, Tapes()), expected)
 
 
-@pytest.mark.parametrize("name", sp.policies.POLICIES)
+@pytest.mark.parametrize("name", sorted(set(sp.policies.POLICIES) - {"Pick", "PolyBet"}))
 def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None:
     policy = sp.policies.POLICIES[name](delta=0.1, **NEEDED.get(name, {}))
     expected = sp.simulate(problem(), policy, Tapes(1), seed=3)
     session = Session.create("memory://", problem(), policy, name="mine", seed=3)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
     assert expected.status is sp.Status.CONFIDENT
+
+
+def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
+    expected = sp.simulate(problem(), sp.Pick(), Tapes(1), seed=3, budget=60)
+    session = Session.create("memory://", problem(), sp.Pick(), name="mine", seed=3, budget=60)
+    assert same_run(run_to_end(session, Tapes(1), n=50), expected)
+    assert (expected.status, expected.n_measurements) == (sp.Status.BUDGET_SPENT, 60)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)

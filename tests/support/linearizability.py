@@ -66,7 +66,10 @@ def _tell(state: SessionState, token: str, value: float, worker: str) -> tuple[s
         return "accepted", state._replace(told=state.told | {(token, value, worker)})
     if kept[1] == value:
         return "repeated", state
-    return ("refused" if kept[2] == worker else "late"), state
+    if kept[2] == worker:
+        return "refused", state
+    answer, after = _record(state, f"late:{token}:{worker}", value)  # a measurement that nobody asks for now
+    return ("refused" if answer == "refused" else "late"), after
 
 
 def _record(state: SessionState, key: str, value: float) -> tuple[str, SessionState]:

@@ -44,7 +44,7 @@ def log_p(gap: FloatArray, error: FloatArray, *, gaussian: bool) -> FloatArray:
     normal tail bounds upper tails alone. And 1 where the error is infinite: an arm was not measured.
 
     >>> log_p(np.array([0.9, -1.0]), np.array([0.2**0.5, 1.0]), gaussian=True).round(4).tolist()
-    [-3.8125, 0.0]
+    [-3.8128, 0.0]
     """
     from scipy.special import log_ndtr
 
@@ -57,7 +57,7 @@ def cut(counts: IntArray, left: int) -> IntArray:
     """The block with this many measurements, in proportion; each arm keeps one if that is possible.
 
     >>> cut(np.array([6, 0, 3, 1]), 5).tolist(), cut(np.array([6, 0, 3, 1]), 2).tolist()
-    ([3, 0, 1, 1], [1, 0, 1, 0])
+    ([2, 0, 2, 1], [1, 0, 1, 0])
     """
     if left >= int(counts.sum()):
         return counts
