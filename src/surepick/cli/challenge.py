@@ -39,7 +39,7 @@ def challenge(
     Ends with exit code 0 if a better plan is proved, and names it; 5 if no plan is better by more than
     epsilon; 1 if the budget was not enough to tell. It goes on where it was, as `run` does.
 
-    Try: surepick challenge routes.toml --incumbent "via Springfield" --epsilon 2 --measure './drive.sh {arm}'
+    Try: surepick challenge table.toml --incumbent "Ring road" --epsilon 2 --measure './drive.sh {arm}'
     """
     from surepick.policies import Challenge
 
