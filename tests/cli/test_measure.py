@@ -105,3 +105,10 @@ def test_a_placeholder_inside_quotes_is_refused_with_the_right_form(template: st
 @pytest.mark.parametrize("template", [r"echo \" {arm} 5", "echo 'a' {arm} \"b\" 5"])
 def test_quotes_that_are_closed_or_escaped_are_no_matter(template: str) -> None:
     Command(template)
+
+
+def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too() -> None:
+    command = Command("sleep 600 # {arm}")
+    command.stop()  # as when it comes between the start of a process and its being known
+    with pytest.raises(MeasureError, match="failed"):
+        command.measure(request("tin"))

@@ -44,6 +44,7 @@ class Command:
     timeout: float | None = None
     retries: int = 0
     running: set[subprocess.Popen[str]] = field(default_factory=set, compare=False)
+    stopped: threading.Event = field(default_factory=threading.Event, compare=False)
 
     def __post_init__(self) -> None:
         if not any(word in self.template for word in VARIABLES):
@@ -69,7 +70,8 @@ class Command:
         raise AssertionError("unreachable")
 
     def stop(self) -> None:
-        """End all measurements under way."""
+        """End all measurements under way, and those that are just beginning."""
+        self.stopped.set()
         for process in list(self.running):
             _kill(process)
 
@@ -100,6 +102,8 @@ class Command:
             start_new_session=True,
         )
         self.running.add(process)
+        if self.stopped.is_set():  # `stop` looked before this one was there
+            _kill(process)
         try:
             output, errors = process.communicate(timeout=self.timeout)
         except subprocess.TimeoutExpired:

@@ -88,8 +88,11 @@ class _Loop:
                 self.session.tell(request, future.result())
             except Exception as error:
                 self._give_back(request, str(error))
+        for lease in self.session.leases():  # of a measurement that was just beginning
+            if lease.worker == self.worker:
+                self._give_back(lease.token, "stopped")
 
-    def _give_back(self, request: Request, why: str) -> None:
+    def _give_back(self, request: Request | str, why: str) -> None:
         with contextlib.suppress(SessionError):  # somebody told it a moment ago
             self.session.withdraw(request, why)
 
