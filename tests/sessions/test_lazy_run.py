@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import surepick as sp
+from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger
 from surepick.simulation.outcome import Status
 
@@ -56,4 +57,6 @@ def test_a_decision_that_the_policy_would_not_make_is_a_surprise_once_the_run_fo
         assert count == 1
         ledger.apply("measured", {"arm": arm, "index": 0, "value": 0.3})
     ledger.apply("stopped", {"status": str(Status.CONFIDENT), "plan": 0})
+    extended = codec.policy_to_json(sp.Uniform(delta=0.05))
+    ledger.apply("extended", {"policy": extended, "budget": None})  # the policy starts over
     assert ledger.surprises == [1]

@@ -71,12 +71,16 @@ class Ledger:
         self.end_key = ""  # of the event that ended the session
         self.recent_arms: deque[int] = deque(maxlen=RECENT)
         self._run = run
-        self._to_follow: list[
-            Callable[[PolicyRun], int | None]
-        ] = []  # from the beginning, if there is no run
+        self._to_follow: list[Callable[[PolicyRun], int | None]] = []  # all of it, while there is no run
         self._n_rounds_to_follow = 0
         if run is None and not setup.problem.is_listed:
             self._run = PolicyRun(setup)  # a solver may fail, which is better said where the log is read
+
+    def _start_over(self, setup: Setup) -> None:
+        """Begin again at the beginning of the tapes; where the log surprised the run before stays known."""
+        _ = self.run  # has followed
+        self.tapes.rewind()
+        self._begin(setup)
 
     @property
     def run(self) -> PolicyRun:
@@ -244,8 +248,7 @@ class Ledger:
         token = Token(body["arm"], body["index"])
         if self.tapes.void(token, body.get("count", 1)):
             self.epoch += 1
-            self.tapes.rewind()
-            self._begin(self.setup)
+            self._start_over(self.setup)
 
     def _withdrawn(self, body: Body) -> None:
         self.withdrawals.add(Token(body["arm"], body["index"]), body.get("reason", ""))
@@ -266,8 +269,7 @@ class Ledger:
             raise SessionError("after the last call a session goes on with another delta or epsilon alone")
         self.epoch += 1
         if policy != self.setup.policy:
-            self.tapes.rewind()
-            self._begin(setup)
+            self._start_over(setup)
             return
         self.setup = setup
         self._give(lambda run: run.go_on_with(setup))

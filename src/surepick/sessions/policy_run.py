@@ -64,9 +64,7 @@ class PolicyRun:
         self.trace = Trace(n_arms)
         self.n_unasked_counted = 0
         self.called: Body | None = None  # the event of the last call
-        self._n_last: int | None = (
-            None  # measurements of it that are left after the open round, until it is due
-        )
+        self._n_last: int | None = None  # of its measurements, after the open round and until it is due
         self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self._run: Run | None = start(self.policy, self.problem) if setup.pilot is None else None
