@@ -183,7 +183,7 @@ def problem() -> sp.Problem:
 
 def csv_rows(rng: random.Random, folder: Path) -> None:
     """Measurements in CSV for `import`."""
-    from surepick.cli.export import import_rows, read_rows
+    from surepick.sessions.measurement_files import import_rows, read_rows
 
     rows = ["token,arm,value,count,worker,picked,key,session"]
     for _ in range(rng.randrange(1, 5)):

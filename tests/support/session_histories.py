@@ -28,10 +28,10 @@ import numpy as np
 import surepick as sp
 from scheduler import Scheduler, TurnLock
 from simulated_store import Database, DiedError, Faults, Process, SimulatedStore
-from surepick.cli.export import import_rows
 from surepick.errors import ParameterError, SessionError, StoreError
 from surepick.sessions import replica
 from surepick.sessions.ledger import Ledger
+from surepick.sessions.measurement_files import import_rows
 from surepick.sessions.requests import Receipt, Request, told_in
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Setup

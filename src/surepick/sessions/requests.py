@@ -44,6 +44,11 @@ class Token(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
 
+def told_key(token: Token) -> str:
+    """The key of the event that tells this token."""
+    return f"told:{token}"
+
+
 @dataclass(frozen=True)
 class Request:
     """A measurement that a worker should make: of this arm, told under this token.

@@ -21,11 +21,13 @@ from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, SurepickError
 from surepick.policies import policy_named
 from surepick.sessions import codec
+from surepick.sessions.ending import check_last_call
 from surepick.sessions.leasing import AHEAD
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token
-from surepick.sessions.settings import LATER, Body, NewSession, Setup, check_last_call
-from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked, refuse_void
+from surepick.sessions.settings import LATER, Body, NewSession, Setup
+from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked
+from surepick.sessions.voiding import refuse_void
 from surepick.store import Event
 
 DECISIONS = ("asked", "stopped")
@@ -370,8 +372,7 @@ def _called(ledger: Ledger, body: Body, key: str | None) -> None:
     _require(not ledger.is_over, "the session had ended, so there was no last call")
     _require(body["n_ahead"] == ledger.tapes.n_ahead, "it has another number of values told ahead")
     check_gaussian(ledger.setup.problem, body["gaussian"])
-    left = None if ledger.setup.budget is None else ledger.setup.budget - ledger.n_measurements
-    check_last_call(body["n"], left, ledger.tapes.n_missing)
+    check_last_call(ledger, body["n"])
 
 
 def _closed(ledger: Ledger, body: Body, key: str | None) -> None:

@@ -145,31 +145,6 @@ class NewSession:
         return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}
 
 
-def check_last_call(n: int | None, left: int | None, n_missing: int) -> int:
-    """The measurements of a last call, checked: more than the open round waits for, within the budget."""
-    if n is None and left is None:
-        raise ParameterError(
-            "a last call needs the number of measurements that are still to come: the session has no budget",
-            field="n",
-        )
-    wanted = whole(
-        "n", "the number of measurements that are still to come", left if n is None else n, least=1
-    )
-    if left is not None and wanted > left:
-        raise ParameterError(
-            f"a last call of {wanted} measurements is more than the {left} that the budget leaves; call "
-            f"{left}, or extend the budget first",
-            field="n",
-        )
-    if wanted <= n_missing:
-        raise ParameterError(
-            f"the open round waits for {n_missing} measurements, so a last call needs more than that, got "
-            f"{wanted}; finish the round first, or close the session",
-            field="n",
-        )
-    return wanted
-
-
 class Settings(TypedDict, total=False):
     """What `Session.create` and `Session.open` take beside store, problem and policy."""
 

@@ -20,7 +20,7 @@ from surepick.errors import ParameterError, SessionError
 from surepick.sessions.leasing import AHEAD, leased
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, LostRaceError, Replica
-from surepick.sessions.requests import Receipt, Token
+from surepick.sessions.requests import Receipt, Token, told_key
 from surepick.sessions.settings import Body, whole
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 (or t3.17) for the measurement 17 of arm 3"
@@ -36,19 +36,6 @@ class Telling:
     def _problem(self) -> AnyProblem:
         """The problem, with its noise scale once that is known."""
         return self._replica.ledger.problem
-
-    def token(self, text: object) -> Token:
-        """The token with this text, if it can be one of this session."""
-        try:
-            token = Token.parse(text)
-        except ValueError:
-            token = None
-        if token is None or token.arm >= self._problem.n_arms:
-            raise SessionError(
-                f"{text!r} is not a token of session {self._replica.name!r}; {_HOW_TOKENS_LOOK}",
-                field="token",
-            )
-        return token
 
     def _body(self, token: Token, value: Any, mean: float | None, count: int | None, worker: str) -> Body:
         """What was told, checked and as JSON values."""
@@ -68,7 +55,7 @@ class Telling:
 
     def tell(self, text: str, value: Any, mean: float | None, count: int | None, worker: str) -> Receipt:
         """Write down what was told under this token; say so if it had its measurement already."""
-        token = self.token(text)
+        token = token_of(self._replica.name, self._problem, text)
         body = self._body(token, value, mean, count, worker)
         self._read_on_if_unknown(token)
         try:
@@ -92,7 +79,7 @@ class Telling:
 
     def withdraw(self, text: str, reason: str) -> Token:
         """Write down that this token was given back unmeasured."""
-        token = self.token(text)
+        token = token_of(self._replica.name, self._problem, text)
         self._read_on_if_unknown(token)
         body = {"arm": token.arm, "index": token.index, "reason": str(reason)}
 
@@ -106,37 +93,6 @@ class Telling:
 
         self._replica.commit(make)
         return token
-
-    def void(self, text: str, reason: str) -> bool:
-        """Write down that a told value was no measurement; whether the policy had seen it."""
-        token = self.token(text)
-        if not reason.strip():
-            raise ParameterError("say why the value is taken back: the log keeps the reason", field="reason")
-        self._read_on_if_unknown(token)
-        seen: list[bool] = []
-
-        def make() -> Change:
-            tapes = self._replica.ledger.tapes
-            refuse_void(self._replica.ledger, token)
-            body: Body = {"arm": token.arm, "index": token.index, "reason": reason, **self._told_count(token)}
-            seen[:] = [token.index < tapes.first_unused(token.arm)]
-            return Change([NewEvent("voided", body, f"voided:{token}")], [str(token)])
-
-        self._replica.commit(make, quick=False)
-        return seen[-1]
-
-    def _told_count(self, token: Token) -> Body:
-        """How many measurements the mean under this token stands for, if it is one of several."""
-        if not self._replica.ledger.tapes.is_averaged(token):
-            return {}
-        event = self._replica.store.find(self._replica.name, told_key(token))
-        if event is None or "count" not in json.loads(event.body):
-            raise SessionError(
-                f"token '{token}' is a part of a mean, which can be voided as a whole only, by the token "
-                "that it was told under",
-                field="token",
-            )
-        return {"count": json.loads(event.body)["count"]}
 
     def _read_on_if_unknown(self, token: Token) -> None:
         """Read what is new when this token was not handed out as far as is known here."""
@@ -228,9 +184,17 @@ class Telling:
         )
 
 
-def told_key(token: Token) -> str:
-    """The key of the event that tells this token."""
-    return f"told:{token}"
+def token_of(session: str, problem: AnyProblem, text: object) -> Token:
+    """The token with this text, if it can be one of this session about this problem."""
+    try:
+        token = Token.parse(text)
+    except ValueError:
+        token = None
+    if token is None or token.arm >= problem.n_arms:
+        raise SessionError(
+            f"{text!r} is not a token of session {session!r}; {_HOW_TOKENS_LOOK}", field="token"
+        )
+    return token
 
 
 def _noted_late(token: Token, body: Body) -> Change:
@@ -247,29 +211,6 @@ def refuse_unasked(ledger: Ledger, token: Token) -> None:
     """Refuse a token that cannot have been handed out."""
     if not takes(ledger, token):
         raise SessionError(f"token '{token}' was never handed out; {_HOW_TOKENS_LOOK}", field="token")
-
-
-def refuse_void(ledger: Ledger, token: Token) -> None:
-    """Refuse to take back what was not told, what was taken back before, and what nothing rests on."""
-    tapes = ledger.tapes
-    if token in tapes.voided:
-        raise SessionError(f"token '{token}' was voided before; nothing was changed", field="token")
-    if not tapes.is_told(token):
-        raise SessionError(
-            f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
-            field="token",
-        )
-    if ledger.run.called is not None:
-        raise SessionError(
-            "after the last call no value can be taken back: the session would start over and could be "
-            "tested a second time; begin a new session",
-            field="token",
-        )
-    if ledger.is_over and token.index >= tapes.first_unused(token.arm):
-        raise SessionError(
-            f"the session ended without using the value of token '{token}', so nothing rests on it",
-            field="token",
-        )
 
 
 def refuse_long_mean(ledger: Ledger, token: Token, count: int) -> None:

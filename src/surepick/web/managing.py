@@ -20,6 +20,7 @@ from starlette.datastructures import FormData, UploadFile
 from surepick import views
 from surepick.core.numerals import is_numeral, numeral
 from surepick.errors import FileError, ParameterError, SurepickError
+from surepick.sessions.measurement_files import import_rows, read_rows, write_csv, write_json
 from surepick.sessions.requests import measurements_in
 from surepick.sessions.session import Session
 from surepick.store import Head
@@ -67,8 +68,6 @@ def add_routes(
 
     @routes.get("/sessions/{slug}/export.{form}", response_model=None)
     async def export(slug: str, form: Literal["csv", "json"]) -> Response:
-        from surepick.cli.export import write_csv, write_json
-
         def written(opened: Session) -> str:
             stream = io.StringIO(newline="")
             (write_csv if form == "csv" else write_json)(opened, stream)
@@ -235,8 +234,6 @@ async def _csv(form: FormData) -> tuple[str, bytes]:
 
 def _imported(opened: Session, name: str, content: bytes, form: FormData) -> dict[str, int]:
     """Tell what is in this file; how many values became what."""
-    from surepick.cli.export import import_rows, read_rows
-
     with tempfile.TemporaryDirectory(prefix="surepick-import-") as folder:
         path = Path(folder) / "file.csv"
         path.write_bytes(content)

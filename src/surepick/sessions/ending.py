@@ -1,0 +1,84 @@
+"""How a session ends: the last call, closing by hand, and the outcome that it then has."""
+
+from __future__ import annotations
+
+from surepick.core.ranging import named_ranging
+from surepick.errors import ParameterError, SessionError
+from surepick.sessions.certificate import promised
+from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.replica import Change
+from surepick.sessions.settings import whole
+from surepick.simulation.outcome import Outcome
+
+
+def calling(ledger: Ledger, n: int | None, *, gaussian: bool) -> Change:
+    """The last call of so many measurements, or of the rest of the budget, if there can be one now."""
+    if ledger.is_over:
+        raise SessionError(f"this session has ended: {ledger.status}; there is no last call")
+    ledger.run.check_last_call()
+    wanted = check_last_call(ledger, n)
+    body = {"n": wanted, "gaussian": bool(gaussian), "n_ahead": ledger.tapes.n_ahead}
+    return Change([NewEvent("called", body, ledger.calling_key())])
+
+
+def check_last_call(ledger: Ledger, n: int | None) -> int:
+    """The measurements of a last call, checked: more than the open round waits for, within the budget."""
+    budget, n_missing = ledger.setup.budget, ledger.tapes.n_missing
+    left = None if budget is None else budget - ledger.n_measurements
+    if n is None and left is None:
+        raise ParameterError(
+            "a last call needs the number of measurements that are still to come: the session has no budget",
+            field="n",
+        )
+    wanted = whole(
+        "n", "the number of measurements that are still to come", left if n is None else n, least=1
+    )
+    if left is not None and wanted > left:
+        raise ParameterError(
+            f"a last call of {wanted} measurements is more than the {left} that the budget leaves; call "
+            f"{left}, or extend the budget first",
+            field="n",
+        )
+    if wanted <= n_missing:
+        raise ParameterError(
+            f"the open round waits for {n_missing} measurements, so a last call needs more than that, got "
+            f"{wanted}; finish the round first, or close the session",
+            field="n",
+        )
+    return wanted
+
+
+def closing(ledger: Ledger, reason: str) -> Change:
+    """The end by hand; nothing where the session has ended, or its answer is only not written down yet."""
+    closed = NewEvent("closed", {"reason": str(reason)}, ledger.closing_key())
+    return Change([] if ledger.is_over or ledger.is_due else [closed])
+
+
+def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:
+    """How the session ended, this long after it began; None while it runs."""
+    if ledger.status is None:
+        return None
+    problem, evidence, setup = ledger.problem, ledger.evidence, ledger.setup
+    standing = ledger.standing()
+    lead = standing.lead if ledger.plan is None else ledger.plan
+    return Outcome(
+        plan=ledger.plan,
+        plan_name=problem.name_of(ledger.plan),
+        status=ledger.status,
+        lead=lead,
+        lead_name=problem.name_of(lead),
+        n_measurements=ledger.n_measurements,
+        n_rounds=ledger.n_rounds,
+        cost=float(evidence.counts @ problem.costs),
+        counts=evidence.counts,
+        means=evidence.means,
+        standing=standing,
+        policy=setup.policy,
+        guarantee=promised(ledger).text,
+        seed=setup.seed,
+        seconds=seconds,
+        noise_scale=problem.noise_scale,
+        n_pilot=0 if setup.pilot is None else int(setup.pilot.counts(problem).sum()),
+        problem=problem,
+        ranging=named_ranging(problem, ledger.plan, evidence),
+    )

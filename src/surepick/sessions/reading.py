@@ -1,0 +1,303 @@
+"""What can be read of a session: its settings, where it stands, its log, what it proves.
+
+Every look takes in first what other processes have written, and nothing here changes the session.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from surepick.core.layout import Layout
+from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
+from surepick.core.pilot import Pilot
+from surepick.core.policy import Policy, Standing
+from surepick.errors import DamageError, ParameterError, SessionError
+from surepick.sessions import codec
+from surepick.sessions.certificate import Certificate, certify
+from surepick.sessions.ending import outcome_of
+from surepick.sessions.leasing import leased
+from surepick.sessions.ledger import Ledger
+from surepick.sessions.plausible import doubt
+from surepick.sessions.replica import Replica, making_sense_of
+from surepick.sessions.requests import Measurement, Request, Token, measurements_in, told_key
+from surepick.sessions.settings import Setup
+from surepick.sessions.showing import Shown
+from surepick.sessions.telling import takes, token_of
+from surepick.sessions.verify import Verdict, verify
+from surepick.simulation.outcome import Outcome, Status
+from surepick.store import START, Event, Head, Lease, Store
+
+
+class Reading(Shown):
+    """A session that is open, as far as looking goes; `Session` adds what changes it.
+
+    Threads may share one: whoever uses its ledger holds its lock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        *,
+        oracle: Best | OracleProblem | None = None,
+        read_only: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.name = name
+        self.read_only = read_only
+        self._clock = in_seconds(clock)
+        self._lock = threading.RLock()  # held by the thread that uses the ledger or changes it
+        self._created = self._first_event()
+        with making_sense_of(lambda: self._created, name):
+            body = json.loads(self._created.body)
+            self.lease: float = body["lease"]
+            if read_only and oracle is None and codec.needs_function(body["problem"]):
+                oracle = absent
+            self._setup = Setup.from_json(body, oracle)
+            self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
+        self._replica = Replica(store, name, self._setup, self._created, self._clock)
+
+    @property
+    def problem(self) -> AnyProblem:
+        """The problem; its noise scale is the bound from the pilot, once there was one."""
+        return self._ledger.problem
+
+    @property
+    def given_problem(self) -> AnyProblem:
+        """The problem as it was given, with an unknown noise scale still unknown."""
+        return self._setup.problem
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it was chosen or extended."""
+        return self._ledger.setup.policy
+
+    @property
+    def seed(self) -> int:
+        """The seed of the policy's own randomness."""
+        return self._ledger.setup.seed
+
+    @property
+    def budget(self) -> int | None:
+        """How many measurements the policy may use, if there is a limit."""
+        return self._ledger.setup.budget
+
+    @property
+    def pilot(self) -> Pilot | None:
+        """How the noise scale is learned, or None when it was given."""
+        return self._ledger.setup.pilot
+
+    @property
+    def status(self) -> Status | None:
+        """Why the session ended, or None while it runs."""
+        return self.ledger().status
+
+    @property
+    def fingerprint(self) -> Head:
+        """Number of events and fingerprint of the log, as far as it was read."""
+        return self._replica.head
+
+    @property
+    def question(self) -> str:
+        """The fingerprint of what it began with: problem, policy and settings; to be published beforehand."""
+        return self._setup.fingerprint
+
+    @property
+    def created_at(self) -> float:
+        """When it was created, in seconds since 1970, UTC."""
+        return self._created.time
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the session ended, or None while it runs."""
+        with self.held() as ledger:
+            return outcome_of(ledger, self._clock() - self.created_at)
+
+    @property
+    def counts_unasked(self) -> bool:
+        """Whether the policy counts measurements that nobody asked for."""
+        with self.held() as ledger:
+            return ledger.run.counts_unasked
+
+    @property
+    def title(self) -> str:
+        """What people call it: the last title it was given, else that of its problem; may be empty."""
+        given = self._last_title()[1]
+        return self._setup.problem.about.title if given is None else given
+
+    def ledger(self) -> Ledger:
+        """The state of the session now, others' measurements included; to look at, not to change.
+
+        It goes on to change with the session: where threads share one, look at it within `held`.
+        """
+        with self.held() as ledger:
+            return ledger
+
+    @contextmanager
+    def held(self) -> Iterator[Ledger]:
+        """The state of the session now; within it no other thread that shares this object changes it."""
+        with self._lock:
+            self._replica.catch_up()
+            yield self._ledger
+
+    def standing(self) -> Standing:
+        """The lead, its closest rival and how far apart they are."""
+        with self.held() as ledger:
+            return ledger.standing()
+
+    def events(self, *, after: int = 0) -> Iterator[Event]:
+        """The log, from its beginning or after this position; late pages cost no more than early ones."""
+        events = self.store.read(self.name, after=self._known_head(after))
+        return (event for event in events if event.position > after)
+
+    def measurements(self) -> Iterator[Measurement]:
+        """Everything that was told or recorded, in its order; what was taken back is marked `voided`."""
+        voided = {str(token) for token in self.ledger().tapes.voided}
+        for event in self.events():
+            for found in measurements_in(event, self._setup.problem.arm_names):
+                yield replace(found, voided=True) if found.token in voided else found
+
+    def pending(self) -> list[Request]:
+        """What the open round waits for, whoever holds it; nothing is leased by looking."""
+        with self.held() as ledger:
+            leases, nobody = leased(self.store.leases(self.name)), Lease("", "", 0.0)
+            return [self._request(token, leases.get(token, nobody)) for token in ledger.tapes.wanted()]
+
+    def leases(self) -> list[Lease]:
+        """Who is measuring what, and until when; leases that ended without a value are among them."""
+        with self.held() as ledger:
+            leases = leased(self.store.leases(self.name))
+            return [lease for token, lease in leases.items() if not ledger.tapes.is_told(token)]
+
+    def decision(self, n_rounds: int) -> Event | None:
+        """The event with the decision after so many complete rounds, if there is one."""
+        return self.store.find(self.name, self._ledger.round_key(n_rounds))
+
+    def now(self) -> float:
+        """The time by the session's clock, in seconds since 1970, UTC."""
+        return self._clock()
+
+    def is_told(self, token: str) -> bool:
+        """Whether this token has its measurement."""
+        with self.held() as ledger:
+            return ledger.tapes.is_told(self._token(token))
+
+    def arm_of(self, token: str) -> int:
+        """The index of the arm that this token is a measurement of."""
+        return self._token(token).arm
+
+    def told(self, token: str) -> list[Measurement]:
+        """What was told under this token; nothing if it waits for its value, or came with another token's."""
+        event = self.store.find(self.name, told_key(self._token(token)))
+        return [] if event is None else list(measurements_in(event, self._setup.problem.arm_names))
+
+    def takes(self, token: str) -> bool:
+        """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
+        with self.held() as ledger:
+            return takes(ledger, self._token(token))
+
+    def doubt(self, arm: int | str, *values: float) -> str | None:
+        """Why one of these values would surprise as a measurement of the arm; None if none would."""
+        with self.held() as ledger:
+            index = self._arm(arm)
+            return doubt(ledger.setup.problem, index, ledger.tapes.told_values(index), values)
+
+    def certificate(self) -> Certificate:
+        """What the session found and what it rests on, for anybody to check with `verify`."""
+        with self.held() as ledger:
+            if not ledger.is_over:
+                raise SessionError(
+                    f"session {self.name!r} is still running, so there is nothing to certify; ask and tell "
+                    "until it stops, or close it"
+                )
+            end = self.store.find(self.name, ledger.end_key)
+            if end is None:
+                raise DamageError(
+                    f"session {self.name!r} lacks the event that ended it; run `surepick doctor`"
+                )
+            self.store.settle()  # nobody is to hold a certificate of what a power cut could undo
+            return certify(self.name, ledger, end)
+
+    def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:
+        """Replay the log from its first event and say whether it, and a certificate if given, hold."""
+        return verify(self.store, self.name, certificate, oracle=oracle_of(self.given_problem))
+
+    # How it does it
+
+    @property
+    def _ledger(self) -> Ledger:
+        """The state of the session at the last look."""
+        return self._replica.ledger
+
+    def _first_event(self) -> Event:
+        for event in self.store.read(self.name, limit=1):
+            return event
+        raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
+
+    def _known_head(self, position: int) -> Head:
+        """Where the log ended at the last decision up to this position, found by the keys of rounds."""
+
+        def decided(n_rounds: int) -> int:
+            event = self.decision(n_rounds)
+            return position + 1 if event is None else event.position
+
+        n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
+        event = self.decision(n_before - 1) if n_before else None
+        return START if event is None else event.head
+
+    def _request(self, token: Token, lease: Lease) -> Request:
+        name, wanted = self._setup.problem.arm_names[token.arm], self._ledger.tapes.n_wanted(token)
+        return Request(str(token), token.arm, name, wanted, lease.worker, lease.expires)
+
+    def _arm(self, arm: int | str) -> int:
+        problem = self._setup.problem
+        if isinstance(arm, str):
+            return problem.arm(arm)
+        if not 0 <= arm < problem.n_arms:
+            raise SessionError(f"there is no arm {arm}; the session has arms 0 to {problem.n_arms - 1}")
+        return int(arm)
+
+    def _last_title(self) -> tuple[int, str | None]:
+        """How many titles it was given, and the last of them."""
+        n, title = 0, None
+        while event := self.store.find(self.name, title_key(n + 1)):
+            n, title = n + 1, json.loads(event.body)["title"]
+        return n, title
+
+    def _token(self, text: object) -> Token:
+        return token_of(self.name, self._setup.problem, text)
+
+
+def title_key(number: int) -> str:
+    """The key of the event that gives this title, the first, the second and so on."""
+    return f"title:{number}"
+
+
+def in_seconds(clock: Callable[[], float]) -> Callable[[], float]:
+    """The clock with times that the log can keep: plain finite floats, whatever kind of number it gives.
+
+    >>> in_seconds(lambda: 5)()
+    5.0
+    """
+
+    def now() -> float:
+        seconds = float(clock())
+        if not math.isfinite(seconds):
+            raise ParameterError(f"the clock must give seconds since 1970, got {seconds}", field="clock")
+        return seconds
+
+    return now
+
+
+def oracle_of(problem: AnyProblem) -> OracleProblem | None:
+    """The problem if it has a function that a log does not hold."""
+    return problem if not problem.is_listed and problem.has_oracle else None

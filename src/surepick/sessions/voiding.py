@@ -1,0 +1,64 @@
+"""Taking back a told value that was no measurement: what is refused, and the event that says so."""
+
+from __future__ import annotations
+
+import json
+
+from surepick.errors import ParameterError, SessionError
+from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.replica import Change, Replica
+from surepick.sessions.requests import Token, told_key
+from surepick.sessions.settings import Body
+
+
+def void(replica: Replica, token: Token, reason: str) -> bool:
+    """Write down that a told value was no measurement; whether the policy had seen it."""
+    if not reason.strip():
+        raise ParameterError("say why the value is taken back: the log keeps the reason", field="reason")
+    seen: list[bool] = []
+
+    def make() -> Change:
+        refuse_void(replica.ledger, token)
+        body: Body = {"arm": token.arm, "index": token.index, "reason": reason, **_told_count(replica, token)}
+        seen[:] = [token.index < replica.ledger.tapes.first_unused(token.arm)]
+        return Change([NewEvent("voided", body, f"voided:{token}")], [str(token)])
+
+    replica.commit(make, quick=False)
+    return seen[-1]
+
+
+def refuse_void(ledger: Ledger, token: Token) -> None:
+    """Refuse to take back what was not told, what was taken back before, and what nothing rests on."""
+    tapes = ledger.tapes
+    if token in tapes.voided:
+        raise SessionError(f"token '{token}' was voided before; nothing was changed", field="token")
+    if not tapes.is_told(token):
+        raise SessionError(
+            f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
+            field="token",
+        )
+    if ledger.run.called is not None:
+        raise SessionError(
+            "after the last call no value can be taken back: the session would start over and could be "
+            "tested a second time; begin a new session",
+            field="token",
+        )
+    if ledger.is_over and token.index >= tapes.first_unused(token.arm):
+        raise SessionError(
+            f"the session ended without using the value of token '{token}', so nothing rests on it",
+            field="token",
+        )
+
+
+def _told_count(replica: Replica, token: Token) -> Body:
+    """How many measurements the mean under this token stands for, if it is one of several."""
+    if not replica.ledger.tapes.is_averaged(token):
+        return {}
+    event = replica.store.find(replica.name, told_key(token))
+    if event is None or "count" not in json.loads(event.body):
+        raise SessionError(
+            f"token '{token}' is a part of a mean, which can be voided as a whole only, by the token "
+            "that it was told under",
+            field="token",
+        )
+    return {"count": json.loads(event.body)["count"]}
