@@ -7,16 +7,17 @@ import signal
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import surepick as sp
 from session_tools import problem
 from store_workers import crowd, wait_for
-from surepick.errors import ParameterError, StoreError
+from surepick.errors import ParameterError, SessionError, StoreError
 from surepick.sessions.requests import Request
 from surepick.sessions.session import Session
-from surepick.store import open_store
+from surepick.store import Head, open_store
 
 LEASE, BEAT = 100.0, 30.0
 
@@ -70,6 +71,33 @@ def test_a_worker_that_hangs_loses_its_tokens_at_the_end_of_the_lease() -> None:
         clock.now += LEASE / 7
         mine._heartbeat.beat()
     assert set(tokens(other.ask(9, worker="b", wait=False))) >= set(held)
+
+
+def test_a_beat_just_after_a_tell_leases_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, _ = a_pair(Clock())
+    (request,) = mine.ask(worker="a", heartbeat=BEAT)
+    append = mine.store.append
+
+    def append_and_beat(*arguments: Any, **named: Any) -> Head:
+        head = append(*arguments, **named)
+        mine._heartbeat.beat()
+        return head
+
+    monkeypatch.setattr(mine.store, "append", append_and_beat)
+    mine.tell(request, 1.0)
+    assert mine.store.leases("mine") == []
+
+
+def test_a_token_whose_value_was_refused_is_still_kept() -> None:
+    clock = Clock()
+    mine, other = a_pair(clock)
+    (request,) = mine.ask(worker="a", heartbeat=BEAT)
+    with pytest.raises(SessionError, match="must be finite"):
+        mine.tell(request, float("nan"))
+    clock.now += BEAT - 1
+    mine._heartbeat.beat()
+    clock.now += BEAT - 1
+    assert request.token not in tokens(other.ask(9, worker="b", wait=False))
 
 
 def test_what_was_told_given_back_or_taken_by_others_is_kept_no_longer() -> None:

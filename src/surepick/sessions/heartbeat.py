@@ -51,10 +51,10 @@ class Heartbeat:
             self._holds.update((token, hold) for token in tokens)
             self._set_timer()
 
-    def drop(self, token: str) -> None:
-        """Keep this token no longer."""
+    def drop(self, token: str) -> Hold | None:
+        """Keep this token no longer; how it was kept until now."""
         with self._lock:
-            self._holds.pop(token, None)
+            return self._holds.pop(token, None)
 
     def beat(self) -> None:
         """Prolong all leases by as many seconds as they were asked for."""

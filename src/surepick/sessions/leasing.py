@@ -82,9 +82,7 @@ class Leasing:
         self._leases = leased(view.leases)
         if claim is None:
             return view, []
-        held = set(view.held)
-        granted = [token for token, text in zip(chosen, claim.tokens, strict=True) if text in held]
-        self._note_granted(granted, wish.worker, claim.until)
+        granted = self._note_granted(chosen, claim, view.held)
         return view, granted if len(granted) == len(chosen) else []
 
     def _claim_in_turn(self, wish: Wish) -> list[Token]:
@@ -94,14 +92,20 @@ class Leasing:
             if replica.ledger.is_over:
                 return []
             chosen, now = self._choose(wish), replica.clock()
-            until, texts = now + wish.seconds, list(map(str, chosen))
-            held = set(replica.store.claim(replica.name, texts, worker=wish.worker, until=until, now=now))
-        granted = [token for token, text in zip(chosen, texts, strict=True) if text in held]
-        self._note_granted(granted, wish.worker, until)
-        return granted
+            claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
+            held = replica.store.claim(
+                replica.name, claim.tokens, worker=claim.worker, until=claim.until, now=now
+            )
+        return self._note_granted(chosen, claim, held)
 
-    def _note_granted(self, tokens: Iterable[Token], worker: str, until: float) -> None:
-        self._leases.update((token, Lease(str(token), worker, until)) for token in tokens)
+    def _note_granted(self, chosen: Iterable[Token], claim: Claim, held: Iterable[str]) -> list[Token]:
+        """Remember the leases that a claim has got; its tokens, of those chosen."""
+        held, granted = set(held), []
+        for token, text in zip(chosen, claim.tokens, strict=True):
+            if text in held:
+                self._leases[token] = Lease(text, claim.worker, claim.until)
+                granted.append(token)
+        return granted
 
     def _are_fresh(self, tokens: Iterable[Token], wish: Wish) -> bool:
         """Whether the worker holds all of these for long enough to begin measuring."""

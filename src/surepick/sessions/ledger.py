@@ -227,7 +227,8 @@ class Ledger:
         self.recent_workers.append(body.get("worker", ""))
         for index, value in told_in(body):
             self.tapes.tell(arm, index, value, count)
-            self._doubt(arm, index, value)
+            if self.setup.problem.about.plausible is not None:
+                self._doubt(arm, index, value)
 
     def _recorded(self, body: Body) -> None:
         self.n_unasked += 1

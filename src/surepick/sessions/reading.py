@@ -256,7 +256,7 @@ class Reading(Shown):
 
     def _request(self, token: Token, lease: Lease) -> Request:
         name, wanted = self._setup.problem.arm_names[token.arm], self._ledger.tapes.n_wanted(token)
-        return Request(str(token), token.arm, name, wanted, lease.worker, lease.expires)
+        return Request(lease.token or str(token), token.arm, name, wanted, lease.worker, lease.expires)
 
     def _arm(self, arm: int | str) -> int:
         problem = self._setup.problem

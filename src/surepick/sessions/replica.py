@@ -173,9 +173,8 @@ class Replica:
         with making_sense_of(lambda: event, self.name):  # around the loop, of which every open feels the cost
             for event in events:
                 ledger.apply(event.kind, json.loads(event.body))
-                head = event.head
         self._latest = max(self._latest, event.time)
-        return head
+        return head if event is self._created else event.head
 
     def _append_alone(self, make: Callable[[], Change], quick: bool) -> bool:
         """Whether the append came in time; if not, it has to be made again at the end of the log."""
@@ -204,7 +203,7 @@ class Replica:
                 self.ledger.apply(kind, body)
             if kind == "extended":
                 self._kept = self._next_snapshot = 0  # from the snapshot before it nobody can go on
-        if quick and self._is_quick():
+        if quick and self.ledger.is_due and self._is_quick():
             drafts += self._decisions()
         return self.store.append(self.name, drafts, expected=self.head, release=release)
 

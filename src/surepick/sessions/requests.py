@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -91,12 +91,11 @@ class Measurement:
     voided: bool = False  # taken back since
 
 
-def told_in(body: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
+def told_in(body: Mapping[str, Any]) -> list[tuple[int, float]]:
     """The indices of the tape and the values of an event that tells some."""
     if "values" in body:
-        yield from zip(body["places"], body["values"], strict=True)
-    else:
-        yield body["index"], body["value"]
+        return list(zip(body["places"], body["values"], strict=True))
+    return [(body["index"], body["value"])]
 
 
 def measurements_in(event: Event, arm_names: tuple[str, ...]) -> Iterator[Measurement]:
@@ -105,8 +104,8 @@ def measurements_in(event: Event, arm_names: tuple[str, ...]) -> Iterator[Measur
         return
     body = json.loads(event.body)
     arm = body["arm"]
-    told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
-    for index, value in told:
+    told: Iterable[tuple[int | None, float]] = [(None, body["value"])]
+    for index, value in told_in(body) if event.kind == "measured" else told:
         yield Measurement(
             arm=arm,
             arm_name=arm_names[arm],

@@ -189,10 +189,14 @@ class Session(Reading):
         if isinstance(token, Request):
             worker = token.worker if worker is None else worker
             token = token.token
-        with self._changing():
-            receipt = self._telling.tell(token, value, mean, count, worker or "")
-        self._heartbeat.drop(token)
-        return receipt
+        hold = self._heartbeat.drop(token)  # first, or a beat might lease again what was told a moment ago
+        try:
+            with self._changing():
+                return self._telling.tell(token, value, mean, count, worker or "")
+        except BaseException:
+            if hold is not None:
+                self._heartbeat.hold([token], hold)
+            raise
 
     def withdraw(self, token: str | Request, reason: str = "") -> None:
         """Give a token back unmeasured; it will be handed out again, and counts as nothing."""

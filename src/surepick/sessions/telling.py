@@ -42,13 +42,14 @@ class Telling:
         body: Body = {"arm": token.arm, "index": token.index, **({"worker": str(worker)} if worker else {})}
         if (value is None) == (mean is None) or (mean is None) != (count is None):
             raise ParameterError("tell takes either a value (or several), or mean= together with count=")
+        problem = self._problem
         if mean is not None:
             n = whole("count", "a number of measurements", count, least=1)
             extra = {"count": n} if n > 1 else {}
-            return {**body, "value": number(self._problem, token.arm, mean), **extra}
+            return {**body, "value": number(problem, token.arm, mean), **extra}
         if not _is_list(value):
-            return {**body, "value": number(self._problem, token.arm, value)}
-        values = [number(self._problem, token.arm, one) for one in value]
+            return {**body, "value": number(problem, token.arm, value)}
+        values = [number(problem, token.arm, one) for one in value]
         if not values:
             raise ParameterError("tell takes at least one value, got none; to give a token back use withdraw")
         return {**body, "value": values[0]} if len(values) == 1 else {**body, "values": values}

@@ -307,7 +307,9 @@ class _Loop:
             seconds=time.perf_counter() - self.began,
             noise_scale=self.noise_scale,
             n_pilot=self.n_pilot,
-            problem=self.problem if self.noise_scale is None else self.problem.with_noise(self.noise_scale),
+            problem=self.problem
+            if self.noise_scale is self.problem.noise_scale
+            else self.problem.with_noise(self.noise_scale),
             ranging=named_ranging(self.problem, stop.plan if stop else None, self.evidence),
         )
 

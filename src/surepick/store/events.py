@@ -124,7 +124,7 @@ def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator
         event = Event(*row)  # type: ignore[arg-type]
         if not is_successor(event, head):
             raise DamageError(_broken(log, head.position + 1, event.position))
-        head = event.head
+        head = Head(event.position, event.checksum)
         yield event
 
 

@@ -67,10 +67,10 @@ class SqlStore:
             rows = self._transactions.query(
                 statements.READ, {**session, "after": after.position, "limit": size}
             )
-            for event in checked(rows, after, name):
-                yield event
-                after = event.head
-            left = left - size if len(rows) == size else 0
+            yield from checked(rows, after, name)
+            if len(rows) < size:
+                return
+            left, after = left - size, Event(*rows[-1]).head
 
     def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
         """What `read` gives after this head, and all leases as `leases` gives them, in one round trip."""
@@ -111,17 +111,20 @@ class SqlStore:
         return moved_on(name, expected)
 
     def _append(self, step: Step) -> bool:
-        inside = self._transactions.inside()
+        transactions = self._transactions
+        inside = transactions.inside()
         if inside is not None and not inside.durable:
             raise StoreError("events cannot be written in a transaction that need not survive a crash")
         self._written.step = step
-        if inside is None and not self._driver.remote:
-            with self._transactions.open():
-                return self._driver.append(self._transactions.run, step)
+        if inside is not None:
+            return self._driver.append(inside.run, step)
+        if not self._driver.remote:
+            with transactions.open() as (link, _):
+                return self._driver.append(link.run, step)
         try:
-            return self._driver.append(self._transactions.run, step)
+            return self._driver.append(transactions.run, step)
         except OutcomeUnknownError:
-            return self._arrived(step) or self._driver.append(self._transactions.run, step)
+            return self._arrived(step) or self._driver.append(transactions.run, step)
 
     @contextmanager
     def exclusive(
@@ -157,7 +160,7 @@ class SqlStore:
         """A transaction; if the connection breaks while it ends, look whether the server ended it well."""
         self._written.step = None
         try:
-            with self._transactions.open(first, durable=durable, meanwhile=meanwhile) as answers:
+            with self._transactions.open(first, durable=durable, meanwhile=meanwhile) as (_, answers):
                 yield answers
         except OutcomeUnknownError:
             if self._written.step is None or not self._arrived(self._written.step):

@@ -146,8 +146,11 @@ class Sqlite:
 
     def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
         """Run these statements one after the other."""
-        cursors = (connection.execute(text, row) for text, row in batch)
-        return [Answer(cursor.rowcount, cursor.fetchall()) for cursor in cursors]
+        answers = []
+        for text, row in batch:
+            cursor = connection.execute(text, row)
+            answers.append(Answer(cursor.rowcount, cursor.fetchall()))
+        return answers
 
     def run_whole(
         self, connection: sqlite3.Connection, batch: Sequence[Statement], *, durable: bool
@@ -165,8 +168,8 @@ class Sqlite:
         (moved,) = run([(MOVE_HEAD, step.heads())])
         if moved.rowcount != 1:
             return False
-        run([(INSERT, {**session, **event._asdict()}) for event in step.events])
-        run([(RELEASE, {**session, "token": token}) for token in step.release])
+        rest = [(INSERT, {**session, **event._asdict()}) for event in step.events]
+        run(rest + [(RELEASE, {**session, "token": token}) for token in step.release])
         return True
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:

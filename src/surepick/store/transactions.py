@@ -36,15 +36,19 @@ class Transactions:
 
     def query(self, text: str, parameters: Parameters = NO_PARAMETERS) -> list[tuple[Any, ...]]:
         """All rows of a reading statement; inside a transaction it sees what was written there."""
-        return self._attempt(lambda link: link.run([(text, parameters)])[0].rows, writes=False)
+        batch, inside = [(text, parameters)], self.inside()
+        if inside is not None:
+            return inside.run(batch)[0].rows
+        return self._attempt(lambda link: link.run(batch)[0].rows, writes=False)
 
     def run(self, batch: Sequence[Statement], *, durable: bool = True) -> list[Answer]:
         """Run writing statements in the open transaction, or in one of their own that is one round trip.
 
         Without `durable` a crash of the machine may undo them, and they must not mind being run twice.
         """
-        if self.inside() is not None or not batch:
-            return self._attempt(lambda link: link.run(batch)) if batch else []
+        inside = self.inside()
+        if inside is not None or not batch:
+            return [] if inside is None else inside.run(batch)
         return self._attempt(lambda link: link.run_whole(batch, durable=durable), sure=durable)
 
     @contextmanager
@@ -54,22 +58,22 @@ class Transactions:
         *,
         durable: bool = True,
         meanwhile: Callable[[], None] = nothing,
-    ) -> Iterator[list[Answer]]:
-        """A writing transaction, or a part of the one that is open; it gives the answers to `first`.
+    ) -> Iterator[tuple[Link, list[Answer]]]:
+        """A writing transaction, or a part of the one that is open; its connection, and answers to `first`.
 
         first:     called when its turn has come; its statements are sent together with the beginning.
         durable:   whether it must survive a crash of the machine (default yes).
         meanwhile: called now and then while waiting for other writers.
         """
-        if self.inside() is not None:
-            yield self.run(first())
+        inside = self.inside()
+        if inside is not None:
+            yield inside, inside.run(first())
             return
         begin = self._driver.begin(durable=durable)
-        answers = self._attempt(lambda link: link.run([*begin, *first()]), meanwhile=meanwhile)
-        link = self._link()
+        link, answers = self._attempt(lambda link: (link, link.run([*begin, *first()])), meanwhile=meanwhile)
         link.inside, link.durable = True, durable
         try:
-            yield answers[len(begin) :]
+            yield link, answers[len(begin) :]
             self._commit(link)
         except BaseException:
             link.roll_back()
@@ -107,6 +111,7 @@ class Transactions:
             link.close()
 
     def _commit(self, link: Link) -> None:
+        link.inside = False  # so that the error, if there is one, is the driver's own
         try:
             link.run([COMMIT])
             if link.durable:
@@ -123,27 +128,25 @@ class Transactions:
         sure: bool = False,
         meanwhile: Callable[[], None] = nothing,
     ) -> T:
-        """What the attempt returns, once nobody is in its way.
+        """What the attempt returns, once nobody is in its way; for a thread that has no transaction open.
 
         Readers try at once. Writers wait for their turn where the driver has a queue, and try again while
         the database is busy, until their patience ends. A connection that was lost, perhaps hours ago, is
         opened again once: what was sent before had no effect, except that with `sure` it included a commit,
-        and then only its author can find out. Inside a transaction nobody can be in the way, and nothing is
-        repeated, since what came before in it would be missing.
+        and then only its author can find out.
         """
-        driver, inside = self._driver, self.inside()
+        driver = self._driver
         if writes and driver.read_only:
             raise StoreError(f"{driver.place} was opened for reading only; open it for writing to change it")
-        if inside is None:
-            driver.check()
-        with Turn(driver.queue if writes and inside is None else None, self._patience) as turn:
+        driver.check()
+        with Turn(driver.queue if writes else None, self._patience) as turn:
             reconnected = False
             while True:
                 if turn.is_mine():
                     try:
                         return attempt(self._link())
                     except driver.errors as error:
-                        if inside is not None or not (driver.is_busy(error) or driver.is_gone(error)):
+                        if not (driver.is_busy(error) or driver.is_gone(error)):
                             raise driver.explain(error) from error
                         if not driver.is_busy(error):
                             self.drop_link()
@@ -166,9 +169,9 @@ class Transactions:
     def _usable_link(self) -> Link | None:
         """This thread's connection if it has one; one of a parent process must not be shared."""
         link: Link | None = getattr(self._local, "link", None)
-        if link is None or link.usable():
+        if link is None or (link.is_open and link.process == os.getpid()):
             return link
-        if link.inherited():
+        if link.process != os.getpid():
             _INHERITED.append(link)  # kept from being closed here, which would end the parent's connection
         self._local.link = None
         return None
@@ -182,16 +185,22 @@ class Link:
         self.durable = True  # of the open transaction
         self._driver = driver
         self._connection = driver.connect()
-        self._process = os.getpid()
-        self._closed = False
+        self.process = os.getpid()  # a forked child must leave it alone
+        self.is_open = True
 
     def run(self, batch: Sequence[Statement]) -> list[Answer]:
-        """Run statements in one round trip; if one fails, no transaction that they began stays open."""
+        """Run statements in one round trip; if one fails, no transaction that they began stays open.
+
+        Inside a transaction nobody can be in the way, and nothing is repeated, since what came before in it
+        would be missing: an error is the user's.
+        """
         try:
             return self._driver.run_all(self._connection, batch) if batch else []
-        except BaseException:
+        except BaseException as error:
             if not self.inside:
                 self.roll_back()
+            elif isinstance(error, self._driver.errors):
+                raise self._driver.explain(error) from error
             raise
 
     def run_whole(self, batch: Sequence[Statement], *, durable: bool) -> list[Answer]:
@@ -201,14 +210,6 @@ class Link:
         except BaseException:
             self.roll_back()
             raise
-
-    def usable(self) -> bool:
-        """Whether it is open and belongs to this process."""
-        return not self._closed and not self.inherited()
-
-    def inherited(self) -> bool:
-        """Whether it was opened before this process was forked."""
-        return self._process != os.getpid()
 
     def roll_back(self) -> None:
         """End the open transaction without a trace; a connection that cannot do so is not used again."""
@@ -220,8 +221,8 @@ class Link:
 
     def close(self) -> None:
         """Let go of the connection."""
-        if self.usable():
-            self._closed = True
+        if self.is_open and self.process == os.getpid():
+            self.is_open = False
             self._connection.close()
 
 
