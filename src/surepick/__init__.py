@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
+    from surepick.core.past import Past as Past
     from surepick.core.pilot import Pilot as Pilot
     from surepick.core.policy import Measure as Measure
     from surepick.core.policy import Policy as Policy
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _OFFERED = {
     "core.oracle_problem": "OracleProblem",
+    "core.past": "Past",
     "core.pilot": "Pilot",
     "core.policy": "Measure Policy Run Standing Stop",
     "core.polytope": "Polytope",

@@ -115,6 +115,7 @@ class Tools:
 
     def new(self, file: str, name: str, delta: float, epsilon: float, budget: int | None) -> dict[str, Any]:
         """Begin a session."""
+        from surepick.core.policy import takes_past
         from surepick.policies import policy_for
         from surepick.problems.files.load import load
         from surepick.sessions.session import Session
@@ -122,7 +123,9 @@ class Tools:
         loaded = load(Path(file))
         policy = policy_for(loaded.problem, None, delta=delta, epsilon=epsilon)
         pilot = pilot_of(loaded, 12, False)
-        begun = Session.create(self._store, loaded.problem, policy, name=name, budget=budget, pilot=pilot)
+        past = loaded.past if takes_past(policy) else None
+        settings: Any = {"name": name, "budget": budget, "pilot": pilot, "past": past}
+        begun = Session.create(self._store, loaded.problem, policy, **settings)
         return {
             "session": begun.name,
             "guarantee": policy.guarantee,

@@ -23,6 +23,7 @@ from surepick.cli.options import (
     Pooled,
     SessionBudget,
     StoreUrl,
+    UseGuess,
     pilot_of,
 )
 from surepick.cli.render import answer, remark, say
@@ -44,6 +45,7 @@ def new(
     lease: Lease = HAND_LEASE,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
+    guess: UseGuess = True,
     announce: Annotated[
         bool, typer.Option("--announce", help="Print the fingerprint of the question, to publish it now.")
     ] = False,
@@ -54,7 +56,7 @@ def new(
 
     Try: surepick init table, then surepick new table.toml, then surepick ask
     """
-    session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, store)
+    session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, guess, store)
     question = {"question": session.question} if announce else {}
     data = {"session": session.name, "store": session.store.place, **question, **state_of(session)}
     answer(data, as_json, lambda: _print_begun(session, store, announce=announce))
@@ -83,22 +85,26 @@ def _create(
     lease: float,
     pilot: int,
     one_scale: bool,
+    guess: bool,
     store: str,
 ) -> Session:
+    from surepick.core.policy import takes_past
     from surepick.policies import policy_for
     from surepick.problems.files.load import load
     from surepick.sessions.session import Session
 
     loaded = load(file)
+    chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
     return Session.create(
         store,
         loaded.problem,
-        policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon),
+        chosen,
         name=name or file.stem,
         seed=seed,
         budget=budget,
         lease=lease,
         pilot=pilot_of(loaded, pilot, one_scale),
+        past=loaded.past if guess and takes_past(chosen) else None,
     )
 
 

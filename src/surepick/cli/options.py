@@ -31,6 +31,12 @@ PolicyText = Annotated[
     ),
 ]
 PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
+UseGuess = Annotated[
+    bool,
+    typer.Option(
+        "--guess/--no-guess", help="Begin with the file's guess, if it states a spread; it wins no bet."
+    ),
+]
 Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
 DEFAULT_STORE = "sqlite:///surepick.db"
 NOT_SURE, ENDED, ALL_HELD, NO_BETTER, INTERRUPTED = (

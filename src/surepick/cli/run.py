@@ -27,6 +27,7 @@ from surepick.cli.options import (
     Pooled,
     SessionBudget,
     StoreUrl,
+    UseGuess,
 )
 from surepick.cli.render import answer
 from surepick.cli.status import print_status, state_of
@@ -59,6 +60,7 @@ def run(
     notify: Notify = None,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
+    guess: UseGuess = True,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -73,7 +75,8 @@ def run(
 
     command = Command(measure, timeout, retries)
     longest = RUN_LEASE if timeout is None else 2 * timeout * (retries + 1)
-    created = (file, name, policy, delta, epsilon, budget, seed, lease or longest, pilot, one_scale, store)
+    question = (file, name, policy, delta, epsilon, budget, seed, lease or longest, pilot, one_scale)
+    created = (*question, guess, store)
     session = begin_or_go_on(*created)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
     refuse_other_settings(session, policy, given)

@@ -23,6 +23,9 @@ from surepick.core.arrays import (
 from surepick.core.cards import card
 from surepick.core.layout import Layout, located
 from surepick.core.wording import plural
+from surepick.errors import ProblemError
+
+SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = "sub-Gaussian", "bounded variance"  # what a noise scale bounds
 
 
 class Measurable:
@@ -39,6 +42,7 @@ class Measurable:
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     layout: Layout | None
     about: About
+    noise: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
 
     @property
     def sign(self) -> float:
@@ -70,6 +74,24 @@ class Measurable:
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""
         return self._with(noise_scale=noise_scale, bounds=bounds)
+
+    def with_bounded_variance(self) -> Self:
+        """The same problem, where the noise scale bounds a standard deviation: tails may be long or skewed.
+
+        Fewer policies can promise something then: BetGapE, at nearly the same number of measurements.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]], noise_scale=4.0).with_bounded_variance().noise
+        'bounded variance'
+        """
+        if self.noise_scale is None or self.bounds is not None:
+            had = "bounds" if self.bounds is not None else "noise_scale=None"
+            raise ProblemError(
+                f"noise of bounded variance needs a noise scale, at least the standard deviation of one "
+                f"measurement, and this problem has {had}; no pilot can bound it without knowing more of "
+                "the noise, and bounds say more than a variance does"
+            )
+        return self._with(noise=BOUNDED_VARIANCE)
 
     def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
         """The same problem, drawn with its places at these points, by name; it decides nothing.

@@ -24,7 +24,9 @@ import numpy as np
 
 from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_value
 from surepick.core.evidence import Evidence
+from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.policy import Policy, Run, Standing, recalling, start
 from surepick.errors import ParameterError, ProblemError
 
@@ -123,7 +125,13 @@ def pilot_for(problem: AnyProblem, given: Pilot | None, budget: int | None) -> P
 
 
 def check_gaussian(problem: AnyProblem, gaussian: bool) -> None:
-    """Refuse to take noise within bounds for Gaussian noise."""
+    """Refuse to take noise within bounds, or noise with long tails, for Gaussian noise."""
+    if gaussian and problem.noise == BOUNDED_VARIANCE:
+        raise ParameterError(
+            "the problem says that no more is known of its noise than its variance; leave out gaussian, or "
+            "that",
+            field="gaussian",
+        )
     if gaussian and problem.bounds is not None:
         raise ParameterError(
             "measurements within bounds have no Gaussian noise; leave out gaussian, or the bounds",
@@ -131,10 +139,12 @@ def check_gaussian(problem: AnyProblem, gaussian: bool) -> None:
         )
 
 
-def begin(problem: AnyProblem, policy: Policy, pilot: Pilot, scale: FloatArray) -> Begun:
+def begin(
+    problem: AnyProblem, policy: Policy, pilot: Pilot, scale: FloatArray, past: Past | None = None
+) -> Begun:
     """A fresh run with this bound on the noise scale and with the part of delta that the pilot leaves."""
     known, left = problem.with_noise(scale), after_pilot(policy, pilot)
-    return Begun(known, left, start(left, known))
+    return Begun(known, left, start(left, known, past))
 
 
 def hand_over(begun: Begun, seen: Evidence) -> bool:

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.past import Past
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError, ProblemError
@@ -276,8 +278,36 @@ class Onlooker:
         return Standing()
 
 
-def start(policy: Policy, problem: AnyProblem) -> Run:
-    """A fresh run, or a clear error when the policy needs the list of plans and there is none."""
+@runtime_checkable
+class RememberingRun(Run, Protocol):
+    """A run that can begin with what was thought of the arms before, and whose proof does not mind."""
+
+    def remember(self, past: Past) -> None:
+        """Take it in; called on a fresh run, before anything else."""
+        ...
+
+
+def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
+    """A fresh run, or a clear error when the policy needs the list of plans and there is none.
+
+    It begins with this past, where there is one; a policy that cannot is refused.
+    """
+    run = _start(policy, problem)
+    if past is not None:
+        if not takes_past(policy) or not isinstance(run, RememberingRun):
+            raise ParameterError(
+                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE or Pick", field="past"
+            )
+        run.remember(past)
+    return run
+
+
+def takes_past(policy: Policy) -> bool:
+    """Whether runs of this policy may begin with a `Past`."""
+    return bool(getattr(policy, "takes_past", False))
+
+
+def _start(policy: Policy, problem: AnyProblem) -> Run:
     if problem.is_listed:
         return policy.start(problem)
     if isinstance(policy, OraclePolicy):
@@ -335,7 +365,17 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def known_noise_scale(problem: AnyProblem) -> FloatArray:
-    """The noise scale per arm, or a clear error when the problem does not know it."""
+    """The sub-Gaussian scale per arm, or a clear error when the problem does not know it."""
+    if problem.noise == BOUNDED_VARIANCE:
+        raise ProblemError(
+            "of this problem's noise no more is known than a bound on its standard deviation, and this "
+            "policy needs tails like those of Gaussian noise; use BetGapE, or Pick where no promise is needed"
+        )
+    return known_deviation(problem)
+
+
+def known_deviation(problem: AnyProblem) -> FloatArray:
+    """A bound on the standard deviation per arm, or a clear error when the problem does not know it."""
     if problem.noise_scale is None:
         raise ProblemError(
             "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "

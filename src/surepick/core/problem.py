@@ -27,7 +27,7 @@ from surepick.core.cards import MOST_ROWS, listing
 from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.layout import Layout
-from surepick.core.measurable import Measurable
+from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
 from surepick.core.tables import TablePath, read_table
 from surepick.core.wording import counted, plural
 from surepick.errors import ProblemError
@@ -51,7 +51,8 @@ class Problem(Measurable):
     for measurements in an interval of width w at most w/2): one number, one per arm, or None when it is
     unknown. `costs` is the price of one measurement of each arm. `bounds=(low, high)`, or one such pair per
     arm, says that measurements lie between them; half the width is then the noise scale (Hoeffding's lemma),
-    which is left out, and values outside are refused.
+    which is left out, and values outside are refused. With `noise="bounded variance"` the noise scale need
+    not be more than a bound on the standard deviation: noise may be skewed and its tails long.
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
@@ -73,6 +74,7 @@ class Problem(Measurable):
     relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
     layout: Layout | None = None  # how to draw a plan; decides nothing
     about: About = NOTHING  # title, unit and the like; decides nothing
+    noise: str = SUB_GAUSSIAN_NOISE
 
     is_listed: ClassVar[Literal[True]] = True
     can_decide: ClassVar[Literal[True]] = True  # an `OracleProblem` may have lost its function
@@ -88,6 +90,7 @@ class Problem(Measurable):
         minimize: bool = False,
         bounds: Bounds | None = None,
         layout: Layout | None = None,
+        noise: str = SUB_GAUSSIAN_NOISE,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arm_names)
         n_plans, n_arms = matrix.shape
@@ -112,6 +115,13 @@ class Problem(Measurable):
             relevant=_relevant_arms(matrix),
             layout=layout,
         )
+        if noise not in (SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE):
+            raise ProblemError(
+                f"noise is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise!r}; how large it is "
+                "goes into noise_scale"
+            )
+        if noise == BOUNDED_VARIANCE:
+            self.__setstate__(vars(self.with_bounded_variance()))
 
     @property
     def n_plans(self) -> int:

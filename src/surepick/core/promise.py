@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from surepick.core.measurable import BOUNDED_VARIANCE
+
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
     from surepick.core.policy import Policy
@@ -14,6 +16,7 @@ SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
 GAUSSIAN = "independent Gaussian noise of the given scale"
 PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
 BOUNDED = "independent measurements within the given bounds"  # in place of the first
+OF_VARIANCE = "independent noise whose standard deviation is at most the given scale"  # the same
 
 _NONE = "none"  # how a guarantee begins that promises nothing
 _GIVEN = ", given "  # what joins a goal and its assumption
@@ -80,6 +83,8 @@ class Promise:
             promise = replace(promise, goal=_of_listed(promise.goal, listing.words))
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
             return replace(promise, assumption=PILOTED)
+        if problem.noise == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:
+            return replace(promise, assumption=OF_VARIANCE)
         if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:
             return replace(promise, assumption=BOUNDED)
         return promise

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.policy import known_noise_scale
+from surepick.core.policy import known_deviation
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
@@ -144,7 +144,7 @@ def run_case(case: Case) -> Row:
     began = time.perf_counter()
     built = _build(codec.dumps(dict(case.problem)))
     policy = policy_from_spec(case.policy, built.instance)
-    environment = Gaussian(built.instance.means, known_noise_scale(built.instance.problem))
+    environment = Gaussian(built.instance.means, known_deviation(built.instance.problem))
     outcome = simulate(built.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
     return _row(case, built, environment, outcome, time.perf_counter() - began)
 

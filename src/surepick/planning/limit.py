@@ -34,7 +34,7 @@ from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.cards import card, note
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
-from surepick.core.policy import Answer, check_delta, known_noise_scale
+from surepick.core.policy import Answer, check_delta, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.design.allocation import Allocation, optimal_allocation
@@ -139,7 +139,7 @@ def limit(
         return _polytope_limit(problem, problem.as_means(means), delta, tolerance)
     if not problem.is_listed:
         return _oracle_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
-    noise = known_noise_scale(problem)
+    noise = known_deviation(problem)
     best = problem.best(means)
     differences, gaps = differences_of(problem, problem.as_means(means), best)
     tied = tuple(int(k) for k in np.flatnonzero(gaps == 0) if k != best)
@@ -190,7 +190,7 @@ def _no_limit(
 
 def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
     """The limit by column generation, in measurements and in cost."""
-    variance = known_noise_scale(problem) ** 2
+    variance = known_deviation(problem) ** 2
     plans = plan_set(problem)
     branch, _ = spanned(plans)
     best = plans.best(means, branch)
@@ -223,7 +223,7 @@ def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, toler
 
 def _polytope_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float) -> Limit:
     """The limit over the edges at the best vertex; a bracket where there are too many to find them all."""
-    noise = known_noise_scale(problem)
+    noise = known_deviation(problem)
     at_best = VertexEdges(problem, means, noise)
     relevant = np.flatnonzero(at_best.differences.any(axis=0))
     tied = at_best.tied()

@@ -14,7 +14,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import PlanSet, plan_set, spanned
-from surepick.core.policy import check_delta, known_noise_scale
+from surepick.core.policy import check_delta, known_deviation
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.planning.limit import LIMIT_FORMULA, Limit, dense, differences_of, limit
@@ -128,7 +128,7 @@ def theory(problem: Problem | OracleProblem, means: Numbers, delta: float = 0.05
             f"the theory report looks at all pairs of {problem.n_plans} plans and {problem.n_arms} arms, "
             "which is too many; use limit(), which does not"
         )
-    scale = float(known_noise_scale(problem).max())
+    scale = float(known_deviation(problem).max())
     best = problem.best(means)
     plans = dense(problem.oriented)
     differences, gaps = differences_of(problem, means, best)
@@ -158,7 +158,7 @@ def theory(problem: Problem | OracleProblem, means: Numbers, delta: float = 0.05
 
 
 def _unlisted_theory(problem: OracleProblem, means: FloatArray, delta: float) -> UnlistedTheory:
-    scale = float(known_noise_scale(problem).max())
+    scale = float(known_deviation(problem).max())
     plans = plan_set(problem)
     arm_gaps, smallest = _asked_arm_gaps(plans, means)
     found = limit(problem.with_noise(np.full(problem.n_arms, scale)), means, delta=delta)

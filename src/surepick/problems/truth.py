@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, Numbers
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.problem import Problem
 
 Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -27,6 +28,7 @@ class Truth:
     kind: str = ""  # of the file that it came from
     axes: Axes | None = None  # suppliers and demanders, where a plan is best shown as a table of amounts
     pair: str = " -> "  # between the names of a row and a column in the name of their arm
+    past: Past | None = None  # the guess as what a session begins with, where its spread was stated
 
     @property
     def description(self) -> str:
@@ -88,5 +90,6 @@ class Loaded(Truth):
         guess: FloatArray | None = None,
         spread: FloatArray | None = None,
         true_scale: FloatArray | None = None,
+        past: Past | None = None,
     ) -> None:
-        super().__init__(problem, means, true_scale, guess, spread, title, kind, axes)
+        super().__init__(problem, means, true_scale, guess, spread, title, kind, axes, past=past)

@@ -16,6 +16,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.cards import card, note
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, closest_first, mean_variance, runner_up
+from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_set
 from surepick.core.plan_words import amounts, value_of
@@ -38,7 +39,7 @@ MOST_RIVALS = 100  # the closest ones; the others are further away
 NEWER = (
     *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
     *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call", "proof"),
-    "noise_check",
+    *("noise_check", "past"),
 )
 
 
@@ -100,6 +101,7 @@ class Certificate:
     remaining: tuple[str, ...] | None = None
     among: str | None = None  # the same as a sentence
     last_call: int | None = None  # measurements after which it was to end, if it was called
+    past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
     proof: Mapping[str, Any] | None = None  # what `core/vertex_proof.py` checks by arithmetic alone
 
     @property
@@ -189,9 +191,17 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_voided=sum(ledger.tapes.voided.values()) or None,
         listing=None if listing is None else dataclasses.asdict(listing),
         last_call=None if ledger.run.called is None else ledger.run.called["n"],
+        past=_worth(setup),
         proof=None if ledger.plan is None else ledger.run.proof(),
         **({} if ledger.plan is not None else _remaining(ledger)),
     )
+
+
+def _worth(setup: Setup) -> dict[str, float] | None:
+    """How many measurements of each arm the past counted as."""
+    if setup.past is None:
+        return None
+    return dict(zip(setup.problem.arm_names, setup.past.worth.tolist(), strict=True))
 
 
 def promised(ledger: Ledger) -> Promise:
@@ -320,6 +330,8 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
             "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
             "half of their width as its scale"
         )
+    if setup.problem.noise == BOUNDED_VARIANCE:
+        return "independent measurements with noise whose standard deviation is at most the given scale"
     if setup.pilot is None:
         called = ledger.run.called
         kind = "Gaussian" if called is not None and called["gaussian"] else "sub-Gaussian"

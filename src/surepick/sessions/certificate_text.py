@@ -48,6 +48,10 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield "rests on", _rests_on(certificate)
     if certificate.last_call is not None:
         yield "last call", how_many(certificate.last_call, "measurement")
+    if certificate.past is not None:
+        least, most = min(certificate.past.values()), max(certificate.past.values())
+        worth = f"{most:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+        yield "past", f"what was thought before counted as {worth} measurements of each arm, and won no bet"
     if certificate.noise_check:
         yield "noise check", certificate.noise_check
     yield "log", f"{how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}"

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from surepick.core.layout import Layout
+from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
 from surepick.core.policy import Policy
 from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
@@ -83,6 +84,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
         "minimize": problem.minimize,
         # only where there are some: problems without bounds keep their fingerprints
         **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
+        **({} if problem.noise == SUB_GAUSSIAN_NOISE else {"noise": problem.noise}),
     }
 
 
@@ -104,7 +106,10 @@ def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | N
         return _same_problem(data, oracle)
     if oracle is not None:
         raise ParameterError("the plans of this problem need no function; leave best and problem out")
-    return _family_from_json(data) if "oracle" in data else _listed_from_json(data)
+    if "oracle" not in data:
+        return _listed_from_json(data)
+    problem = _family_from_json(data)
+    return problem if data.get("noise") is None else problem.with_bounded_variance()
 
 
 def needs_function(data: Mapping[str, Any]) -> bool:
@@ -133,6 +138,7 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
         plan_names=data["plan_names"],
         minimize=data["minimize"],
         bounds=data.get("bounds"),
+        noise=data.get("noise", SUB_GAUSSIAN_NOISE),
         layout=Layout.from_json(data.get("layout")),
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))

@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from typing import Any, TypedDict, Unpack
 
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.wording import how_many
@@ -42,6 +43,7 @@ class DecideOptions(TypedDict, total=False):
     - `seed`: of the policy's own randomness; 0
     - `lease`: seconds that a measurement is kept for a worker who does not answer; 3600
     - `pilot`: how an unknown noise scale is learned; `Pilot()` where it is unknown
+    - `past`: guesses or a history to begin with, which win no bet; None
     - `timeout`: seconds that a measurement may take; None. What takes longer counts as failed: if slow
       measurements tend to be high ones, leaving them out biases the rest, so be generous
     - `retries`: further tries when a measurement fails; 0
@@ -61,6 +63,7 @@ class DecideOptions(TypedDict, total=False):
     seed: int
     lease: float
     pilot: Pilot | None
+    past: Past | None
     timeout: float | None
     retries: int
     progress: bool
@@ -79,6 +82,7 @@ DEFAULTS: DecideOptions = {
     "seed": 0,
     "lease": LEASE,
     "pilot": None,
+    "past": None,
     "timeout": None,
     "retries": 0,
     "progress": False,
@@ -147,7 +151,8 @@ def _opened(problem: AnyProblem, given: DecideOptions, said: frozenset[str]) -> 
         policy = policy_for(problem, policy, delta=given["delta"], epsilon=given["epsilon"])
     elif {"delta", "epsilon"} & said:
         raise ParameterError("delta and epsilon belong to the policy that is given; leave them out here")
-    settings: Any = {name: given[name] for name in ("seed", "budget", "lease", "pilot") if name in said}
+    kept = ("seed", "budget", "lease", "pilot", "past")
+    settings: Any = {name: value for name, value in given.items() if name in kept and name in said}
     return Session.open(given["store"], problem, policy, name=given["name"], **settings)
 
 

@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import how_many
 from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
@@ -67,6 +68,8 @@ def check_noise(
     """
     if problem.noise_scale is None:
         return ()
+    if problem.noise == BOUNDED_VARIANCE:  # the looks at values are made for tails like Gaussian ones
+        return () if withdrawals is None else tuple(_withdrawn(problem, record, withdrawals))
     looked = [_Looked(s, name, float(problem.noise_scale[s]), record.arms[s])
               for s, name in enumerate(problem.arm_names) if record.arms[s].levels[0].n > 1]  # fmt: skip
     found = [*_spreads(looked)]
@@ -247,7 +250,7 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
 
     Nothing is said of a record that is not whole.
     """
-    if not record.is_whole:
+    if not record.is_whole or problem.noise == BOUNDED_VARIANCE:
         return ""
     n = sum(arm.count for arm in record.arms)
     freedom = sum(max(arm.levels[0].n - 1, 0) for arm in record.arms)

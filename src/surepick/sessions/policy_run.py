@@ -67,7 +67,7 @@ class PolicyRun:
         self._n_last: int | None = None  # of its measurements, after the open round and until it is due
         self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
-        self._run: Run | None = start(self.policy, self.problem) if setup.pilot is None else None
+        self._run: Run | None = start(self.policy, self.problem, setup.past) if setup.pilot is None else None
 
     @property
     def is_piloting(self) -> bool:
@@ -197,7 +197,7 @@ class PolicyRun:
 
     def _begun(self, scale: FloatArray) -> Begun:
         assert self.setup.pilot is not None
-        return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale)
+        return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale, self.setup.past)
 
     def _nothing(self) -> tuple[IntArray, FloatArray]:
         return np.zeros(self.problem.n_arms, dtype=np.int64), np.zeros(self.problem.n_arms)

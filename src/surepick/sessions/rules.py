@@ -170,7 +170,14 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
         setup = Setup.from_json(body, oracle)
         name = body.get("name", "any")
         new = NewSession(
-            setup.problem, setup.policy, name, setup.seed, setup.budget, body["lease"], setup.pilot
+            setup.problem,
+            setup.policy,
+            name,
+            setup.seed,
+            setup.budget,
+            body["lease"],
+            setup.pilot,
+            setup.past,
         ).to_json()
         layout = Layout.from_json(body.get("layout"))
     except MissingFunctionError:

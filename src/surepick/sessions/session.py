@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Unpack
 
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
+from surepick.core.past import Past
 from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy
 from surepick.errors import NameTakenError, ParameterError, SessionError
@@ -77,15 +78,17 @@ class Session(Reading):
         budget: int | None = None,
         lease: float = LEASE,
         pilot: Pilot | None = None,
+        past: Past | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Session:
         """Begin a session in this store.
 
         A problem with `noise_scale=None` begins with a pilot (`Pilot()` unless given). `lease` is how many
         seconds a worker has before its token is handed out again. Of an `OracleProblem` around a function of
-        your own all is kept but the function, so `load` needs it again.
+        your own all is kept but the function, so `load` needs it again. A `past`, guesses or a history, is
+        what the policy begins with; it wins no bet.
         """
-        new = NewSession(problem, policy, name, seed, budget, lease, pilot)
+        new = NewSession(problem, policy, name, seed, budget, lease, pilot, past)
         events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))

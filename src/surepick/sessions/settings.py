@@ -11,6 +11,7 @@ from typing import Any, Required, TypedDict, cast
 from surepick._version import __version__
 from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
+from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy
 from surepick.core.problem import Problem
@@ -35,6 +36,7 @@ class Setup:
     pilot: Pilot | None  # None: the noise scale is known
     recalls: bool = True  # False in sessions begun by a surepick that counted no unasked measurements
     cuts: bool = True  # False in sessions begun by a surepick that did not cut requests to the budget
+    past: Past | None = None  # what was thought of the arms before
 
     def to_json(self) -> Body:
         """As JSON values."""
@@ -47,6 +49,8 @@ class Setup:
             "pilot": None if self.pilot is None else self.pilot.to_json(),
             "recalls": self.recalls,
             "cuts": self.cuts,
+            # only where there is one: questions without a past keep their fingerprints
+            **({} if self.past is None else {"past": self.past.to_json()}),
         }
 
     @property
@@ -72,6 +76,7 @@ class Setup:
             None if pilot is None else Pilot.from_json(pilot),
             body.get("recalls", False),
             body.get("cuts", False),
+            Past.from_json(body["past"]) if "past" in body else None,
         )
 
     def extended(self, changes: Mapping[str, float], budget: int | None) -> Setup:
@@ -103,6 +108,7 @@ class NewSession:
     | budget | measurements after which it gives up | no limit |
     | lease | seconds until a token that was not told is handed out again | 3600 |
     | pilot | how an unknown noise scale is learned | `Pilot()` where it is unknown |
+    | past | guesses or a history to begin with; it wins no bet | none |
     """
 
     problem: AnyProblem
@@ -112,6 +118,7 @@ class NewSession:
     budget: int | None = None
     lease: float = LEASE
     pilot: Pilot | None = None
+    past: Past | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem | OracleProblem):
@@ -129,13 +136,14 @@ class NewSession:
             )
         checked["lease"] = float(self.lease)
         checked["pilot"] = pilot_for(self.problem, self.pilot, self.budget)
+        checked["past"] = fitting(self.problem, self.past)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
     def setup(self) -> Setup:
         """What decides: all but the name and the lease."""
-        return Setup(self.problem, self.policy, self.seed, self.budget, self.pilot)
+        return Setup(self.problem, self.policy, self.seed, self.budget, self.pilot, past=self.past)
 
     def to_json(self) -> Body:
         """The body of the first event of the log."""
@@ -153,6 +161,7 @@ class Settings(TypedDict, total=False):
     budget: int | None
     lease: float
     pilot: Pilot | None
+    past: Past | None
     clock: Callable[[], float]
 
 
@@ -165,7 +174,7 @@ def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, s
         raise SessionError(
             f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}"
         )
-    for key in ("seed", "budget", "pilot"):
+    for key in ("seed", "budget", "pilot", "past"):
         if key in settings and settings[key] != getattr(begun, key):
             raise SessionError(
                 f"session {name!r} was begun with {key} = {getattr(begun, key)!r}, got {settings[key]!r}; "

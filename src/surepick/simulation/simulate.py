@@ -16,6 +16,7 @@ import numpy as np
 from surepick.core.arrays import MOST_SCALES, ROUNDING, FloatArray, IntArray, furthest_value, outside
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
 from surepick.core.policy import BudgetedRun, Measure, Policy, Run, Standing, Stop, last_calling, start
 from surepick.core.problem import Problem
@@ -92,11 +93,15 @@ def simulate(
     progress: Callable[[Progress], None] | None = None,
     last_call: float | None = None,
     gaussian: bool = False,
+    past: Past | None = None,
 ) -> Outcome:
     """Run the policy against the environment until it stops or the next request would exceed the budget.
 
     With `last_call=0.5` the last half of the budget is one block, settled as a test. If `gaussian` says that
     their noise is Gaussian, that proves more than bets with the same measurements do; if not, hardly more.
+
+    With a `past`, guesses or a history, the run begins with it; it wins no bet, so that nothing is promised
+    on its account.
 
     The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
     unless given), as a session does. An environment that is noisier than the problem says is refused, since
@@ -124,7 +129,9 @@ def simulate(
     _refuse_far(problem, environment)
     if not allow_noisier:
         _refuse_noisier(problem, environment)
-    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
+    past = fitting(problem, past)
+    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian, past)
+
     run = loop.start(pilot_for(problem, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))
 
@@ -141,6 +148,7 @@ class _Loop:
     progress: Callable[[Progress], None] | None
     last_call: float | None
     gaussian: bool
+    past: Past | None = None
 
     def __post_init__(self) -> None:
         self.rng = environment_rng(self.seed)
@@ -162,11 +170,11 @@ class _Loop:
         """A fresh run; after a pilot when the noise scale is unknown."""
         if pilot is None:
             with self._compiling():
-                return start(self.policy, self.problem)
+                return start(self.policy, self.problem, self.past)
         moments, seen = self._measure_pilot(pilot)
         self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, self.policy.delta)
         with self._compiling():
-            begun = begin(self.problem, self.policy, pilot, self.noise_scale)
+            begun = begin(self.problem, self.policy, pilot, self.noise_scale, self.past)
         if not hand_over(begun, seen):
             self.apart = seen
         self.pilot, self.evidence, self.n_pilot = pilot, seen, seen.n_measurements

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from surepick import views
+from surepick.core.policy import takes_past
 from surepick.core.promise import Promise
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
@@ -188,13 +189,14 @@ async def begin(context: Context, wanted: NewSession, uploads: list[Upload]) -> 
         raise ParameterError(f"there is no policy {named!r} to begin with here", field="policy")
     policy = parse_policy(wanted.policy, delta=wanted.delta, epsilon=wanted.epsilon)
     try:
-        problem = await context.uploads.problem(uploads)
+        problem, past = await context.uploads.problem(uploads)
     except SurepickError as error:
         raise ParameterError(str(error), field="files") from error
 
     def create() -> str:
-        store, name = context.sessions.store, wanted.name
-        return Session.create(store, problem, policy, name=name, seed=wanted.seed, budget=wanted.budget).name
+        settings: Any = {"name": wanted.name, "seed": wanted.seed, "budget": wanted.budget}
+        settings["past"] = past if takes_past(policy) else None
+        return Session.create(context.sessions.store, problem, policy, **settings).name
 
     try:
         return await context.sessions.run(create)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.errors import FileError, SurepickError
 from surepick.sessions import codec
 
@@ -62,8 +63,8 @@ class Uploads:
         """What was kept under this key, if it still is."""
         return self._kept.get(key, [])
 
-    async def problem(self, uploads: Sequence[Upload]) -> AnyProblem:
-        """The problem in the TOML or JSON file among these, of which the others are attachments."""
+    async def problem(self, uploads: Sequence[Upload]) -> tuple[AnyProblem, Past | None]:
+        """The problem in the TOML or JSON file among these, and its guess; the others are attachments."""
         with tempfile.TemporaryDirectory(prefix="surepick-upload-") as place:
             folder = Path(place)
             names = [_plain(upload.name) for upload in uploads]
@@ -75,7 +76,8 @@ class Uploads:
         if "error" in answer:
             said = answer["error"].replace(str(folder / main), main).replace(str(folder), "the upload")
             raise FileError(said)
-        return codec.problem_from_json(answer["problem"])
+        past = answer["past"]
+        return codec.problem_from_json(answer["problem"]), None if past is None else Past.from_json(past)
 
 
 def _plain(name: str) -> str:
@@ -143,9 +145,10 @@ def _answer(path: str) -> dict[str, Any]:
     from surepick.problems.files.load import load
 
     try:
-        problem = load(path, confined=True).problem
+        loaded = load(path, confined=True)
+        problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
         layout = None if problem.layout is None else problem.layout.to_json()
-        return {"problem": {**codec.problem_to_json(problem), "layout": layout}}
+        return {"problem": {**codec.problem_to_json(problem), "layout": layout}, "past": past}
     except SurepickError as error:
         return {"error": str(error)}
     except RecursionError:

@@ -9,7 +9,7 @@ from surepick.core.gaps import behind, mean_variance
 from surepick.core.policy import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.bet_gap_e import BetGapE, BetRun
-from surepick.policies.betting.last_call import cut, last_counts, log_p
+from surepick.policies.betting.last_call import GAUSSIAN_NOISE, cut, last_counts, log_p
 from surepick.testing import StepByStep
 
 LEVELS = (0.5, 0.2, 0.05)
@@ -63,7 +63,7 @@ def test_evidence_against_the_best_plan_is_as_rare_as_it_says(gaussian):
 def test_it_holds_where_the_noise_is_smaller_than_stated():
     """The normal tail of a gap below 0 would not: it is no p-value if the noise is smaller than its scale."""
     assert refuted(BetRun, scale=0.01) == []
-    assert log_p(np.array([0.0, -1e-9]), np.ones(2), gaussian=True).tolist() == [0.0, 0.0]
+    assert log_p(np.array([0.0, -1e-9]), np.ones(2), GAUSSIAN_NOISE).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("kind", [AfterwardsRun, PooledRun])
@@ -88,10 +88,10 @@ def test_the_peak_for_the_wealth_now_is_caught():
 
 
 def test_the_values_of_the_check_table():
-    p = np.exp(log_p(np.array([0.9]), np.sqrt([0.2]), gaussian=True))
+    p = np.exp(log_p(np.array([0.9]), np.sqrt([0.2]), GAUSSIAN_NOISE))
     assert p == pytest.approx(0.02209, rel=1e-3)
     assert p / 4 == pytest.approx(0.00552, rel=1e-3)
-    bound = np.exp(log_p(np.array([0.9]), np.sqrt([0.2]), gaussian=False))
+    bound = np.exp(log_p(np.array([0.9]), np.sqrt([0.2])))
     assert bound / 4 == pytest.approx(0.0330, rel=2e-3)
 
 
@@ -175,7 +175,7 @@ def test_what_was_not_measured_in_it_is_not_tested():
         np.array([9.0, 0.0, 0.0]),
         mean_variance(sp.Problem(np.eye(3)), sp_evidence([4, 4, 0])),
     )
-    tested = log_p(gap, error, gaussian=True)
+    tested = log_p(gap, error, GAUSSIAN_NOISE)
     assert tested[1] < -10
     assert tested[2] == 0.0
 

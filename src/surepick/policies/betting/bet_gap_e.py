@@ -3,7 +3,8 @@
 Ours; the proof is in docs/bet-gap-e.md, line by line with the names of this file.
 
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem (Gaussian, or
-bounded with half the width of the range as the scale).
+bounded with half the width of the range as the scale); or, with `noise="bounded variance"`, of a standard
+deviation that is at most the noise scale.
 
 Proof status: wrong with probability at most delta, at any time and under any stop, without a union over
 plans, arms or time. For every plan j a wealth is kept that bets against "j is best". Under that hypothesis
@@ -27,13 +28,14 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, mean_variance
-from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
+from surepick.core.past import Past
+from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
-from surepick.policies.betting.books import make_books, refill, state_of
-from surepick.policies.betting.last_call import LastCall, cut, last_counts, log_p
+from surepick.policies.betting.books import make_books, put_past, refill, state_of
+from surepick.policies.betting.last_call import GAUSSIAN_NOISE, LastCall, cut, last_counts, log_p
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class BetGapE:
     name: ClassVar[str] = "BetGapE"
     version: ClassVar[int] = 2
     randomized: ClassVar[bool] = False
+    takes_past: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -85,7 +88,7 @@ class BetRun(BlockRun[int]):
         super().__init__(policy, problem.relevant)
         self._blocks = blocks
         self._problem, self._policy = problem, policy
-        variance = known_noise_scale(problem) ** 2
+        variance = known_deviation(problem) ** 2
         self._books = make_books(problem, variance, policy.delta, policy.epsilon)
         self._last: LastCall | None = None
 
@@ -95,7 +98,7 @@ class BetRun(BlockRun[int]):
         if last is not None and last.evidence is not None:
             return Stop(int(now.lead) if self._is_good(int(now.lead)) else None)
         if self._block is None and now.lead < 0:
-            self._block = Block(self._problem.relevant.astype(np.int64), None)
+            self._block = Block(self._first_counts(), None)
         if self._block is None and not now.is_stopped:
             self._take(self._blocks.OPEN)
             self._block = self._booked_block()
@@ -127,6 +130,13 @@ class BetRun(BlockRun[int]):
         if self._last is not None:
             raise ParameterError("the last call was made already; nothing comes after it")
         self._last = LastCall(n, gaussian)
+
+    def remember(self, past: Past) -> None:
+        """Begin with this past: it informs lead, division and bets from the first block on, and wins none."""
+        self._is_known = past.worth > 0
+        put_past(self._books, past)
+        if self._is_started:
+            self._choose_lead()
 
     @property
     def takes_whole_blocks(self) -> bool:
@@ -225,7 +235,8 @@ class BetRun(BlockRun[int]):
         """Settle the last block: E_j / p_j against each plan, with the wealth as it is now."""
         means = np.divide(seen.sums, seen.counts, out=np.zeros(len(seen.sums)), where=seen.counts > 0)
         gap, error = behind(self._problem, last.lead, means, mean_variance(self._problem, seen))
-        evidence = self._books.plans["now"] - log_p(gap + self._policy.epsilon, error, gaussian=last.gaussian)
+        tails = self._problem.noise if not last.gaussian else GAUSSIAN_NOISE
+        evidence = self._books.plans["now"] - log_p(gap + self._policy.epsilon, error, tails)
         evidence[last.lead] = 0.0  # nothing was tested against the lead itself
         last.evidence = evidence
 

@@ -66,6 +66,11 @@ class BlockRun(ABC, Generic[B]):
         self._waiting = Evidence.none(len(relevant))  # came unasked while a block was open
         self._block: Block[B] | None = None
         self._left: int | None = None  # of a budget
+        self._is_known = np.zeros(len(relevant), dtype=bool)  # arms of which something was thought before
+
+    def _first_counts(self) -> IntArray:
+        """One measurement of each arm that matters and of which nothing is known."""
+        return (self._relevant & ~self._is_known).astype(np.int64)
 
     def allow(self, left: int) -> None:
         """Cut the next block to this many measurements; the first needs one of each arm and is never cut."""
@@ -124,8 +129,8 @@ class BlockRun(ABC, Generic[B]):
 
     @property
     def _is_started(self) -> bool:
-        """Whether every arm that matters has a measurement."""
-        return bool(self._evidence.counts[self._relevant].all())
+        """Whether something is known of every arm that matters."""
+        return bool(((self._evidence.counts > 0) | self._is_known)[self._relevant].all())
 
     def _close_block(self, block: Block[B]) -> None:
         """Settle the bets with the block's own means; then pool it with the past and choose the lead."""

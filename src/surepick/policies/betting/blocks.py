@@ -15,7 +15,14 @@ from surepick.core.arrays import FloatArray
 from surepick.kernels.compiled import compiled, compiled_in_place, compiled_inner
 from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.records import RecordArray
-from surepick.policies.betting.bets import compare, log_add, log_mixture, settle_ladder
+from surepick.policies.betting.bets import (
+    compare,
+    log_add,
+    log_mixture,
+    log_mixture_by_variance,
+    settle_ladder,
+    settle_ladder_by_variance,
+)
 from surepick.policies.betting.books import NOTHING, Books, Now, Pieces, Question
 from surepick.policies.betting.division import count_block, divide_cost
 from surepick.policies.betting.tuning import TUNING
@@ -94,7 +101,7 @@ def open_block(books: Books) -> None:
         return
     bets, support = books.bets[: now.n_rivals], books.support[: now.n_support]
     for arm in arms:
-        arm.weight = _mean_variance(arm.variance, arm.count)
+        arm.weight = _mean_variance(arm.variance, arm.count + arm.past)
     compare(rows, arms, support, bets)
     for bet in bets:
         bet.estimate, bet.prior = bet.gap, bet.spread
@@ -102,7 +109,7 @@ def open_block(books: Books) -> None:
         _put_stakes(books)
     first = books.nominations.counts[_slot_of(books.nominations.slots, now)]
     for s in range(len(arms)):
-        arms[s].weight = _mean_variance(arms[s].variance, arms[s].count - first[s])
+        arms[s].weight = _mean_variance(arms[s].variance, float(arms[s].count - first[s]))
     compare(rows, arms, support, bets)
     _place_bets(question.distrust, books.plans, bets)
     if now.n_rivals == 1:
@@ -116,18 +123,22 @@ def open_block(books: Books) -> None:
 def settle_block(books: Books) -> None:
     """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
     now, arms, epsilon = books.now, books.arms, books.question.epsilon
+    variance_alone = books.question.variance_alone
     bets, rivals = books.bets[: now.n_bets], books.bets[: now.n_rivals]
     for arm in arms:
         arm.average = arm.block_sum / arm.block if arm.block > 0 else 0.0
-        arm.weight = _mean_variance(arm.variance, arm.block)
+        arm.weight = _mean_variance(arm.variance, float(arm.block))
     compare(books.rows, arms, books.support[: now.n_support], rivals)
     if now.n_bets > now.n_rivals:
         bets[1].gap, bets[1].spread = -bets[0].gap, bets[0].spread
     for bet in bets:
         if bet.centre >= 0.0:
             plan = books.plans[bet.rival]
-            plan.mixture += log_mixture(bet.gap, bet.spread, bet.centre, bet.prior)
-        settle_ladder(bet.gap, bet.spread, bet.unit, books.rung, books.ladder[bet.rival])
+            plan.mixture += _log_mixture(variance_alone, bet.gap, bet.spread, bet.centre, bet.prior)
+        if variance_alone:
+            settle_ladder_by_variance(bet.gap, bet.spread, bet.unit, books.rung, books.ladder[bet.rival])
+        else:
+            settle_ladder(bet.gap, bet.spread, bet.unit, books.rung, books.ladder[bet.rival])
     slot = -1
     if epsilon > 0.0:
         slot = _own_piece(books.pieces, now)
@@ -135,8 +146,16 @@ def settle_block(books: Books) -> None:
         for bet in rivals:
             gap, centre = bet.gap + epsilon, bet.centre + epsilon
             if centre >= 0.0:
-                purse[bet.rival] += log_mixture(gap, bet.spread, centre, bet.prior)
+                purse[bet.rival] += _log_mixture(variance_alone, gap, bet.spread, centre, bet.prior)
     _count_wealth(books, slot, bets)
+
+
+@compiled_inner
+def _log_mixture(variance_alone: bool, gap: float, spread: float, centre: float, prior: float) -> float:
+    """The log factor of the mixture, by what is known of the noise."""
+    if variance_alone:
+        return float(log_mixture_by_variance(gap, spread, centre, prior))
+    return float(log_mixture(gap, spread, centre, prior))
 
 
 @compiled_in_place
@@ -146,7 +165,8 @@ def choose_lead(books: Books) -> None:
     question, nominations = books.question, books.nominations
     now.is_stopped = False  # a stop is decided anew, with all that is known
     for arm in arms:
-        arm.average = arm.total / arm.count if arm.count > 0 else 0.0
+        n = arm.count + arm.past
+        arm.average = (arm.total + arm.past_total) / n if n > 0.0 else 0.0
     best = _best_looking(rows, arms)
     if best == now.lead:
         return
@@ -178,12 +198,12 @@ def choose_lead(books: Books) -> None:
 def _compare_single(books: Books) -> None:
     """The estimated gap of the lead to one plan, and its variance."""
     for arm in books.arms:
-        arm.weight = _mean_variance(arm.variance, arm.count)
+        arm.weight = _mean_variance(arm.variance, arm.count + arm.past)
     compare(books.rows, books.arms, books.support[: books.now.n_support], books.single)
 
 
 @compiled_inner
-def _mean_variance(variance: float, n: int) -> float:
+def _mean_variance(variance: float, n: float) -> float:
     """The variance of the mean of n measurements; inf for none."""
     return variance / n if n > 0 else math.inf
 
@@ -258,9 +278,9 @@ def _put_stakes(books: Books) -> None:
     are pieces, most of a stake goes on the lead's.
     """
     now, plans, pieces = books.now, books.plans, books.pieces
-    measured = 0
+    measured = 0.0
     for arm in books.arms:
-        measured += arm.count
+        measured += arm.count + arm.past
     if measured < now.next_stake:
         return
     is_first = now.next_stake == 0.0

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.past import Past
 from surepick.core.problem import Problem
 from surepick.kernels.plan_rows import NonZeros, non_zeros_by_plan
 from surepick.kernels.records import RecordArray, make_record, make_records
@@ -34,6 +36,7 @@ class Question:
     distrust: float
     ladder_share: float  # of the first stake
     n_relevant: int
+    variance_alone: bool  # whether no more than the variance of the noise is bounded: other factors of bets
 
 
 class Now:
@@ -58,10 +61,12 @@ class Arm:
     is_relevant: bool
     count: int  # in all complete blocks and recalled
     total: float
+    past: float  # measurements that what was thought of it before is worth; they win no bet
+    past_total: float
     block: int  # measurements in the open block
     block_sum: float
     lead: float  # the lead's entry
-    average: float  # of all measurements, and in `settle_block` of the block; 0 for none
+    average: float  # of all measurements and the past, and in `settle_block` of the block; 0 for none
     weight: float  # scratch: the variance of a mean, inf for none
     seen: int  # scratch: the last plan looked at that has a non-zero here
     differs: bool  # scratch: whether a rival differs from the lead here
@@ -180,6 +185,11 @@ def make_books(problem: Problem, variance: FloatArray, delta: float, epsilon: fl
     )
 
 
+def put_past(books: Books, past: Past) -> None:
+    """Begin with what was thought of the arms before: part of what bets are based on, and of none of them."""
+    books.arms["past"], books.arms["past_total"] = past.worth, past.worth * past.means
+
+
 def _make_question(problem: Problem, delta: float, epsilon: float) -> Question:
     log_plans = math.log(problem.n_plans)
     priced = np.ptp(problem.costs[problem.relevant]) > 0
@@ -192,6 +202,7 @@ def _make_question(problem: Problem, delta: float, epsilon: float) -> Question:
         distrust=TUNING.selection * log_plans,
         ladder_share=max(TUNING.least_ladder_share, learnt),
         n_relevant=int(np.count_nonzero(problem.relevant)),
+        variance_alone=problem.noise == BOUNDED_VARIANCE,
     )
 
 

@@ -3,7 +3,8 @@
 Before the block it is fixed that it is the last one, its counts, and the lead i. Let D_j be the lead's gap to
 plan j by the block's own means, v_j its variance, z = D_j / sqrt(v_j). Then
 
-    p_j = 1 - Phi(z) for Gaussian noise, exp(-z^2 / 2) for sub-Gaussian noise; 1 where z <= 0,
+    p_j = 1 - Phi(z) for Gaussian noise, exp(-z^2 / 2) for sub-Gaussian noise, 1 / (1 + z^2) for noise of
+    bounded variance (Cantelli); 1 where z <= 0,
 
 and with E_j the wealth of the bets against plan j *now*, not its peak, E_j / p_j is the evidence against it.
 The proof is in docs/bet-gap-e.md.
@@ -17,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.design.rounding import round_allocation
 
+GAUSSIAN_NOISE = "Gaussian"
 _LEAST_SHARE = 1e-9  # of an arm that must be measured: it gets one
 
 
@@ -37,19 +40,20 @@ class LastCall:
         return [self.left, self.gaussian, self.is_open, self.lead, self.evidence]
 
 
-def log_p(gap: FloatArray, error: FloatArray, *, gaussian: bool) -> FloatArray:
+def log_p(gap: FloatArray, error: FloatArray, tails: str = SUB_GAUSSIAN_NOISE) -> FloatArray:
     """log p of "this plan is no worse than the lead", from its gap in the last block and the gap's error.
 
     1 where the gap is not above 0, for Gaussian noise too: if the noise is smaller than its stated scale, the
     normal tail bounds upper tails alone. And 1 where the error is infinite: an arm was not measured.
 
-    >>> log_p(np.array([0.9, -1.0]), np.array([0.2**0.5, 1.0]), gaussian=True).round(4).tolist()
+    >>> log_p(np.array([0.9, -1.0]), np.array([0.2**0.5, 1.0]), GAUSSIAN_NOISE).round(4).tolist()
     [-3.8128, 0.0]
     """
     from scipy.special import log_ndtr
 
     z = np.divide(gap, error, out=np.zeros(len(gap)), where=np.isfinite(error) & (error > 0))
-    tail = log_ndtr(-z) if gaussian else -0.5 * z * z
+    bounds = {GAUSSIAN_NOISE: lambda z: log_ndtr(-z), BOUNDED_VARIANCE: lambda z: -np.log1p(z * z)}
+    tail = bounds[tails](z) if tails in bounds else -0.5 * z * z
     return np.where(z > 0, tail, 0.0)
 
 

@@ -32,7 +32,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, squares_of
-from surepick.core.policy import Measure, Standing, Stop, check_epsilon, known_noise_scale
+from surepick.core.past import Past
+from surepick.core.policy import Measure, Standing, Stop, check_epsilon, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.policies.betting.block_run import check_max_batch
@@ -62,6 +63,7 @@ class Pick:
     name: ClassVar[str] = "Pick"
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
+    takes_past: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -87,9 +89,10 @@ class PickRun:
 
     def __init__(self, problem: Problem, policy: Pick) -> None:
         self._problem, self._policy = problem, policy
-        self._variance = known_noise_scale(problem) ** 2
+        self._variance = known_deviation(problem) ** 2
         self._squares = squares_of(problem.oriented)
         self._evidence = Evidence.none(problem.n_arms)
+        self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
         self._left: int | None = None
 
     @property
@@ -104,12 +107,16 @@ class PickRun:
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """One of each arm that matters at first, then the next block; it never stops by itself."""
         del rng  # nothing is drawn
-        missing = self._problem.relevant & (self._evidence.counts == 0)
+        missing = self._problem.relevant & (self._evidence.counts + self._worth == 0)
         if missing.any():
             return Measure(missing.astype(np.int64))
         n = max(1, int(BLOCK_SHARE * self._evidence.n_measurements))
         limits = [limit for limit in (self._policy.max_batch, self._left) if limit is not None and limit > 0]
         return Measure(self._fill(min([n, *limits])))
+
+    def remember(self, past: Past) -> None:
+        """Pool what was thought before; nothing is proved that it could spoil."""
+        self._worth, self._thought = past.worth, past.worth * past.means
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Pool what was measured."""
@@ -131,7 +138,7 @@ class PickRun:
 
     def standing(self) -> Standing:
         """The lead, the plan that is most worth comparing it with, and their gap."""
-        if not self._evidence.counts[self._problem.relevant].all():
+        if not (self._evidence.counts + self._worth)[self._problem.relevant].all():
             return Standing()
         lead, gap, weight = self._compare()
         rival = int(np.argmax(weight))
@@ -150,11 +157,13 @@ class PickRun:
         return self._gains() / (self._counts() * (self._counts() + 1.0) * self._problem.costs)
 
     def _counts(self) -> FloatArray:
-        return np.maximum(self._evidence.counts, 1).astype(float)  # arms that do not matter have no gain
+        known = self._evidence.counts + self._worth
+        return np.where(known > 0, known, 1.0)  # arms that do not matter have no gain
 
     def _compare(self) -> tuple[int, FloatArray, FloatArray]:
         """The lead, its gap to every plan, and the weight of each plan relative to the largest."""
-        means, variance = np.nan_to_num(self._evidence.means), self._variance / self._counts()
+        known = self._counts()
+        means, variance = (self._evidence.sums + self._thought) / known, self._variance / known
         lead = int(np.argmax(np.asarray(self._problem.oriented @ means)))
         gap, error = behind(self._problem, lead, means, variance, self._squares)
         differs = error > 0

@@ -313,7 +313,9 @@ def _optional_guess(document: Section) -> Any:
     return document.list_of_numbers("guess") if "guess" in document.values else None
 
 
-COMMON_KEYS = ("kind", "title", "truth", "noise_scale", "bounds", "costs", "list_plans", "unit", "plausible")
+COMMON_KEYS = (
+    *("kind", "title", "unit", "truth", "noise_scale", "noise", "bounds", "costs", "list_plans", "plausible"),
+)
 _DRAWS = "spread n_draws seed"
 _LISTED = f"{_DRAWS} n_best every guess minimize places"
 _LIMITS = "limits senses lower upper whole variable_names minimize"  # of a production

@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from surepick.core.about import Range
 from surepick.core.arrays import FloatArray, aligned, per_arm, read_only, scale_and_bounds
+from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
 from surepick.problems.candidates import Progress
@@ -58,7 +60,7 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
         built = kind.build(document, progress)
-        problem = on_map(document, _within_bounds(document, built.problem))
+        problem = on_map(document, _with_tails(document, _within_bounds(document, built.problem)))
         means = None if truth is None else read_only(problem.as_means(_means(truth, built)))
         guess = None if built.guess is None else read_only(problem.as_means(built.guess))
         spread = None if guess is None else read_only(half_widths(_spread(built), guess.shape).copy())
@@ -68,7 +70,18 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
     problem = problem.with_about(
         title=title, unit=document.text("unit", ""), plausible=_plausible(document, problem, guess, spread)
     )
-    return Loaded(problem, means, name, title, built.axes, guess, spread, scale)
+    past = _past(problem, guess, spread) if "spread" in document.values else None
+    return Loaded(problem, means, name, title, built.axes, guess, spread, scale, past)
+
+
+def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | None) -> Past | None:
+    """What a session begins with: the guess, where the file says how far off it may be.
+
+    A spread of 0 says nothing of the kind, and a scale that is to be learned has a pilot instead.
+    """
+    if guess is None or spread is None or problem.noise_scale is None or not spread.any():
+        return None
+    return Past.from_guess(problem, guess, np.where(spread > 0, spread, np.inf))
 
 
 def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
@@ -79,6 +92,12 @@ def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
     unknown = document.values.get("noise_scale", "unknown") == "unknown"
     scale = None if unknown else problem.noise_scale
     return problem.with_noise(*scale_and_bounds(scale, given, problem.arm_names))
+
+
+def _with_tails(document: Section, problem: AnyProblem) -> AnyProblem:
+    """The problem with noise of bounded variance, if the file says that no more is known of it."""
+    noise = document.text("noise", SUB_GAUSSIAN_NOISE, options=(SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE))
+    return problem.with_bounded_variance() if noise == BOUNDED_VARIANCE else problem
 
 
 def _ranges(document: Section, key: str, arm_names: tuple[str, ...]) -> Any:

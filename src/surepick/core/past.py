@@ -1,0 +1,134 @@
+"""What is thought of the arms before anything is measured: guesses, or what was measured last year.
+
+A run that takes it in treats it as so many measurements made before its first block. They inform which plan
+leads, what is measured and what is bet; they never win a bet, so that an answer is as sure as without them
+however wrong they are. A wrong past costs measurements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from surepick.core.arrays import LARGEST, FloatArray, Numbers, aligned, furthest_value, read_only
+from surepick.core.oracle_problem import AnyProblem
+from surepick.errors import ParameterError
+
+P = TypeVar("P", bound="Past | None")
+
+MOST_WORTH = 20.0  # measurements per arm that a history counts as; without a cap a wrong one is dear
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """For each arm a mean, and how many measurements it is worth; 0 where nothing is thought of it.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=4.0)
+    >>> sp.Past.from_guess(problem, [10.0, 12.0], spread=2.0).worth.tolist()
+    [4.0, 4.0]
+    >>> sp.Past.from_history(problem, counts=[3, 400], means=[10.2, 11.7]).worth.tolist()
+    [3.0, 20.0]
+    """
+
+    worth: FloatArray  # (n_arms,)
+    means: FloatArray  # (n_arms,)
+
+    @classmethod
+    def from_guess(
+        cls, problem: AnyProblem, means: Numbers, spread: Numbers, *, most: float = MOST_WORTH
+    ) -> Past:
+        """A guess of each mean, off by about `spread`: worth (noise scale / spread)^2 measurements.
+
+        It counts as at most `most`, however sure it is. A spread of infinity says that nothing is known.
+        """
+        if problem.noise_scale is None:
+            raise ParameterError(
+                "how much a guess is worth depends on the noise scale, and this problem has none; "
+                "give a scale, or no guess: the pilot takes its place",
+                field="past",
+            )
+        width = _per_arm(problem, "spread", spread)
+        if not (width > 0).all():
+            arm = int(np.argmin(width))
+            raise ParameterError(
+                f"the spread of a guess is how far it may be off, more than 0, got {width[arm]:g} for "
+                f"arm {arm} ({problem.arm_names[arm]!r}); a mean that is known exactly needs no measurement",
+                field="past",
+            )
+        return fitting(problem, cls._capped((problem.noise_scale / width) ** 2, means, most, problem))
+
+    @classmethod
+    def from_history(
+        cls, problem: AnyProblem, counts: Numbers, means: Numbers, *, most: float = MOST_WORTH
+    ) -> Past:
+        """What was measured before the session, so often and with these means; it counts as at most `most`.
+
+        The means may have moved since; the cap keeps the cost of that small.
+        """
+        known = _per_arm(problem, "counts", counts)
+        if (known < 0).any():
+            raise ParameterError(f"counts of a history are 0 or more, got {known.min():g}", field="past")
+        return fitting(problem, cls._capped(known, means, most, problem))
+
+    @classmethod
+    def _capped(cls, worth: FloatArray, means: Numbers, most: float, problem: AnyProblem) -> Past:
+        if not (most > 0 and np.isfinite(most)):
+            raise ParameterError(f"most is a number of measurements, more than 0, got {most!r}", field="past")
+        return cls(read_only(np.minimum(worth, most)), read_only(problem.as_means(means)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Past) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.worth), tuple(self.means)))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"worth": self.worth.tolist(), "means": self.means.tolist()}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Past:
+        """What `to_json` gave."""
+        return cls(read_only(np.array(kept["worth"], float)), read_only(np.array(kept["means"], float)))
+
+
+def fitting(problem: AnyProblem, past: P) -> P:
+    """The same past, refused where it is not about the arms of this problem; None is fine."""
+    if past is None:
+        return past
+    if not past.worth.shape == past.means.shape == (problem.n_arms,):
+        raise ParameterError(
+            f"a past has a worth and a mean for each of the {problem.n_arms} arms, got shapes "
+            f"{past.worth.shape} and {past.means.shape}",
+            field="past",
+        )
+    furthest = [furthest_value(problem.noise_scale, arm) for arm in range(problem.n_arms)]
+    wrong = ~((past.worth >= 0) & (past.worth <= LARGEST) & (np.abs(past.means) <= furthest))
+    if wrong.any():
+        arm = int(np.argmax(wrong))
+        raise ParameterError(
+            f"the past of arm {arm} ({problem.arm_names[arm]!r}) is worth {past.worth[arm]:g} measurements "
+            f"of {past.means[arm]:g}; a worth is 0 or more, and means are not so far from 0 that rounding "
+            "outweighs the noise",
+            field="past",
+        )
+    return past
+
+
+def _per_arm(problem: AnyProblem, name: str, given: Numbers) -> FloatArray:
+    """One number per arm: the same for all, in their order, or by their names; infinity is one."""
+    in_order = aligned(name, given, problem.arm_names)
+    try:
+        found = np.broadcast_to(np.asarray(in_order, dtype=float), problem.n_arms)
+    except (TypeError, ValueError):
+        found = np.full(problem.n_arms, np.nan)
+    if np.isnan(found).any():
+        raise ParameterError(
+            f"{name} of a past is one number, or one for each of the {problem.n_arms} arms, got {given!r}",
+            field="past",
+        )
+    return found

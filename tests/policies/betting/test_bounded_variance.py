@@ -1,0 +1,105 @@
+"""Noise of bounded variance: the promise holds under skewed noise, where the Gaussian factor breaks it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.errors import ParameterError, ProblemError
+from surepick.policies.betting.bets import factor_by_variance, log_mixture_by_variance
+from surepick.policies.betting.last_call import log_p
+
+SKEWED = sp.Problem(np.eye(2), noise="bounded variance")
+N_RUNS, DELTA = 2000, 0.001
+
+
+def log_normal(rng, n, sigma):
+    """n draws of mean 0 and standard deviation 1."""
+    mean, variance = math.exp(sigma**2 / 2), math.exp(sigma**2) * (math.exp(sigma**2) - 1)
+    return (rng.lognormal(0.0, sigma, n) - mean) / math.sqrt(variance)
+
+
+def n_wrong(problem, n_runs=N_RUNS):
+    """How often the arm that is worse by 1 and has log-normal noise is the answer."""
+    wrong, policy = 0, sp.BetGapE(delta=DELTA)
+    for seed in range(n_runs):
+        run, rng = policy.start(problem), np.random.default_rng(seed)
+        for _ in range(60):
+            decision = run.decide()
+            if isinstance(decision, sp.Stop):
+                wrong += decision.plan == 1
+                break
+            first, second = decision.counts.tolist()
+            sums = [first + rng.standard_normal(first).sum(), log_normal(rng, second, 2.0).sum()]
+            run.absorb(decision.counts, np.array(sums))
+    return wrong
+
+
+def is_refuted(problem):
+    return binom.sf(n_wrong(problem) - 1, N_RUNS, DELTA) < 1e-6
+
+
+def test_the_promise_holds_under_log_normal_noise():
+    assert not is_refuted(SKEWED)
+
+
+def test_the_gaussian_factor_is_caught_there():
+    assert is_refuted(sp.Problem(np.eye(2)))
+
+
+def test_the_factor_is_that_of_the_check_table_and_fair():
+    factor, mixture = factor_by_variance.py_func, log_mixture_by_variance
+    assert math.log(factor(0.4, 0.25, 0.5)) == pytest.approx(0.3460, abs=5e-5)
+    # two points are the worst case of a given variance: the mean is at most 1 for each of them
+    for tail in (0.5, 0.1, 1e-3):
+        for g in (0.1, 1.0, 5.0):
+            up, down = math.sqrt((1 - tail) / tail), -math.sqrt(tail / (1 - tail))
+            mean = tail * factor(up, 1.0, g) + (1 - tail) * factor(down, 1.0, g)
+            assert mean <= 1 + 1e-12
+            gaussian = tail * math.exp(g * up - g * g / 2) + (1 - tail) * math.exp(g * down - g * g / 2)
+            assert tail == 0.5 or gaussian > 1  # the other factor is not fair there
+    assert factor(1.0, math.inf, 1.0) == 1.0
+    assert mixture is not None
+
+
+def test_a_last_call_tests_by_the_variance_alone():
+    p = np.exp(log_p(np.array([3.0, -1.0]), np.ones(2), "bounded variance"))
+    assert p.tolist() == pytest.approx([0.1, 1.0])
+    how = {"budget": 300, "last_call": 0.5}
+    outcome = sp.simulate(SKEWED, sp.BetGapE(), sp.Gaussian([0.6, 0.0]), **how)
+    assert outcome.risk is not None
+    with pytest.raises(ParameterError, match="gaussian"):
+        sp.simulate(SKEWED, sp.BetGapE(), sp.Gaussian([0.6, 0.0]), **how, gaussian=True)
+
+
+def test_the_promise_says_what_it_assumes():
+    outcome = sp.simulate(SKEWED, sp.BetGapE(), sp.Gaussian([1.0, 0.0]), seed=1)
+    assert outcome.plan == 0
+    assert "standard deviation is at most the given scale" in outcome.guarantee
+    assert "sub-Gaussian" not in outcome.guarantee
+
+
+@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Challenge(incumbent=0), sp.RAGE(), sp.OBet()], ids=str)
+def test_a_policy_that_needs_more_is_refused(policy):
+    with pytest.raises(ProblemError, match="use BetGapE"):
+        sp.simulate(SKEWED, policy, sp.Gaussian([1.0, 0.0]))
+
+
+def test_epsilon_and_costs_and_driving_go_with_it():
+    from surepick.testing import StepByStep
+
+    problem = sp.Problem(np.eye(3), noise="bounded variance", costs=[1, 2, 1])
+    truth = sp.Gaussian([0.3, 0.3, 0.0])
+    for policy in (sp.BetGapE(epsilon=0.3), sp.BetGapE(epsilon=0.3, max_batch=5)):
+        fast = sp.simulate(problem, policy, truth, seed=2)
+        slow = sp.simulate(problem, policy, StepByStep(truth), seed=2)
+        assert fast.plan in (0, 1)
+        assert fast.counts.tolist() == slow.counts.tolist()
+
+
+@pytest.mark.parametrize("given", [{"noise_scale": None}, {"bounds": (0, 1)}, {"noise": "heavy"}], ids=str)
+def test_what_a_variance_cannot_be_given_with_is_refused(given):
+    with pytest.raises(ProblemError, match="noise"):
+        sp.Problem(np.eye(2), **{"noise": "bounded variance", **given})

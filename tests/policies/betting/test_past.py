@@ -1,0 +1,142 @@
+"""Guesses and histories as a past: they save measurements, and make no answer wrong, however wrong."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.errors import ParameterError
+from surepick.policies.betting.bet_gap_e import BetRun
+from surepick.problems import knapsack_instance
+from surepick.testing import StepByStep
+
+TWO = sp.Problem(np.eye(2))
+THREE = sp.Problem(np.eye(3))
+WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
+
+
+class BettingOnIt(BetRun):
+    """Lets the past win bets: its measurements stand among those of every block."""
+
+    def _settle(self, bets, seen):
+        arms = self._books.arms
+        arms["block"], sums = seen.counts + 20, seen.sums + 20 * np.array([0.0, 3.0])
+        super()._settle(bets, type(seen)(arms["block"].copy(), sums))
+
+
+def n_wrong(kind, n_runs):
+    """How often the worse of two arms is the answer with delta = .2, after a past that is wrong."""
+    wrong = 0
+    for seed in range(n_runs):
+        run, rng = kind(TWO, sp.BetGapE(delta=0.2)), np.random.default_rng(seed)
+        run.remember(WRONG)
+        for _ in range(200):
+            decision = run.decide()
+            if isinstance(decision, sp.Stop):
+                wrong += decision.plan == 1
+                break
+            counts = decision.counts
+            run.absorb(counts, counts * np.array([0.3, 0.0]) + np.sqrt(counts) * rng.standard_normal(2))
+    return wrong
+
+
+def is_refuted(kind, n_runs=400):
+    return binom.sf(n_wrong(kind, n_runs) - 1, n_runs, 0.2) < 1e-6
+
+
+def test_a_wrong_past_makes_no_answer_wrong():
+    assert not is_refuted(BetRun)
+
+
+def test_a_past_that_wins_bets_is_caught():
+    assert is_refuted(BettingOnIt)
+
+
+def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
+    with_it, without = [], []
+    for seed in range(60):
+        case = knapsack_instance(7, 6_000_000 + seed)
+        problem, truth = case.problem, sp.Gaussian(case.means)
+        guess = case.means + np.random.default_rng(seed).standard_normal(problem.n_arms)
+        past = sp.Past.from_guess(problem, guess, spread=1.0)
+        how = {"seed": seed, "budget": 20_000}
+        without.append(sp.simulate(problem, sp.BetGapE(), truth, **how).n_measurements)
+        with_it.append(sp.simulate(problem, sp.BetGapE(), truth, **how, past=past).n_measurements)
+    assert np.median(np.log(with_it) - np.log(without)) < -0.1
+
+
+def test_the_first_block_measures_what_nothing_was_thought_of():
+    problem = sp.Problem(np.eye(3))
+    run = sp.BetGapE().start(problem)
+    run.remember(sp.Past.from_guess(problem, [1.0, 0.0, 0.0], spread=[1.0, 1.0, np.inf]))
+    assert run.decide().counts.tolist() == [0, 0, 1]
+    assert run.standing().lead is None
+    run.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))
+    assert run.standing().lead == 0
+    assert run.decide().counts.tolist() == [1, 1, 1]
+
+
+def test_a_past_of_everything_lets_the_first_block_bet():
+    run = sp.BetGapE().start(TWO)
+    run.remember(sp.Past.from_guess(TWO, [0.0, 1.0], spread=0.5))
+    assert run.standing().lead == 1
+    counts = run.decide().counts
+    run.absorb(counts, counts * np.array([0.0, 1.0]))
+    assert run.standing().risk < 1
+
+
+@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.2), sp.BetGapE(max_batch=3)], ids=str)
+def test_step_by_step_and_driven_decide_alike(policy):
+    problem, truth = sp.Problem(np.eye(4)), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
+    past = sp.Past.from_guess(problem, [0.4, 0.4, 0.0, 0.0], spread=[0.5, 2.0, 1.0, np.inf])
+    for seed in range(5):
+        fast = sp.simulate(problem, policy, truth, seed=seed, past=past)
+        slow = sp.simulate(problem, policy, StepByStep(truth), seed=seed, past=past)
+        assert fast.counts.tolist() == slow.counts.tolist()
+        assert fast.plan == slow.plan
+
+
+def test_a_past_worth_nothing_changes_nothing():
+    problem, truth = sp.Problem(np.eye(4)), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
+    nothing = sp.Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
+    for policy in (sp.BetGapE(), sp.Pick()):
+        bare = sp.simulate(problem, policy, truth, seed=3, budget=500)
+        with_it = sp.simulate(problem, policy, truth, seed=3, budget=500, past=nothing)
+        assert bare.counts.tolist() == with_it.counts.tolist()
+
+
+def test_a_pick_can_begin_with_fewer_measurements_than_arms():
+    problem = sp.Problem(np.eye(6))
+    past = sp.Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
+    outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian([3.0, 3.4, 0, 0, 0, 0]), budget=4, past=past)
+    assert outcome.n_measurements == 4
+    assert outcome.counts[2:].sum() == 0  # nothing is worth looking at there
+
+
+def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit():
+    problem = sp.Problem(np.eye(3), noise_scale=[1.0, 2.0, 4.0], arm_names=["a", "b", "c"])
+    assert sp.Past.from_guess(problem, [1, 2, 3], 2.0).worth.tolist() == [0.25, 1.0, 4.0]
+    assert sp.Past.from_guess(problem, [1, 2, 3], 0.01).worth.tolist() == [20.0] * 3
+    by_name = sp.Past.from_guess(problem, {"c": 3, "b": 2, "a": 1}, {"a": 1.0, "b": 2.0, "c": 4.0})
+    assert (by_name.means.tolist(), by_name.worth.tolist()) == ([1, 2, 3], [1, 1, 1])
+    assert sp.Past.from_history(problem, [0, 7, 900], [0, 1, 2], most=50).worth.tolist() == [0, 7, 50]
+    assert sp.Past.from_json(by_name.to_json()) == by_name
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda p: sp.Past.from_guess(p, [1, 2], 0.0), "more than 0"),
+        (lambda p: sp.Past.from_guess(p, [1, 2], [1, 2, 3]), "one for each of the 2 arms"),
+        (lambda p: sp.Past.from_guess(p, [1, 2], "wide"), "one number"),
+        (lambda p: sp.Past.from_guess(p, [1, 1e30], 1.0), "rounding"),
+        (lambda p: sp.Past.from_history(p, [-1, 2], [1, 2]), "0 or more"),
+        (lambda p: sp.Past.from_history(p, [1, 2], [1, 2], most=0), "most"),
+        (lambda p: sp.Past.from_guess(p.with_noise(None), [1, 2], 1.0), "noise scale"),
+        (lambda p: sp.simulate(p, sp.CombGapE(), sp.Gaussian([1, 0]), past=WRONG), "cannot begin"),
+        (lambda p: sp.simulate(THREE, sp.BetGapE(), sp.Gaussian([1, 0, 0]), past=WRONG), "3 arms"),
+    ],
+)
+def test_what_is_no_past_is_refused_in_words(make, words):
+    with pytest.raises(ParameterError, match=words):
+        make(TWO)

@@ -1,0 +1,97 @@
+"""A past in a session: kept in its log, part of the question, decided and verified with; in files too."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick.errors import SessionError
+from surepick.problems.files.load import load
+
+PROBLEM = sp.Problem(np.eye(2), arm_names=["road", "rail"], plan_names=["drive", "ride"])
+PAST = sp.Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
+FILE = """
+kind = "table"
+plans = [[1, 0], [0, 1]]
+arm_names = ["road", "rail"]
+guess = [0.0, 1.0]
+spread = 1.0
+noise_scale = 2.0
+"""
+
+
+def measured(session, seed=0):
+    """The same session, measured to its end."""
+    rng = np.random.default_rng(seed)
+    while requests := session.ask(8):
+        for request in requests:
+            session.tell(request, {"road": 0.0, "rail": 1.5}[request.arm_name] + rng.standard_normal())
+    return session
+
+
+def begun(**settings):
+    return sp.Session.create("memory://", PROBLEM, sp.BetGapE(), name="trips", **settings)
+
+
+def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
+    bare, session = begun(), begun(past=PAST)
+    assert bare.question != session.question
+    assert "past" not in json.loads(next(iter(bare.events())).body)
+    assert session.standing().lead == 1  # before anything is measured
+    certificate = measured(session).certificate()
+    assert certificate.past == {"road": 1.0, "rail": 1.0}
+    assert "counted as 1 measurements of each arm, and won no bet" in str(certificate)
+    assert session.verify().holds
+    assert measured(bare).certificate().to_json().get("past") is None
+
+
+def test_a_session_decides_as_a_simulation_and_goes_on_after_it_is_loaded():
+    session = begun(past=PAST)
+    again = sp.Session.load(session.store, "trips")
+    assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
+    run = sp.BetGapE().start(PROBLEM)
+    run.remember(PAST)
+    assert len(session.pending()) == int(run.decide().counts.sum())
+
+
+def test_open_refuses_another_past():
+    session = begun(past=PAST)
+    same = sp.Session.open(session.store, PROBLEM, sp.BetGapE(), name="trips", past=PAST)
+    assert same.question == session.question
+    with pytest.raises(SessionError, match="past"):
+        sp.Session.open(session.store, PROBLEM, sp.BetGapE(), name="trips", past=None)
+
+
+def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
+    from surepick.cli import app
+
+    file = tmp_path / "trips.toml"
+    file.write_text(FILE, encoding="utf-8")
+    assert load(file).past.worth.tolist() == [4.0, 4.0]
+    file.with_stem("bare").write_text(FILE.replace("spread = 1.0", ""), encoding="utf-8")
+    assert load(file.with_stem("bare")).past is None  # a width that nobody stated is no knowledge
+    store = f"sqlite:///{tmp_path}/trips.db"
+    runner = CliRunner()
+    for options, past in (([], PAST), (["--no-guess"], None), (["--policy", "CombGapE"], None)):
+        name = "-".join(options) or "plain"
+        done = runner.invoke(app, ["new", str(file), "--name", name, "--store", store, *options])
+        assert done.exit_code == 0, done.output
+        setup = sp.Session.load(store, name).ledger().setup
+        assert (setup.past is None) == (past is None)
+
+
+def test_noise_of_bounded_variance_is_kept_said_and_verified(tmp_path):
+    file = tmp_path / "trips.toml"
+    file.write_text(FILE + 'noise = "bounded variance"', encoding="utf-8")
+    problem = load(file).problem
+    assert problem.noise == "bounded variance"
+    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="trips")
+    again = sp.Session.load(session.store, "trips")
+    assert again.given_problem.noise == "bounded variance"
+    certificate = measured(again).certificate()
+    assert "standard deviation is at most the given scale" in certificate.guarantee
+    assert "sub-Gaussian" not in certificate.noise
+    assert certificate.noise_check == ""
+    assert session.verify().holds
