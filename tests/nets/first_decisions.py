@@ -13,8 +13,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import numpy as np
+
 import surepick as sp
-from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES, WITHOUT_DELTA
+from policy_contract import CASES, FOR_SETS, FOR_SINGLE_ARMS, OF_INCUMBENTS, OF_POLYTOPES, WITHOUT_DELTA
 from surepick.policies import describe
 from surepick.problems import tree_family
 from surepick.testing import Tape, decisions
@@ -33,8 +35,13 @@ def cases() -> dict[str, tuple[Any, Any]]:
     problem = sp.Problem(SETS, noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
     found: dict[str, tuple[Any, Any]] = {}
     for policy in [*CASES, *WITHOUT_DELTA, *OF_INCUMBENTS]:
+        if policy.name in FOR_SINGLE_ARMS:
+            found[describe(policy)] = policy, sp.Problem(np.eye(5), noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
+            dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True)
+            found[f"{describe(policy)}, shares and costs"] = policy, dear
+            continue
         found[describe(policy)] = policy, problem
-        if policy.name != "TSExplore":
+        if policy.name not in FOR_SETS:
             dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True)
             found[f"{describe(policy)}, shares and costs"] = policy, dear
         if hasattr(policy, "takes_oracle"):

@@ -30,13 +30,26 @@ CASES: list[Policy] = [
 ]
 
 
-WITHOUT_DELTA: list[Policy] = [sp.Pick(), sp.Pick(epsilon=0.1, max_batch=3)]  # only a budget ends their runs
+# Only a budget ends their runs, the session's or their own.
+WITHOUT_DELTA: list[Policy] = [
+    sp.Pick(),
+    sp.Pick(epsilon=0.1, max_batch=3),
+    sp.policies.CSA(budget=300),
+    sp.policies.CSAR(budget=300),
+    sp.policies.LinearOCBA(),
+    sp.policies.MinimaxCombSAR(budget=300),
+    sp.policies.OCBA(),
+]
 # They need an incumbent and may answer with a better plan that is not the best: see test_challenge.py.
 OF_INCUMBENTS: list[Policy] = [
     sp.Challenge(0, delta=0.1),
     sp.Challenge(0, delta=0.1, epsilon=0.05, max_batch=3),
 ]
 OF_POLYTOPES: list[Policy] = [sp.PolyBet(delta=0.1), sp.PolyBet(delta=0.1, max_batch=3)]
+
+
+FOR_SETS = ("CSAR", "TSExplore")
+FOR_SINGLE_ARMS = ("OCBA",)
 
 
 class OwnContract(PolicyContract):
@@ -48,7 +61,7 @@ class OwnContract(PolicyContract):
             return True
         return (
             policy.randomized
-            or policy.name in ("Uniform", "RAGE")
+            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR")
             or getattr(policy, "arm_rule", "") == "naive"
         )
 
@@ -57,7 +70,10 @@ class OwnContract(PolicyContract):
         return getattr(policy, "draws", "") == "winner"
 
     def needs_zeros_and_ones(self, policy):
-        return policy.name == "TSExplore"
+        return policy.name in FOR_SETS
+
+    def needs_single_arms(self, policy):
+        return policy.name in FOR_SINGLE_ARMS
 
     def measures_what_all_plans_share(self, policy):
         """As the paper does, which measures every arm once first."""

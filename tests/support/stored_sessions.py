@@ -33,7 +33,8 @@ MOST_STEPS = 3000
 # These draw their random numbers otherwise since, as version 2: what they stored is only read.
 CHANGING = {"GenTSExplore", "TSExplore"}
 
-LATER = {"Challenge", "Pick", "PolyBet"}  # policies that came after the file was written
+# policies that came after the file was written
+LATER = {"CSA", "CSAR", "Challenge", "LinearOCBA", "MinimaxCombSAR", "OCBA", "Pick", "PolyBet"}
 
 PLANS = ((1, 1, 0, 0), (0, 1, 1, 0), (0, 0, 1, 1), (1, 0, 0, 1), (1, 0, 1, 0))
 METALS = ("copper", "tin", "zinc", "lead")

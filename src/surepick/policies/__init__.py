@@ -7,43 +7,75 @@ A family of policies has its own folder here. The room may import `core`, `kerne
 from __future__ import annotations
 
 import dataclasses
+import importlib
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from surepick import plugins
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
 from surepick.core.polytope import Polytope
 from surepick.errors import ParameterError, suggestion
-from surepick.policies.betting.bet_gap_e import BetGapE
-from surepick.policies.betting.challenge import Challenge
-from surepick.policies.betting.obet import OBet
-from surepick.policies.betting.poly_bet import PolyBet
-from surepick.policies.gap.clucb import CLUCB
-from surepick.policies.gap.comb_gap_e import CombGapE
-from surepick.policies.gap.lin_gap_e import LinGapE
-from surepick.policies.gap.uniform import Uniform
-from surepick.policies.phased.peace import Peace
-from surepick.policies.phased.rage import RAGE
-from surepick.policies.picking.pick import Pick
-from surepick.policies.sampling.gen_ts_explore import GenTSExplore
-from surepick.policies.sampling.ts_explore import TSExplore
 
-POLICIES: dict[str, type[Policy]] = {
-    "BetGapE": BetGapE,
-    "CLUCB": CLUCB,
-    "Challenge": Challenge,
-    "CombGapE": CombGapE,
-    "GenTSExplore": GenTSExplore,
-    "LinGapE": LinGapE,
-    "OBet": OBet,
-    "Peace": Peace,
-    "PolyBet": PolyBet,
-    "Pick": Pick,
-    "RAGE": RAGE,
-    "TSExplore": TSExplore,
-    "Uniform": Uniform,
+if TYPE_CHECKING:
+    from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
+    from surepick.policies.betting.challenge import Challenge as Challenge
+    from surepick.policies.betting.obet import OBet as OBet
+    from surepick.policies.betting.poly_bet import PolyBet as PolyBet
+    from surepick.policies.gap.clucb import CLUCB as CLUCB
+    from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
+    from surepick.policies.gap.lin_gap_e import LinGapE as LinGapE
+    from surepick.policies.gap.uniform import Uniform as Uniform
+    from surepick.policies.phased.peace import Peace as Peace
+    from surepick.policies.phased.rage import RAGE as RAGE
+    from surepick.policies.picking.csa import CSA as CSA
+    from surepick.policies.picking.csar import CSAR as CSAR
+    from surepick.policies.picking.linear_ocba import LinearOCBA as LinearOCBA
+    from surepick.policies.picking.minimax_comb_sar import MinimaxCombSAR as MinimaxCombSAR
+    from surepick.policies.picking.ocba import OCBA as OCBA
+    from surepick.policies.picking.pick import Pick as Pick
+    from surepick.policies.sampling.gen_ts_explore import GenTSExplore as GenTSExplore
+    from surepick.policies.sampling.ts_explore import TSExplore as TSExplore
+
+# Where each policy stands; imported when it is first used, since a command needs one or two of them.
+_HOMES = {
+    "BetGapE": "betting.bet_gap_e",
+    "CLUCB": "gap.clucb",
+    "CSA": "picking.csa",
+    "CSAR": "picking.csar",
+    "Challenge": "betting.challenge",
+    "CombGapE": "gap.comb_gap_e",
+    "GenTSExplore": "sampling.gen_ts_explore",
+    "LinGapE": "gap.lin_gap_e",
+    "LinearOCBA": "picking.linear_ocba",
+    "MinimaxCombSAR": "picking.minimax_comb_sar",
+    "OBet": "betting.obet",
+    "OCBA": "picking.ocba",
+    "Peace": "phased.peace",
+    "Pick": "picking.pick",
+    "PolyBet": "betting.poly_bet",
+    "RAGE": "phased.rage",
+    "TSExplore": "sampling.ts_explore",
+    "Uniform": "gap.uniform",
 }
+
+
+class _Policies(Mapping[str, type[Policy]]):
+    """Every policy by its stable name."""
+
+    def __getitem__(self, name: str) -> type[Policy]:
+        home = importlib.import_module(f"surepick.policies.{_HOMES[name]}")
+        return cast(type[Policy], getattr(home, name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+POLICIES: Mapping[str, type[Policy]] = _Policies()
 # the policy to use unless one is named; where plans are not listed; where they are all of a polytope
 USUAL, UNLISTED, WHOLE_POLYTOPE = "BetGapE", "OBet", "PolyBet"
 
@@ -55,9 +87,9 @@ def policy_named(name: str) -> type[Policy]:
     'CombGapE'
     """
     wanted = name.strip().lower()
-    own = {known.lower(): policy for known, policy in POLICIES.items()}
+    own = {known.lower(): known for known in POLICIES}
     if wanted in own:
-        return own[wanted]
+        return POLICIES[own[wanted]]
     others = {known.lower(): entry for known, entry in plugins.offered(plugins.POLICY_GROUP).items()}
     if wanted in others:
         return _loaded(others[wanted])
@@ -151,22 +183,11 @@ def _as_number(text: str) -> str | int | float:
     return text
 
 
-__all__ = [
-    "CLUCB",
-    "POLICIES",
-    "RAGE",
-    "BetGapE",
-    "Challenge",
-    "CombGapE",
-    "GenTSExplore",
-    "LinGapE",
-    "OBet",
-    "Peace",
-    "Pick",
-    "PolyBet",
-    "TSExplore",
-    "Uniform",
-    "describe",
-    "parse_policy",
-    "policy_named",
-]
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = POLICIES[name]
+    return globals()[name]
+
+
+__all__ = ["POLICIES", "describe", "parse_policy", "policy_named", *sorted(_HOMES)]

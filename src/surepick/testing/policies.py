@@ -19,7 +19,7 @@ from surepick.policies import parse_policy, policy_named
 from surepick.sessions.snapshot import restore_run, run_to_json
 from surepick.simulation.environments import Environment
 from surepick.simulation.seeds import round_rng
-from surepick.simulation.simulate import CompiledRun
+from surepick.simulation.simulate import BlockwiseRun, CompiledRun
 
 SEEDS = (0, 1, 2)
 N_PLANS, N_ARMS = 6, 4
@@ -122,6 +122,10 @@ class PolicyContract:
         """Whether plans must be sets of arms."""
         return False
 
+    def needs_single_arms(self, policy: Policy) -> bool:
+        """Whether every plan must be one arm of its own."""
+        return False
+
     def measures_what_all_plans_share(self, policy: Policy) -> bool:
         """Whether an arm on which all plans agree is measured, once; nothing is learned from it."""
         return False
@@ -150,6 +154,8 @@ class PolicyContract:
     def instance(self, seed: int, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """Plans without exact ties, and means."""
         rng = np.random.default_rng([7, seed])
+        if self.needs_single_arms(policy):
+            return np.diag(rng.uniform(0.5, 2.0, N_ARMS)), rng.normal(size=N_ARMS)
         if self.needs_zeros_and_ones(policy):
             rows = np.array([list(np.binary_repr(k, N_ARMS)) for k in range(2**N_ARMS)], dtype=float)
             return rng.permutation(rows)[:N_PLANS], rng.normal(size=N_ARMS)
@@ -204,7 +210,8 @@ class PolicyContract:
     ) -> None:
         plans, means = self.instance(seed, policy)
         problem = self.problem(plans)
-        budget = DRAWN_BUDGET if policy.randomized else FAST_BUDGET
+        compiled = isinstance(policy.start(problem), CompiledRun | BlockwiseRun)
+        budget = FAST_BUDGET if compiled and not policy.randomized else DRAWN_BUDGET
         for environment in _environments(means):
             fast, again, slow = (
                 sp.simulate(problem, policy, e, seed=seed, budget=budget)
@@ -254,7 +261,9 @@ class PolicyContract:
         assert len(straight) == len(shuffled)
         problem = self.problem(plans)
         for before, after in zip(straight, shuffled, strict=True):
-            if before[0] == "stop":
+            if before[0] == "stop" and before[1] is None:
+                assert after == before
+            elif before[0] == "stop":
                 there = self.problem(plans[plan][:, arm]).vector(after[1])
                 assert self.has_found(before[1], there[np.argsort(arm)], problem)
             else:

@@ -1,1 +1,4 @@
-"""Policies for a budget that promise nothing: the best guess at its end."""
+"""Policies for a budget that promise nothing: the best guess at its end.
+
+`pick` is ours; the others are peers. `pooled` and `phases` are the runs that they share.
+"""

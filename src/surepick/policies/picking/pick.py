@@ -23,20 +23,19 @@ Cost of a block: two passes over the plans, and one over the arms for each of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, squares_of
 from surepick.core.past import Past
-from surepick.core.policy import Measure, Standing, Stop, check_epsilon, known_deviation
+from surepick.core.policy import Measure, Standing, Stop, check_epsilon
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.policies.betting.block_run import check_max_batch
+from surepick.policies.picking.pooled import PooledRun
 
 BLOCK_SHARE = 0.01  # of the measurements so far
 _FAR = 40.0  # nats: plans whose weight is smaller than exp of minus this count as none
@@ -81,28 +80,17 @@ class Pick:
 
     def start(self, problem: Problem) -> PickRun:
         """A fresh run on this problem."""
-        return PickRun(problem, self)
+        return PickRun(problem, epsilon=self.epsilon, max_batch=self.max_batch)
 
 
-class PickRun:
+class PickRun(PooledRun):
     """A run of Pick: counts and sums, and the block that is asked for. It belongs to whoever started it."""
 
-    def __init__(self, problem: Problem, policy: Pick) -> None:
-        self._problem, self._policy = problem, policy
-        self._variance = known_deviation(problem) ** 2
+    def __init__(self, problem: Problem, *, epsilon: float, max_batch: int | None) -> None:
+        super().__init__(problem)
+        self._epsilon, self._max_batch = epsilon, max_batch
         self._squares = squares_of(problem.oriented)
-        self._evidence = Evidence.none(problem.n_arms)
         self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
-        self._left: int | None = None
-
-    @property
-    def evidence(self) -> Evidence:
-        """All that the run has absorbed."""
-        return self._evidence
-
-    def allow(self, left: int) -> None:
-        """Ask for no more than this many from now on."""
-        self._left = left
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """One of each arm that matters at first, then the next block; it never stops by itself."""
@@ -111,30 +99,12 @@ class PickRun:
         if missing.any():
             return Measure(missing.astype(np.int64))
         n = max(1, int(BLOCK_SHARE * self._evidence.n_measurements))
-        limits = [limit for limit in (self._policy.max_batch, self._left) if limit is not None and limit > 0]
+        limits = [limit for limit in (self._max_batch, self._left) if limit is not None and limit > 0]
         return Measure(self._fill(min([n, *limits])))
 
     def remember(self, past: Past) -> None:
         """Pool what was thought before; nothing is proved that it could spoil."""
         self._worth, self._thought = past.worth, past.worth * past.means
-
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Pool what was measured."""
-        self._evidence = self._evidence + Evidence(counts, sums)
-
-    @property
-    def recalls_unasked(self) -> bool:
-        """Anything: nothing is proved that it could spoil."""
-        return True
-
-    @property
-    def pools_all(self) -> bool:
-        """See `PoolingRun`."""
-        return True
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Pool what nobody asked for."""
-        self.absorb(counts, sums)
 
     def standing(self) -> Standing:
         """The lead, the plan that is most worth comparing it with, and their gap."""
@@ -143,14 +113,6 @@ class PickRun:
         lead, gap, weight = self._compare()
         rival = int(np.argmax(weight))
         return Standing(lead, rival, float(gap[rival]))
-
-    def state(self) -> dict[str, Any]:
-        """Counts and sums."""
-        return {"evidence": [self._evidence.counts, self._evidence.sums]}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with these."""
-        self._evidence = Evidence(*state["evidence"])
 
     def scores(self) -> FloatArray:
         """For each arm what one more measurement takes off the expected loss, up to a common factor."""
@@ -169,10 +131,14 @@ class PickRun:
         differs = error > 0
         differs[lead] = False
         error = np.where(differs, error, 1.0)
-        log_weight = -0.5 * ((gap + self._policy.epsilon) / error) ** 2 - np.log(error)
+        log_weight = self._log_weight((gap + self._epsilon) / error, error)
         log_weight[~differs] = -np.inf
         log_weight -= log_weight.max()
         return lead, gap, np.where(log_weight > -_FAR, np.exp(log_weight), 0.0)
+
+    def _log_weight(self, z: FloatArray, error: FloatArray) -> FloatArray:
+        """log w_j up to a constant, for gaps of z errors."""
+        return np.asarray(-0.5 * z**2 - np.log(error))
 
     def _gains(self) -> FloatArray:
         """a_s, with the square (lead - plan)^2 multiplied out over all plans."""

@@ -20,12 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import Run, check_delta
 from surepick.core.problem import Problem
-from surepick.errors import ProblemError
+from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.policies.sampling.gen_ts_explore import NO_PROOF, check_draws, start_draws
 from surepick.policies.sampling.run import DrawRule
 
@@ -63,15 +61,5 @@ class TSExplore:
     def start(self, problem: Problem | OracleProblem) -> Run:
         """A fresh run on this problem."""
         if problem.is_listed:
-            _refuse_other_numbers(problem)
+            check_zeros_and_ones(problem, self.name, "use GenTSExplore, which takes any numbers")
         return start_draws(problem, DrawRule(self.delta, self.q, "naive"), self.draws)
-
-
-def _refuse_other_numbers(problem: Problem) -> None:
-    entries = problem.plans if isinstance(problem.plans, np.ndarray) else problem.plans.data
-    odd = entries[(entries != 0) & (entries != 1)]
-    if odd.size:
-        raise ProblemError(
-            f"TSExplore is for plans of zeros and ones, got {odd.flat[0]:g}; use GenTSExplore, which "
-            "takes any numbers"
-        )
