@@ -86,7 +86,7 @@ def test_cases_of_one_instance_are_neighbours() -> None:
 
 
 def test_unknown_names_list_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match=r"'knapsak'.*known: knapsack, transport, all"):
+    with pytest.raises(ParameterError, match=r"'knapsak'.*known: knapsack, transport, all, budget"):
         experiments_named("knapsak")
     with pytest.raises(ParameterError, match=r"no policy named 'RAGGE'.*known: CombGapE, CombGapE-naive"):
         methods_named(["RAGGE"])
@@ -259,7 +259,7 @@ def test_the_command_prints_the_table_and_fills_the_folder(tmp_path: Path) -> No
 
 
 def test_the_command_refuses_unknown_names(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="known: knapsack, transport, all"):
+    with pytest.raises(ParameterError, match="known: knapsack, transport, all, budget"):
         _surepick("backpack", "--out", str(tmp_path))
     with pytest.raises(ParameterError, match="no policy named 'nobody'"):
         _surepick("knapsack", "--policies", "nobody", "--out", str(tmp_path))

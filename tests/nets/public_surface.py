@@ -14,7 +14,7 @@ import sys
 import tomllib
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def _described(path: str, value: Any) -> Iterator[str]:
         yield from _class(path, value)
     elif callable(value) and not isinstance(value, types.UnionType):
         yield f"{path}{_signature(value)}"
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         yield f"{path}: dict of {', '.join(map(str, value))}"
     else:
         yield f"{path} = {_shown(value)}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_deviation
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
@@ -25,7 +27,7 @@ from surepick.experiments.specs import (
     policy_from_spec,
     policy_spec,
 )
-from surepick.planning.comparison import is_error
+from surepick.planning.comparison import is_error, loss, rounding_of
 from surepick.planning.limit import Limit, fewest, limit
 from surepick.problems import Instance
 from surepick.sessions import codec
@@ -112,6 +114,9 @@ class Row:
     guarantee: str
     versions: Spec
     seconds: float
+    loss: float | None = None  # how much worse than the best the lead is; None without a lead
+    second_gap: float | None = None  # how much worse than the best the second best plan is
+    cpu_seconds: float | None = None  # of the run alone, without building the problem
 
     @property
     def cut_off(self) -> bool:
@@ -122,8 +127,11 @@ class Row:
     def limit(self) -> float:
         """What every method needs on average at this delta; infinite when rivals tie with the best plan.
 
-        Computed, not kept: rows of earlier versions, which kept another unit, are compared in this one.
+        Computed, not kept: rows of earlier versions, which kept another unit, are compared in this one. NaN
+        for a policy without a delta.
         """
+        if "delta" not in self.parameters:
+            return math.nan
         return fewest(self.characteristic_time[0], self.n_relevant, self.parameters["delta"])
 
     @property
@@ -142,11 +150,14 @@ def run_case(case: Case) -> Row:
     """
     case.check()
     began = time.perf_counter()
-    built = _build(codec.dumps(dict(case.problem)))
-    policy = policy_from_spec(case.policy, built.instance)
-    environment = Gaussian(built.instance.means, known_deviation(built.instance.problem))
-    outcome = simulate(built.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
-    return _row(case, built, environment, outcome, time.perf_counter() - began)
+    found = prepared(case.problem)
+    policy = policy_from_spec(case.policy, found.instance)
+    environment = Gaussian(found.instance.means, known_deviation(found.instance.problem))
+    cpu = time.process_time()
+    outcome = simulate(found.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
+    cpu = time.process_time() - cpu
+    row = _row(case, found, environment, outcome, time.perf_counter() - began)
+    return replace(row, cpu_seconds=round(cpu, 6))
 
 
 def run_in_worker(case: Case) -> Row:
@@ -156,17 +167,30 @@ def run_in_worker(case: Case) -> Row:
 
 
 @dataclass(frozen=True, eq=False)
-class _Built:
+class Prepared:
+    """A problem that was built from its spec, with what no policy sees of it."""
+
     instance: Instance
     limit: Limit
+    second_gap: float  # of the best plan to the second best
     fingerprint: str
 
 
+def prepared(problem: Spec) -> Prepared:
+    """The instance of a spec; the last few are kept, since all policies of a comparison see the same one.
+
+    >>> prepared({"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0.5]}).second_gap
+    0.5
+    """
+    return _build(codec.dumps(dict(problem)))
+
+
 @lru_cache(maxsize=8)
-def _build(problem: str) -> _Built:
-    """The instance of a canonical spec; kept, since all policies of a comparison see the same one."""
+def _build(problem: str) -> Prepared:
     instance = instance_from_spec(json.loads(problem))
-    return _Built(instance, limit(instance.problem, instance.means), _fingerprint(instance))
+    values = instance.problem.sign * instance.problem.values(instance.means)
+    second_gap = float(values.max() - np.partition(values, -2)[-2])
+    return Prepared(instance, limit(instance.problem, instance.means), second_gap, _fingerprint(instance))
 
 
 def _fingerprint(instance: Instance) -> str:
@@ -175,7 +199,7 @@ def _fingerprint(instance: Instance) -> str:
     return codec.digest(dense.tobytes() + np.asarray(instance.means, dtype=float).tobytes())
 
 
-def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, seconds: float) -> Row:
+def _row(case: Case, built: Prepared, environment: Gaussian, outcome: Outcome, seconds: float) -> Row:
     problem, found, policy = built.instance.problem, built.limit, outcome.policy
     return Row(
         case=case,
@@ -197,7 +221,17 @@ def _row(case: Case, built: _Built, environment: Gaussian, outcome: Outcome, sec
         guarantee=outcome.guarantee,
         versions=_versions(),
         seconds=round(seconds, 6),
+        loss=_loss(problem, environment, outcome),
+        second_gap=built.second_gap,
     )
+
+
+def _loss(problem: AnyProblem, environment: Gaussian, outcome: Outcome) -> float | None:
+    """How much worse than the best the lead is; 0 for plans that tie with it up to rounding."""
+    if outcome.lead is None:
+        return None
+    lost = loss(problem, outcome.lead, environment.means)
+    return lost if lost > rounding_of(problem, environment, outcome.lead) else 0.0
 
 
 @lru_cache(maxsize=1)

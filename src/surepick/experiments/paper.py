@@ -201,7 +201,7 @@ def experiments_named(name: str) -> tuple[Experiment, ...]:
     >>> [experiment.name for experiment in experiments_named("all")]
     ['knapsack', 'transport']
     """
-    known = [*EXPERIMENTS, "all"]
+    known = [*EXPERIMENTS, "all", "budget"]
     if name not in known:
         raise ParameterError(
             f"there is no experiment named {name!r}; {suggestion(name, known)} (known: {', '.join(known)})"

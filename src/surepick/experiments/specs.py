@@ -14,7 +14,7 @@ from surepick.core.problem import Problem
 from surepick.core.tables import Table, read_table
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
-from surepick.problems import Instance, knapsack_instance, transport_instance, whole_transport
+from surepick.problems import Instance, knapsack_instance, top_k, transport_instance, whole_transport
 from surepick.problems.truth import Truth
 from surepick.sessions import codec
 
@@ -80,8 +80,9 @@ def _largest_gap(instance: Instance | None, what: str) -> float:
 def instance_from_spec(spec: Spec) -> Instance:
     """The problem that the spec describes, with its true means; the same for the same spec.
 
-    Kinds: `knapsack` (n_items, seed) and `transport` (seed, distances, n_draws) are the paper's; `given` has
-    its plans and means in the spec, and whatever else `Problem` takes.
+    Kinds: `knapsack` (n_items, seed) and `transport` (seed, distances, n_draws) are the paper's; `top_k`
+    (n_arms, k, seed, spread) chooses k arms whose means are drawn from N(0, spread^2); `given` has its plans
+    and means in the spec, and whatever else `Problem` takes.
 
     >>> instance_from_spec({"kind": "knapsack", "n_items": 5, "seed": 3}).problem.n_arms
     5
@@ -135,9 +136,17 @@ def _given(*, plans: Any, means: Any, **parameters: Any) -> Instance:
     return Instance(problem, problem.as_means(means), f"given, {problem.n_plans} plans")
 
 
+def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5) -> Instance:
+    """The best k of arms with means from N(0, spread^2); noise N(0, 1)."""
+    problem = top_k([f"arm {s}" for s in range(n_arms)], k)
+    means = spread * np.random.default_rng(seed).standard_normal(n_arms)
+    return Instance(problem, means, f"best {k} of {n_arms} arms, seed {seed}")
+
+
 _KINDS: dict[str, Callable[..., Instance]] = {
     "knapsack": knapsack_instance,
     "transport": _transport,
+    "top_k": _top_k,
     "given": _given,
 }
 

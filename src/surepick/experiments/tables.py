@@ -117,16 +117,17 @@ def markdown(result: Reproduction) -> str:
     parts = [
         f"# {result.experiment.title}",
         _CAPTION,
-        _markdown_table(*paper_rows(result)),
+        markdown_table(*paper_rows(result)),
         "## Details",
-        _markdown_table(*detail_rows(result)),
+        markdown_table(*detail_rows(result)),
         "## Notes",
         "\n".join(f"- {note}" for note in result.footnotes),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(header: list[str], lines: list[list[str]]) -> str:
+def markdown_table(header: list[str], lines: list[list[str]]) -> str:
+    """The lines as a Markdown table whose numbers stand to the right."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rule, *lines])
 
@@ -213,7 +214,7 @@ def terminal(result: Reproduction) -> RenderableType:
 
 def _paper_table(result: Reproduction) -> RenderableType:
     """As in the paper; below each of our values, in brackets, what it printed."""
-    table = _table(None, "method", *(found.column.label for found in result.columns))
+    table = plain_table(None, "method", *(found.column.label for found in result.columns))
     for method in result.methods:
         cells = []
         for found in result.columns:
@@ -239,7 +240,7 @@ def _detail_tables(result: Reproduction) -> list[RenderableType]:
     tables: list[RenderableType] = []
     for found in result.columns:
         n_runs = max(summary.n_runs for summary in found.summaries.values())
-        table = _table(f"{found.column.label}, {how_many(n_runs, 'run')}", "\nmethod", *_NARROW.values())
+        table = plain_table(f"{found.column.label}, {how_many(n_runs, 'run')}", "\nmethod", *_NARROW.values())
         for name, summary in found.summaries.items():
             details = _details(summary)
             table.add_row(_label(result, name, summary.label), *(details[place] for place in _NARROW))
@@ -247,7 +248,8 @@ def _detail_tables(result: Reproduction) -> list[RenderableType]:
     return tables
 
 
-def _table(title: str | None, first: str, *others: str) -> Table:
+def plain_table(title: str | None, first: str, *others: str) -> Table:
+    """A table of a name and numbers."""
     from rich import box
     from rich.table import Table
 

@@ -110,10 +110,13 @@ def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) ->
     """
     if outcome.plan is None:
         return False
-    # Plans that tie up to rounding are equally right.
-    plan = problem.vector(outcome.plan)
-    rounding = ROUNDING * float(np.abs(plan) @ np.abs(environment.means))
-    return loss(problem, outcome.plan, environment.means) > epsilon_of(outcome.policy) + rounding
+    allowed = epsilon_of(outcome.policy) + rounding_of(problem, environment, outcome.plan)
+    return loss(problem, outcome.plan, environment.means) > allowed
+
+
+def rounding_of(problem: AnyProblem, environment: Environment, plan: Answer) -> float:
+    """What rounding may make of the value of a plan: plans that tie up to it are equally right."""
+    return ROUNDING * float(np.abs(problem.vector(plan)) @ np.abs(environment.means))
 
 
 def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:

@@ -124,6 +124,7 @@ class PolicyContract:
 
     def needs_single_arms(self, policy: Policy) -> bool:
         """Whether every plan must be one arm of its own."""
+        del policy
         return False
 
     def measures_what_all_plans_share(self, policy: Policy) -> bool:

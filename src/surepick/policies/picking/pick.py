@@ -151,11 +151,11 @@ class PickRun(PooledRun):
     def _fill(self, n: int) -> IntArray:
         """n measurements, one by one to the arm that takes most off the loss; the first of equals."""
         gains, seen = self._gains() / self._problem.costs, self._counts()
-        block = np.zeros(len(gains), dtype=np.int64)
-        score = gains / (seen * (seen + 1.0))
-        for _ in range(n):
-            arm = int(np.argmax(score))
-            block[arm] += 1
-            now = seen[arm] + block[arm]
-            score[arm] = gains[arm] / (now * (now + 1.0))
-        return block
+        # scores fall along each row, so that one by one takes the n largest of all
+        now = seen[:, None] + np.arange(n)
+        score = gains[:, None] / (now * (now + 1.0))  # (n_arms, n)
+        least = np.partition(score, -n, axis=None)[-n]
+        block = (score > least).sum(axis=1)
+        equal = (score == least).sum(axis=1)
+        spare = n - int(block.sum()) - (np.cumsum(equal) - equal)  # what is left for this arm and later ones
+        return np.asarray(block + np.clip(spare, 0, equal), dtype=np.int64)
