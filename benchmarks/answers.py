@@ -103,7 +103,108 @@ def variance(scale):
         print(f"| {name} ({len(found)}) | {np.mean(first):.2f} | {np.mean(second):.2f} | {more} | {wrong} |")
 
 
-STUDIES = {"guesses": guesses, "variance": variance}
+def last_call(scale):
+    """Last calls at hard instances: how often the lead is wrong although its risk is at most a."""
+    n_runs, levels = max(50, int(2000 * scale)), (0.5, 0.2, 0.05)
+    print("| instance | budget | " + " | ".join(f"risk <= {a:g} and wrong" for a in levels) + " |")
+    print("|---" * (len(levels) + 2) + "|")
+    instances = [
+        ("two arms, 1e-9 apart", sp.Problem(np.eye(2)), [0.0, 1e-9]),
+        ("two arms, gap .02", sp.Problem(np.eye(2)), [0.02, 0.0]),
+        ("ten arms, one better by 1e-9", sp.Problem(np.eye(10)), [1e-9] + [0.0] * 9),
+        ("do nothing, or one of six that are a hair worse", NOTHING_OR_SIX, [-1e-9] * 6),
+    ]
+    for name, problem, means in instances:
+        best = problem.best(means)
+        for budget in (50, 150, 500):
+            how = {"budget": budget, "last_call": 0.5, "gaussian": True}
+            ends = [
+                sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=SEED + k, **how)
+                for k in range(n_runs)
+            ]
+            shares = [np.mean([o.lead != best and o.risk <= a for o in ends]) for a in levels]
+            print(
+                f"| {name} ({n_runs} runs) | {budget} | {' | '.join(f'{s:.4f}' for s in shares)} |",
+                flush=True,
+            )
+
+
+NOTHING_OR_SIX = sp.Problem(np.vstack([np.zeros(6), np.eye(6)]))
+
+
+def challenge_nulls(scale):
+    """Challenge where one of its answers is wrong: how often it is given, delta = .2."""
+    n_runs = max(50, int(2000 * scale))
+    print("| truth | wrong would be | epsilon | wrong answers | right | no answer within 600 |")
+    print("|---|---|---|---|---|---|")
+    cases = [
+        ("25 plans, exact ties", [0.0] * 25, 0.0, "replace"),
+        ("incumbent best by 1e-9", [1e-9] + [0.0] * 9, 0.0, "replace"),
+        ("25 plans, exact ties", [0.0] * 25, 0.5, "replace"),
+        ("one of ten better by 2 epsilon", [0.0] * 9 + [0.6], 0.3, "keep"),
+        ("all others better by 1.05 epsilon", [0.0] + [0.315] * 9, 0.3, "keep"),
+    ]
+    for name, means, epsilon, wrong in cases:
+        policy = sp.Challenge(0, delta=0.2, epsilon=epsilon)
+        problem = sp.Problem(np.eye(len(means)))
+        plans = [
+            sp.simulate(problem, policy, sp.Gaussian(means), seed=SEED + k, budget=600).plan
+            for k in range(n_runs)
+        ]
+        kept, replaced = plans.count(0), sum(plan not in (0, None) for plan in plans)
+        n_wrong, n_right = (kept, replaced) if wrong == "keep" else (replaced, kept)
+        print(
+            f"| {name} ({n_runs} runs) | {wrong} | {epsilon:g} | {n_wrong} ({n_wrong / n_runs:.4f}) "
+            f"| {n_right} | {plans.count(None)} |",
+            flush=True,
+        )
+
+
+def challenge(scale):
+    """What a challenge costs relative to BetGapE, geometric means, delta = .05, epsilon = 0."""
+    print("| incumbent | knapsack, 9 items | three of ten | wrong |\n|---|---|---|---|")
+    rows = {"at the top quarter": 0.75, "the median plan": 0.5}
+    found = [drawn(draw, max(3, int(n * scale))) for draw, n in ((knapsacks(9), 40), (ThreeOfTen, 20))]
+    for name, share in rows.items():
+        cells, n_wrong = [], 0
+        for cases in found:
+            ratios = []
+            for k, case in enumerate(cases):
+                ratio, is_wrong = challenged(case, SEED + k, share)
+                ratios.append(ratio)
+                n_wrong += is_wrong
+            cells.append(f"{math.exp(np.mean(np.log(ratios))):.4f} ({len(ratios)} runs)")
+        print(f"| {name} | {' | '.join(cells)} | {n_wrong} |", flush=True)
+
+
+class ThreeOfTen:
+    """Three of ten arms, means N(0, 1/4)."""
+
+    def __init__(self, seed):
+        chosen = list(itertools.combinations(range(10), 3))
+        plans = np.zeros((len(chosen), 10))
+        for k, arms in enumerate(chosen):
+            plans[k, list(arms)] = 1.0
+        self.problem, self.means = sp.Problem(plans), np.random.default_rng(seed).normal(size=10) / 2
+
+
+def challenged(case, seed, share):
+    """Measurements of Challenge over those of BetGapE, with an incumbent better than this share of plans."""
+    problem, means, limit = case
+    values = problem.values(means)
+    incumbent = int(np.argsort(values)[int(share * (len(values) - 1))])
+    asked = sp.simulate(problem, sp.Challenge(incumbent), sp.Gaussian(means), seed=seed, budget=10**6)
+    wrong = asked.plan is None or values[asked.plan] <= values[incumbent]
+    return asked.n_measurements / (run(case, seed)[0] * limit), wrong
+
+
+STUDIES = {
+    "guesses": guesses,
+    "variance": variance,
+    "last-call": last_call,
+    "challenge": challenge,
+    "challenge-nulls": challenge_nulls,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])

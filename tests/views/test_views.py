@@ -510,3 +510,19 @@ def test_a_page_that_is_drawn_again_solves_no_design(monkeypatch: pytest.MonkeyP
     tell_all(session, session.ask(), tapes)
     with pytest.raises(AssertionError, match="solved again"):
         views.page(look(session))
+
+
+def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brings():
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"])
+    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="cups", budget=400)
+    for k in range(24):
+        for request in session.ask():
+            session.tell(request, 1.0 + (request.arm_name == "tea") * 0.2 + (-1) ** (k // 2) * 0.9)
+    seen = views.page(views.look(session))
+    chances = seen.progress.forecast.chances
+    assert [n for n, _ in chances][-1] == 400 - seen.summary.n_measurements  # what the budget leaves
+    assert [chance for _, chance in chances] == sorted(chance for _, chance in chances)
+    assert "within" in seen.progress.forecast.explanation
+    assert all(arm.worth > 0 for arm in seen.arms.rows)
+    assert {arm.stays_to is None for arm in seen.arms.rows} == {True, False}
+    assert seen.summary.what_if.startswith(f"“{seen.summary.runner_up}” would win if")

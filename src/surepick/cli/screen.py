@@ -106,6 +106,11 @@ def _facts(page: Page) -> Table:
         grid.add_row("proved", _text(summary.among, 900))
     if progress.forecast is not None:
         grid.add_row("forecast", _text(progress.forecast.explanation, 200))
+    if summary.chance is not None and summary.expected_loss is not None and not sure:
+        loss = f"it loses {summary.expected_loss:.3g} on average"
+        grid.add_row("estimated", f"the lead is best with a chance of {summary.chance:.0%}; {loss}")
+    if summary.what_if is not None:
+        grid.add_row("what if", _text(summary.what_if, 300))
     if summary.value is not None and summary.value_error is not None:
         value = measured((summary.value, summary.value_error), summary.unit)
         grid.add_row("value", _text(f"{value} of the {'answer' if sure else 'lead'}", 100))
@@ -175,16 +180,34 @@ def _arms(page: Page) -> list[RenderableType]:
     arms = page.arms
     title = f"Arms: {arms.n_matter:,} of {arms.n_arms:,} matter, the most measured first"
     unit = f", {page.summary.unit}" if page.summary.unit else ""
-    table = make_table("", "arm", "measured", "best", f"estimate{unit}", "±")
+    worth = {row.arm: row.worth for row in arms.rows if row.worth is not None}
+    shown = bool(worth) and page.summary.state in ("running", "waiting")
+    stays = any(row.stays_from is not None or row.stays_to is not None for row in arms.rows)
+    columns = ["arm", "measured", "best", f"estimate{unit}", "±", *(["lead stays best"] if stays else [])]
+    table = make_table("", *columns, *(["one more brings"] if shown else []))
     for row in arms.rows:
+        more = [_range(row.stays_from, row.stays_to)] if stays else []
+        more += [f"{worth.get(row.arm, 0.0):.2g}"] if shown else []
         table.add_row(
             _text(row.name, 36),
             f"{row.count:,}",
             "-" if row.best_count is None else f"{row.best_count:,.0f}",
             "-" if row.mean is None else f"{row.mean:.4g}",
             "-" if row.error is None else f"{row.error:.2g}",
+            *more,
         )
-    return [_text(title, 200, style="bold"), table]
+    notes = ["lead stays best: while this mean is there, the others as estimated"] if stays else []
+    notes += ["one more brings: what a measurement takes off the expected loss"] if shown else []
+    under = [_text("; ".join(notes) + ". Estimates, no part of the promise.", 300, "dim")] if notes else []
+    return [_text(title, 200, style="bold"), table, *under]
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return "always"
+    if low is None or high is None:
+        return f"below {high:.4g}" if low is None else f"above {low:.4g}"
+    return f"{low:.4g} to {high:.4g}"
 
 
 def _work(page: Page) -> list[RenderableType]:

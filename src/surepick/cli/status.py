@@ -123,7 +123,7 @@ def _in_words(page: Page) -> dict[str, Any]:
     """What `status` says beside the bare state."""
     from surepick.views import to_json
 
-    summary = page.summary
+    summary, coming = page.summary, page.progress.forecast
     found: dict[str, Any] = to_json(
         {
             "title": summary.title,
@@ -132,7 +132,12 @@ def _in_words(page: Page) -> dict[str, Any]:
             "runner_up": summary.runner_up,
             "value": summary.value,
             "value_error": summary.value_error,
-            "estimates": {"chance": summary.chance, "expected_loss": summary.expected_loss},
+            "estimates": {
+                "chance": summary.chance,
+                "expected_loss": summary.expected_loss,
+                "sure_within": None if coming is None else {str(n): chance for n, chance in coming.chances},
+                "what_if": summary.what_if,
+            },
             "cost": summary.cost,
             "plan": page.plan,
             "other_plans": page.rivals.rows,

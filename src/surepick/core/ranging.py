@@ -1,4 +1,4 @@
-"""Cost ranging: how far each mean may move, alone, before another plan of a polytope is best."""
+"""Cost ranging: how far each mean may move, alone, before another plan is best."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer
 from surepick.core.polytope import Polytope
+from surepick.core.problem import Problem
 
+_MOST_ENTRIES = 5_000_000  # of a list of plans whose ranging is computed
 _ROUNDING = 1e-9  # of the sizes of what is added up: a gap below this is none
 
 
@@ -41,13 +43,43 @@ def ranging(problem: Polytope, plan: Answer, means: FloatArray) -> FloatArray | 
     return np.column_stack([means + down, means + up])
 
 
+def listed_ranging(problem: Problem, plan: int, means: FloatArray) -> FloatArray | None:
+    """The same for a plan of a list: its gap to every other plan stays on its side of 0.
+
+    None where another plan is better under these means, and where plans are too many.
+
+    >>> problem = Problem([[1, 0], [0, 1]], minimize=True)
+    >>> listed_ranging(problem, 1, np.array([3.0, 2.0])).tolist()
+    [[2.0, inf], [-inf, 3.0]]
+    """
+    plans = problem.oriented
+    if problem.n_plans * problem.n_arms > _MOST_ENTRIES:
+        return None
+    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+    ahead = dense[plan] - dense  # (n_plans, n_arms)
+    gaps, sizes = ahead @ means, np.abs(ahead) @ np.abs(means)
+    if (gaps < -_ROUNDING * sizes).any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moves = -np.maximum(gaps, 0.0)[:, None] / ahead
+    down = np.where(ahead > 0, moves, -np.inf).max(axis=0)
+    up = np.where(ahead < 0, moves, np.inf).min(axis=0)
+    return np.column_stack([means + down, means + up])
+
+
 def named_ranging(
     problem: AnyProblem, plan: Answer | None, evidence: Evidence
 ) -> Mapping[str, tuple[float, float]] | None:
     """The same at the estimates, by the names of the arms; None where it is not known."""
-    if plan is None or not isinstance(problem, Polytope) or not evidence.counts[problem.relevant].all():
+    if plan is None or not evidence.counts[problem.relevant].all():
         return None
-    found = ranging(problem, plan, np.nan_to_num(evidence.means))
+    means = np.nan_to_num(evidence.means)
+    if isinstance(problem, Polytope):
+        found = ranging(problem, plan, means)
+    elif problem.is_listed and isinstance(plan, int):
+        found = listed_ranging(problem, plan, means)
+    else:
+        return None
     if found is None:
         return None
     return {name: (low, high) for name, (low, high) in zip(problem.arm_names, found.tolist(), strict=True)}

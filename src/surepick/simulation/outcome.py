@@ -13,8 +13,10 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.cards import card
 from surepick.core.estimates import Estimate, estimate
 from surepick.core.evidence import Evidence
+from surepick.core.gaps import runner_up
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer, Policy, Standing
+from surepick.core.policy import Answer, Policy, Standing, epsilon_of
+from surepick.core.what_if import turn, worth_of_one
 from surepick.core.wording import how_many, shortened
 
 LONGEST_NAME = 60  # letters of a plan in one line
@@ -34,9 +36,9 @@ class Outcome:
 
     `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
     the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
-    are vectors. `guarantee` says what the answer promises and under which assumption. `ranging`, of a
-    polytope, is for every arm the interval in which its mean may lie, the other estimates as they are, while
-    the plan stays the best one; it is about the estimates and no part of the guarantee.
+    are vectors. `guarantee` says what the answer promises and under which assumption. `ranging` is
+    for every arm the interval in which its mean may lie, the other estimates as they are, while the plan
+    stays the best one; it is about the estimates and no part of the guarantee.
     """
 
     plan: Answer | None
@@ -64,8 +66,29 @@ class Outcome:
         """How good the lead probably is, by draws from what the measurements leave open; see `chance`."""
         if self.problem is None:
             return None
-        sums = np.nan_to_num(self.means) * self.counts
-        return estimate(self.problem, Evidence(self.counts, sums), self.lead)
+        return estimate(self.problem, self._evidence, self.lead)
+
+    @property
+    def _evidence(self) -> Evidence:
+        return Evidence(self.counts, np.nan_to_num(self.means) * self.counts)
+
+    @cached_property
+    def worth(self) -> Mapping[str, float] | None:
+        """For each arm an estimate of what one more measurement would take off the expected loss."""
+        if self.problem is None:
+            return None
+        found = worth_of_one(self.problem, self._evidence, self.lead, epsilon_of(self.policy))
+        return None if found is None else dict(zip(self.problem.arm_names, found.tolist(), strict=True))
+
+    @cached_property
+    def what_if(self) -> str | None:
+        """What would have to be true for the runner-up to win, by the estimates, in a sentence."""
+        if self.problem is None or not self.problem.is_listed or not isinstance(self.lead, int):
+            return None
+        values = self.problem.sign * self.problem.values(np.nan_to_num(self.means))
+        gap = values[self.lead] - values
+        found = turn(self.problem, self._evidence, self.lead, runner_up(self.lead, gap))
+        return None if found is None else found.sentence(self.problem.about.unit)
 
     @property
     def chance(self) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.ranging import named_ranging
+from surepick.core.what_if import worth_of_one
 from surepick.sessions.codec import finite_or_none
 from surepick.views.look import Look
 
@@ -28,8 +29,9 @@ class Arm:
     noise_scale: float | None
     in_lead: float  # what the lead has of it
     matters: bool  # whether plans differ in it
-    stays_from: float | None = None  # of a polytope: while its mean is from here ...
+    stays_from: float | None = None  # while its mean is from here ...
     stays_to: float | None = None  # ... to here, and the others as estimated, the lead stays best
+    worth: float | None = None  # an estimate of what one more measurement takes off the expected loss
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
     last = None if n is None else first + n
     stays = named_ranging(problem, look.lead, look.evidence)
     ends = None if stays is None else [tuple(finite_or_none(end) for end in pair) for pair in stays.values()]
+    worth = worth_of_one(problem, look.evidence, look.lead, look.epsilon)
     rows = tuple(
         Arm(
             arm=s,
@@ -81,6 +84,7 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
             matters=bool(matters[s]),
             stays_from=None if ends is None else ends[s][0],
             stays_to=None if ends is None else ends[s][1],
+            worth=None if worth is None else float(worth[s]),
         )
         for s in order[first:last].tolist()
     )

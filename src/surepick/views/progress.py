@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,7 @@ class Forecast:
     high: float | None
     cost: float | None  # of the middle
     explanation: str
+    chances: tuple[tuple[int, float], ...] = ()  # (n, the share of worlds in which n more are enough)
 
 
 @dataclass(frozen=True)
@@ -145,15 +147,26 @@ def forecast(look: Look, weight: Weight | None) -> Forecast | None:
     if not np.isfinite(look.gaps.error).all():
         return None
     price = look.cost / look.n_used if look.n_used else 1.0
-    return over_worlds(_remaining(look, weight.needed), price)
+    return over_worlds(_remaining(look, weight.needed), price, _steps(look))
 
 
-def over_worlds(left: FloatArray, price: float) -> Forecast:
+def _steps(look: Look) -> list[int]:
+    """How many more measurements the chance to be sure is said for: round numbers, and what is left."""
+    about = 10 ** math.floor(math.log10(max(look.n_used, 10)))
+    first = max(k * about for k in (1, 2, 5) if k * about <= max(look.n_used, 10))
+    if look.budget is None:
+        return [first, 5 * first]
+    left = max(look.budget - look.n_used, 0)
+    return [*(n for n in (first, 5 * first) if n < left), left]
+
+
+def over_worlds(left: FloatArray, price: float, steps: Sequence[int] = ()) -> Forecast:
     """The forecast from the measurements that are left in each world, at a price for each of them."""
+    chances = tuple((n, float((left <= n).mean())) for n in steps)
     ends = (quantile(left, share) for share in EIGHT_OF_TEN)
     low, middle, high = (end if math.isfinite(end) else None for end in ends)
     cost = None if middle is None else middle * price
-    return Forecast(low, middle, high, cost, _explain(low, middle, high))
+    return Forecast(low, middle, high, cost, _explain(middle, chances), chances)
 
 
 def _remaining(look: Look, needed: float) -> FloatArray:
@@ -201,9 +214,12 @@ def _recent_shares(look: Look) -> FloatArray:
     return np.asarray(np.maximum(shares, LEAST_SHARE / look.problem.n_arms))
 
 
-def _explain(low: float | None, middle: float | None, high: float | None) -> str:
+def _explain(middle: float | None, chances: Sequence[tuple[int, float]]) -> str:
+    """The chance to be sure soon says more than a range, which spans a factor of a hundred."""
+    soon = " and ".join(f"{chance:.0%} within {n:,} more" for n, chance in chances)
+    said = f"the chance to be sure is {soon}" if soon else ""
     if middle is None:
-        return "no end in sight: the best plans are too close to a tie"
-    top = "an unknown number" if high is None else rounded(high)
-    between = f"probably between {rounded(low or 0.0)} and {top}"
-    return f"about {rounded(middle)} more {plural(middle, 'measurement')}, {between}"
+        tie = "no end in sight: the best plans are too close to a tie"
+        return f"{tie}; {said}" if any(chance for _, chance in chances) else tie
+    about = f"about {rounded(middle)} more {plural(middle, 'measurement')}"
+    return f"{about}; {said}" if said else about

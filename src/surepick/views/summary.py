@@ -10,6 +10,7 @@ from surepick.core.estimates import estimate
 from surepick.core.gaps import between
 from surepick.core.plan_words import value_of
 from surepick.core.promise import Promise
+from surepick.core.what_if import turn
 from surepick.core.wording import how_many, plural
 from surepick.simulation.outcome import Status
 from surepick.views.look import Look
@@ -59,6 +60,7 @@ class Summary:
     n_remaining: int | None  # how many these are
     chance: float | None  # an estimate of the probability that the lead is the best plan
     expected_loss: float | None  # an estimate of how much the lead loses against the best plan
+    what_if: str | None  # what would have to be true for the runner-up to win, by the estimates
     toward: float | None  # the share of the evidence that is needed, on the scale of logarithms
     guarantee: str
     assumption: str
@@ -122,6 +124,7 @@ def summary(look: Look) -> Summary:
         n_remaining=None if standing.remaining is None else len(standing.remaining),
         chance=None if guess is None else guess.chance,
         expected_loss=None if guess is None else guess.expected_loss,
+        what_if=_what_if(look),
         toward=None if weight is None else weight.toward,
         guarantee=look.promise.text,
         assumption=_assumption(look),
@@ -198,6 +201,12 @@ def _among(look: Look) -> str | None:
         return None
     found = among(look.problem, look.policy, look.standing)
     return None if found is None else f"{found[0].upper()}{found[1:]}."
+
+
+def _what_if(look: Look) -> str | None:
+    """What would have to be true for the runner-up to win; None where none is known."""
+    found = turn(look.problem, look.evidence, look.lead, look.runner_up)
+    return None if found is None else f"{found.sentence(look.problem.about.unit)}."
 
 
 def _nothing_yet(look: Look) -> str:
