@@ -145,7 +145,7 @@ def test_a_found_problem_travels_to_other_processes():
         (lambda f: f.problem([1.0]), "one number for each of the 3 arms"),
         (lambda f: f.problem([1, 2, 3], n_best=1), "ask for 2 or more"),
         (lambda f: f.problem([1, 2, 3], n_best=0), "n_best must be at least 1"),
-        (lambda f: problems.top_k_family(["a", "b", "c"], 1).problem(), "cannot be listed one by one"),
+        (lambda f: problems.transport_family([3, 2], [4, 1]).problem(), "cannot be listed one by one"),
     ],
 )
 def test_a_family_says_what_it_needs(call, says):

@@ -60,7 +60,7 @@ def test_the_signature_lists_every_option_with_its_default(name):
 
 def test_the_knapsack_of_the_paper_keeps_its_own_defaults():
     listed = inspect.signature(problems.knapsack).parameters
-    problem = BUILDERS["knapsack"]()
+    problem = BUILDERS["knapsack"](list_plans=True)
     assert (listed["spread"].default, listed["n_draws"].default) == (5.0, 100)
     assert problem.candidates.n_draws == 100
     assert np.ptp([problem.box.lower, problem.box.upper], axis=0).tolist() == [10, 10]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surepick.core.arrays import FloatArray
 
 Range = tuple[float, float]
 
@@ -97,6 +100,24 @@ class About:
 
 
 NOTHING = About()
+
+
+def plausible_range(
+    guess: FloatArray, spread: FloatArray, noise_scale: FloatArray | None
+) -> tuple[Range, ...] | None:
+    """The values that nobody would doubt: within twice the spread and four noise scales of the guess.
+
+    None where the spread is 0 for all arms, since nobody said how far the guess may be off. A noise scale
+    that is not known yet is taken for half the spread.
+
+    >>> import numpy as np
+    >>> plausible_range(np.array([8.0]), np.array([5.0]), np.array([0.5]))
+    ((-4.0, 20.0),)
+    """
+    if not spread.any():
+        return None
+    reach = 2 * spread + 4 * (spread / 2 if noise_scale is None else noise_scale)
+    return tuple(zip((guess - reach).tolist(), (guess + reach).tolist(), strict=True))
 
 
 def _end(kept: float | None, sign: int) -> float:

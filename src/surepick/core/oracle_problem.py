@@ -137,6 +137,20 @@ class OracleProblem(Measurable):
         answer = _asked(self.best_within, weights, lower, upper)
         return None if answer is None else self._checked(answer)
 
+    def has_plan(self, plan: npt.ArrayLike) -> bool:
+        """Whether this vector is one of the plans, where they are of whole numbers.
+
+        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3)
+        >>> problem.has_plan([0, 1, 0]), problem.has_plan([1, 1, 0])
+        (True, False)
+        """
+        vector = np.asarray(plan, dtype=float)
+        if self.best_within is not None:
+            return self.best_plan_within(np.zeros(self.n_arms), vector, vector) is not None
+        # of all vectors of zeros and ones this one alone has the largest sum under these weights
+        found = self.best_plan(self.sign * (2 * vector - 1))
+        return bool((found == vector).all())
+
     def _checked(self, answer: Any) -> FloatArray:
         if answer is None:
             raise ProblemError(

@@ -314,7 +314,8 @@ def _start(policy: Policy, problem: AnyProblem) -> Run:
         return policy.start(problem) if problem.has_oracle else Onlooker(policy)
     raise ParameterError(
         f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
-        "(OBet for plans behind an oracle, PolyBet for a Polytope), or list the plans in a Problem"
+        "(OBet for plans behind an oracle, PolyBet for a Polytope), or list the plans in a Problem; builders "
+        "and files list candidates with list_plans=True"
     )
 
 

@@ -18,6 +18,7 @@ from surepick.core.wording import plural
 from surepick.errors import ProblemError, suggestion
 
 POLYTOPE = "polytope"  # the kind of its recipe
+_KEPT = 1e-7  # rows and bounds may be missed by this share of their own size: the rounding of solvers
 _NAMED_ARMS = 4  # of a plan, in its name; the largest amounts
 
 
@@ -108,6 +109,22 @@ class Polytope(OracleProblem):
     def completeness(self) -> str:
         """What is promised about: every plan there is."""
         return "all plans that keep the rows and bounds, none of them listed"
+
+    def has_plan(self, plan: npt.ArrayLike) -> bool:
+        """Whether these amounts keep the rows and bounds, to within rounding.
+
+        >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7)
+        >>> problem.has_plan([0.3, 0.0, 0.7]), problem.has_plan([0.3, 0.1, 0.7])
+        (True, False)
+        """
+        x, rows = np.asarray(plan, dtype=float), self.rows
+        size = _KEPT * max(1.0, float(np.abs(x).max()))
+        return bool(
+            (rows.lower - size <= x).all()
+            and (x <= rows.upper + size).all()
+            and (rows.a_ub @ x - rows.b_ub <= _KEPT * (np.abs(rows.a_ub) @ np.abs(x) + 1)).all()
+            and (np.abs(rows.a_eq @ x - rows.b_eq) <= _KEPT * (np.abs(rows.a_eq) @ np.abs(x) + 1)).all()
+        )
 
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
         """The given name of a plan, or its largest amounts.

@@ -29,6 +29,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 # closer than 1e-9 would differ in value by less than any measurement can tell.
 SAME_PLAN = 1e-9
 MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
+FEW_AT_MOST = 10**9  # a bound on the plans beyond which nobody looks whether they are few after all
 MOST_DRAWS = 1_000_000  # at once; after so many a plan that is missing is the best of hardly any draw
 
 
@@ -249,15 +250,31 @@ def _as_plan(answer: npt.ArrayLike, n_arms: int, draw: int) -> FloatArray:
 
 def all_plans(family: Family, progress: Progress | None) -> Candidates:
     """Every plan of the family."""
-    many = family.count_is_exact and family.n_plans is not None and family.n_plans > MOST_LISTED
-    no_weight = np.zeros(len(family.piece_names))
-    found = [] if many else _first(family, no_weight, MOST_LISTED + 1, progress)
-    if many or len(found) > MOST_LISTED:
+    found = complete(family, MOST_LISTED, progress)
+    if found is None:
         raise ProblemError(
-            f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or use the "
-            "family's oracle_problem()"
+            f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or take "
+            "them all without a list: list_plans = false in a file, the family's all_plans() in Python"
         )
-    return _listed(found, "all")
+    return found
+
+
+def complete(family: Family, most: int, progress: Progress | None = None) -> Candidates | None:
+    """Every plan of the family; None where there are more than `most`.
+
+    >>> from surepick.problems import top_k_family
+    >>> complete(top_k_family(["a", "b", "c"], 2), 3).plans.tolist()
+    [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    >>> complete(top_k_family(["a", "b", "c"], 2), 2) is None
+    True
+    """
+    if family.count_is_exact and family.n_plans is not None and family.n_plans > most:
+        return None
+    if family.some is not None:
+        found = family.some(most + 1)
+    else:
+        found = _first(family, np.zeros(len(family.piece_names)), most + 1, progress)
+    return None if len(found) > most else _listed(found, "all")
 
 
 def best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progress | None) -> Candidates:

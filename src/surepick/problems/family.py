@@ -39,6 +39,7 @@ from surepick.problems.numbers import as_numbers, half_widths, numbers_for
 Within: TypeAlias = Callable[[FloatArray, "list[int]", "list[int]"], "list[int] | None"]
 
 LONGEST_NAME = 100  # letters; plans with longer names are numbered
+COMPLETE = 1_000  # plans: a family of no more is listed completely, unless told otherwise
 GRID = 30  # binary digits that are kept of the entries of a real-valued plan: 1e-9 of the largest
 
 
@@ -52,8 +53,10 @@ class Family:
     same among the plans within bounds, and None where there are none. `losses(weights, plan)`, for plans of
     zeros and ones, says of every piece how much worse the best plan with the other entry there is than
     `plan`, which is the best of all; infinite where there is none. `rows()`, for plans that are amounts,
-    gives the rows and bounds that they keep, as `Polytope` takes them. `recipe()` gives the kind of family
-    and the arguments of the function that makes it, as JSON values, so that it can be kept in a file.
+    gives the rows and bounds that they keep, as `Polytope` takes them. `some(most)` gives all plans in any
+    order, but no more than `most` of them. `recipe()` gives the kind of family and the arguments of the
+    function that makes it, as JSON values, so that it can be kept in a file. Where `is_slow`, every question
+    is an integer program, and a policy that asks thousands of them takes minutes.
     """
 
     solve: Callable[[FloatArray], npt.ArrayLike]
@@ -71,6 +74,8 @@ class Family:
     solve_within: BestWithin | None = None
     losses: Losses | None = None
     rows: Callable[[], PolytopeOptions] | None = None
+    some: Callable[[int], list[FloatArray]] | None = None
+    is_slow: bool = False
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -121,6 +126,11 @@ class Family:
         in_order = as_numbers("means", aligned("means", means, self.arm_names))
         return self.in_arms(np.asarray(self.solve(self.weights(in_order)), dtype=float))
 
+    def as_guess(self, guess: Numbers) -> FloatArray:
+        """This guess, in the order of the arms or by their names, as one finite number per arm."""
+        in_order = aligned("guess", guess, self.arm_names)
+        return numbers_for("guess", in_order, self.n_arms, f"arms, such as {self.arm_names[0]!r}")
+
     def weights(self, means: FloatArray) -> FloatArray:
         """The weights of the pieces under these means of the arms."""
         return means if self.coefficients is None else self.coefficients @ means
@@ -152,8 +162,7 @@ class Family:
         options = {"noise_scale": noise_scale, "costs": costs, "bounds": bounds}
         if every or guess is None:
             return FoundProblem(self, all_plans(self, progress), None, options)
-        in_order = aligned("guess", guess, self.arm_names)
-        centre = numbers_for("guess", in_order, self.n_arms, f"arms, such as {self.arm_names[0]!r}")
+        centre = self.as_guess(guess)
         if n_best is not None:
             return FoundProblem(self, best_plans(self, centre, n_best, progress), None, options)
         width = half_widths(aligned("spread", spread, self.arm_names), centre.shape)
@@ -232,6 +241,17 @@ class FamilyProblem(OracleProblem):
         """The kind of the family and its parameters; None where it has no such text."""
         return None if self.family.recipe is None else self.family.recipe()
 
+    def __copy__(self) -> FamilyProblem:
+        return self._with()
+
+    def __reduce__(self) -> Any:
+        # families hold functions, which cannot be pickled; other processes make them again
+        recipe = self.recipe()
+        if recipe is None:
+            return super().__reduce__()
+        kept = ("noise_scale", "costs", "bounds", "layout", "about")
+        return _made_again, (dict(recipe),), {name: getattr(self, name) for name in kept}
+
 
 class OneCandidateError(ProblemError):
     """The search found one plan only, so there is nothing to choose."""
@@ -298,6 +318,10 @@ class FoundProblem(Problem):
         # families hold functions, which cannot be pickled; other processes get the problem itself
         state = {name: value for name, value in self.__dict__.items() if name in Problem.__dataclass_fields__}
         return _blank, (), state  # type: ignore[return-value]
+
+
+def _made_again(recipe: Mapping[str, Any]) -> FamilyProblem:
+    return FamilyProblem(family_from(recipe))
 
 
 def _blank() -> Problem:

@@ -11,14 +11,17 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
-from surepick.core.arrays import Bounds, Numbers, PerArm
+from surepick.core.about import plausible_range
+from surepick.core.arrays import Bounds, Numbers, PerArm, aligned
 from surepick.core.polytope import Polytope
-from surepick.errors import suggestion
-from surepick.problems.candidates import Progress
-from surepick.problems.family import Family, FamilyProblem, FoundProblem
+from surepick.errors import ProblemError, suggestion
+from surepick.problems.candidates import FEW_AT_MOST, Candidates, Progress, complete
+from surepick.problems.family import COMPLETE, Family, FamilyProblem, FoundProblem
+from surepick.problems.numbers import half_widths
 
 BuilderT = TypeVar("BuilderT", bound=Callable[..., Any])
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, Any])
+OF_LISTS = ("n_draws", "n_best", "every", "seed")  # options that ask for a list
 
 
 class DrawOptions(TypedDict, total=False):
@@ -33,6 +36,8 @@ class DrawOptions(TypedDict, total=False):
     - `costs`: the price of one measurement, a number or one per arm; None: 1
     - `bounds`: between which two numbers a measurement lies, or one pair per arm; None
     - `progress`: a function of (done, total) that is called after each draw; None
+    - `list_plans`: True: choose from a list of plans, False: from all plans without a list; None: all plans,
+      in a list where they are at most 1,000, unless draws or another list are asked for
     """
 
     spread: Numbers
@@ -42,6 +47,7 @@ class DrawOptions(TypedDict, total=False):
     costs: PerArm | None
     bounds: Bounds | None
     progress: Progress | None
+    list_plans: bool | None
 
 
 class SearchOptions(DrawOptions, total=False):
@@ -55,23 +61,12 @@ class SearchOptions(DrawOptions, total=False):
     every: bool
 
 
-class AmountOptions(DrawOptions, total=False):
-    """The same where plans are amounts, all of which can be chosen from without a list.
-
-    - `list_plans`: whether to choose from the best plans of draws, instead of all plans there are; None: yes
-      where `n_draws` or `seed` is given
-    """
-
-    list_plans: bool | None
-
-
 def lists(options: type, **defaults: Any) -> Callable[[BuilderT], BuilderT]:
     """Show `help` and `inspect.signature` the options behind a builder's `**options`, with their defaults."""
     shared = inspect.signature(Family.problem).parameters
     named = options.__annotations__
     taken = [p.replace(default=defaults.get(p.name, p.default)) for p in shared.values() if p.name in named]
-    if "list_plans" in named:
-        taken.append(inspect.Parameter("list_plans", inspect.Parameter.KEYWORD_ONLY, default=None))
+    taken.append(inspect.Parameter("list_plans", inspect.Parameter.KEYWORD_ONLY, default=None))
 
     def decorate(build: BuilderT) -> BuilderT:
         own = inspect.signature(build)
@@ -93,14 +88,63 @@ def completed(build: Callable[..., Any], options: OptionsT) -> OptionsT:
     return {**defaults, **options}  # type: ignore[return-value]
 
 
-def amounts_problem(
-    build: Callable[..., Any], family: Family, guess: Numbers, options: AmountOptions
+def builder_problem(
+    build: Callable[..., Any], family: Family, guess: Numbers | None, options: Mapping[str, Any]
 ) -> Polytope | FamilyProblem | FoundProblem:
-    """All plans of a family of amounts; its candidates where a list is asked for, or plans are whole."""
+    """What a builder gives: the plans of the family, and the values that nobody would doubt.
+
+    Those are known where a guess was given together with its spread.
+    """
     given = dict(completed(build, options))
     listed = given.pop("list_plans", None)
-    if listed is None:
-        listed = family.rows is None or "n_draws" in options or "seed" in options
-    if listed:
-        return family.problem(guess, **given)  # type: ignore[arg-type]
-    return family.all_plans(**{name: given[name] for name in ("noise_scale", "costs", "bounds")})  # type: ignore[arg-type]
+    centre = None if guess is None else family.as_guess(guess)
+    width = half_widths(aligned("spread", given["spread"], family.arm_names), (family.n_arms,))
+    problem = family_problem(family, centre, given, list_plans=listed, asked=asks_for_list(options))
+    if centre is None or "spread" not in options:
+        return problem
+    return problem.with_about(plausible=plausible_range(centre, width, problem.noise_scale))
+
+
+def family_problem(
+    family: Family, guess: Numbers | None, options: Mapping[str, Any], *, list_plans: bool | None, asked: str
+) -> Polytope | FamilyProblem | FoundProblem:
+    """All plans of the family, in a list where they are few; its candidates where a list is asked for.
+
+    `asked` is the option that asks for a list, if there is one. Where no policy can do without a list, or
+    only slowly, the plans are candidates as well.
+    """
+    if list_plans is False and asked:
+        raise ProblemError(
+            f"{asked!r} is about a list of plans, and list_plans = false takes all plans without a list; "
+            "leave one of the two out"
+        )
+    measured = {name: options[name] for name in ("noise_scale", "costs", "bounds") if name in options}
+    if list_plans is None and not asked:
+        if few := _few(family):
+            return FoundProblem(family, few, None, measured)
+        list_plans = family.is_slow or family.coefficients is not None
+    if list_plans or asked:
+        return family.problem(guess, **options)
+    return family.all_plans(**measured)
+
+
+def asks_for_list(options: Mapping[str, Any]) -> str:
+    """The first of these options that is about a list of plans; empty where none is.
+
+    >>> asks_for_list({"spread": 2.0, "seed": 0}), asks_for_list({"every": False})
+    ('seed', '')
+    """
+    return next((name for name in OF_LISTS if name in options and not _is_no(options[name])), "")
+
+
+def _is_no(value: Any) -> bool:
+    """Whether an option is as good as not given; a seed of 0 is not."""
+    return value is None or value is False
+
+
+def _few(family: Family) -> Candidates | None:
+    """All plans of a family that has at most `COMPLETE`; amounts have no such list."""
+    can_be_listed = family.some is not None or family.within is not None
+    if not can_be_listed or (family.n_plans or 0) > FEW_AT_MOST:
+        return None
+    return complete(family, COMPLETE)

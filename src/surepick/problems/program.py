@@ -103,6 +103,7 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
         recipe=lambda: {"kind": "program", "program": limits.recipe()},
         solve_within=partial(_solve_within, limits) if limits.whole.all() else None,
         rows=None if limits.whole.any() else partial(_rows, limits),
+        is_slow=bool(limits.whole.any()),
     )
 
 

@@ -102,7 +102,8 @@ class Session(Reading):
 
         The settings are those of `create`. A session of this name that is about another problem, or was begun
         with another policy, seed, budget or pilot than given here, is refused; so a program that is started
-        again goes on where it was, and never mixes two decisions.
+        again goes on where it was, and never mixes two decisions. A session that was begun with a list of
+        some plans of this problem, as builders gave in earlier versions, goes on with its list.
         """
         place, name = _as_store(store, create=True), settings["name"]
         if name not in place.names():
@@ -110,7 +111,8 @@ class Session(Reading):
                 return cls.create(place, problem, policy, **settings)
             except NameTakenError:  # by somebody who began at the same moment
                 pass
-        oracle = oracle_of(problem)
+        in_log = problem.is_listed or problem.recipe() is not None
+        oracle = None if in_log else oracle_of(problem)
         session = cls(place, name, oracle=oracle, clock=settings.get("clock", time.time))
         refuse_other(name, session.ledger().setup, problem, policy, settings)
         return session

@@ -13,10 +13,10 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
-from surepick.core.policy import Policy
+from surepick.core.policy import Policy, epsilon_of
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, SessionError
-from surepick.policies import policy_named
+from surepick.policies import policy_named, usual_name
 from surepick.sessions import codec
 
 LATER = ("recalls", "cuts")  # settings that the first logs do not have, where they are false
@@ -168,9 +168,9 @@ class Settings(TypedDict, total=False):
 def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, settings: Settings) -> None:
     """Refuse to go on with a session that was begun with another problem, policy or setting than given."""
     hint = "choose another name, or load the session as it is with Session.load"
-    if codec.problem_to_json(problem) != codec.problem_to_json(begun.problem):
+    if not is_about(begun.problem, problem):
         raise SessionError(f"session {name!r} is about another problem than the one given; {hint}")
-    if codec.policy_to_json(policy) != codec.policy_to_json(begun.policy):
+    if _decides_otherwise(begun, problem, policy):
         raise SessionError(
             f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}"
         )
@@ -180,6 +180,33 @@ def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, s
                 f"session {name!r} was begun with {key} = {getattr(begun, key)!r}, got {settings[key]!r}; "
                 f"leave {key} out, or {hint}"
             )
+
+
+def is_about(begun: AnyProblem, given: AnyProblem) -> bool:
+    """Whether a session that was begun with one problem goes on when the other is given.
+
+    They are the same, or the first is a list of plans of the second: builders and files listed plans in
+    earlier versions where they take all of them now. Such a session keeps its list and its policy.
+    """
+    mine, other = codec.problem_to_json(begun), codec.problem_to_json(given)
+    if mine == other:
+        return True
+    if not begun.is_listed or given.is_listed or not given.can_decide:
+        return False
+    shared = ("noise_scale", "costs", "arm_names", "minimize", "bounds")
+    if any(mine.get(key) != other.get(key) for key in shared):
+        return False
+    return all(given.has_plan(begun.vector(k)) for k in range(begun.n_plans))
+
+
+def _decides_otherwise(begun: Setup, problem: AnyProblem, policy: Policy) -> bool:
+    """Whether a policy is another than the one that the session has, or would have without a list."""
+    if codec.policy_to_json(policy) == codec.policy_to_json(begun.policy):
+        return False
+    was_listed = begun.problem.is_listed and not problem.is_listed
+    if not was_listed or policy.name != usual_name(problem):
+        return True
+    return (policy.delta, epsilon_of(policy)) != (begun.policy.delta, epsilon_of(begun.policy))
 
 
 def whole(name: str, what: str, value: object, *, least: int) -> int:

@@ -28,8 +28,8 @@ def test_the_best_arm_is_a_choice_of_one():
 def test_a_guess_narrows_many_choices_down():
     names = [f"a{s}" for s in range(40)]
     with pytest.raises(ProblemError, match="too many to list"):
-        problems.top_k(names, 20)
-    problem = problems.top_k(names, 20, guess=np.arange(40.0), spread=1.0)
+        problems.top_k(names, 20, list_plans=True)
+    problem = problems.top_k(names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True)
     assert 2 <= problem.n_plans < 10
 
 

@@ -107,7 +107,7 @@ def test_data_that_make_no_knapsack_are_refused(arguments, says):
     [
         ({"spread": -1}, "spread must be 0 or more and finite, got -1"),
         ({"spread": [1, 2, 3]}, "spread must be one number or numbers of shape (2,)"),
-        ({"spread": 0}, "all 100 draws lead to the same plan"),
+        ({"spread": 0, "list_plans": True}, "all 100 draws lead to the same plan"),
         ({"n_draws": 1}, "all 1 draws lead to the same plan"),
         ({"item_names": ["tea"]}, "one name for each of the 2 items, got 1"),
         ({"noise_scale": 0}, "noise_scale of arm 0 ('item 0') must be positive"),

@@ -71,7 +71,7 @@ def test_the_family_may_be_made_without_a_guess():
         ([[1, np.inf], [1, 2]], {}, "must be finite, got inf in row 0, column 1"),
         ([[1.0]], {"every": True}, "only one matching"),
         ([[1, 2], [3, 4]], {"row_names": ["a"]}, "one name for each of the 2 rows"),
-        ([[1, 9], [9, 1]], {"spread": 0.1}, "all 1000 draws lead to the same plan"),
+        ([[1, 9], [9, 1]], {"spread": 0.1, "list_plans": True}, "all 1000 draws lead to the same plan"),
     ],
 )
 def test_tables_without_a_choice_are_refused(guess, options, says):

@@ -20,7 +20,7 @@ from surepick.problems.cities import city_hours
 from surepick.problems.family import Family
 from surepick.problems.files.mps_lp import read_program
 from surepick.problems.files.section import Section
-from surepick.problems.kinds.choice import subsets, top_k, top_k_family
+from surepick.problems.kinds.choice import subsets, top_k_family
 from surepick.problems.kinds.knapsack import PAPER_DRAWS, PAPER_SPREAD, knapsack_family
 from surepick.problems.kinds.matching import matching_family
 from surepick.problems.kinds.path import path_family
@@ -28,6 +28,7 @@ from surepick.problems.kinds.portfolio import portfolio_family
 from surepick.problems.kinds.transport import transport
 from surepick.problems.kinds.tree import tree_family
 from surepick.problems.network import Network, as_network
+from surepick.problems.options import asks_for_list, family_problem
 from surepick.problems.program import Program, as_program, program_family
 from surepick.problems.truth import Truth
 
@@ -71,7 +72,7 @@ def _knapsack(document: Section, progress: Progress | None) -> Truth:
     weights: Any = document.list_of_numbers("weights")  # checked to be whole where they are used
     copies, names = document.numbers("copies"), document.names("item_names")
     family = knapsack_family(weights, document.whole("capacity", 0), copies=copies, item_names=names)
-    options = _search(document, progress, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS)
+    options = {"n_draws": PAPER_DRAWS, **_search(document, progress, spread=PAPER_SPREAD)}
     return _of_family(document, family, document.list_of_numbers("guess"), options)
 
 
@@ -88,7 +89,7 @@ def _transport(document: Section, progress: Progress | None) -> Truth:
         guess,
         supplier_names=suppliers,
         demander_names=demanders,
-        list_plans=_lists_amounts(document),
+        list_plans=_list_plans(document),
         **options,
     )
     places = problem.layout.places if problem.layout is not None else ()
@@ -165,11 +166,13 @@ def _subsets(document: Section, _: Progress | None) -> Truth:
         if not lists_plans(document):
             raise document.error("'sets' is a list of plans; list_plans = false is for 'k'")
         problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
-    elif lists_plans(document):
-        problem = top_k(arms, document.whole("k", 1), minimize=minimize, **measuring(document))
-    else:
-        problem = _all_plans(document, top_k_family(arms, document.whole("k", 1), minimize=minimize))
-    return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 1.0))
+        return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 1.0))
+    if "plan_names" in document.values:
+        raise document.error("'plan_names' is for 'sets'; with 'k' the choices are named by their arms")
+    family = top_k_family(arms, document.whole("k", 1), minimize=minimize)
+    return replace(
+        _of_family(document, family, None, _search(document, None)), guess=_optional_guess(document)
+    )
 
 
 def _production(document: Section, progress: Progress | None) -> Truth:
@@ -186,9 +189,7 @@ def _production(document: Section, progress: Progress | None) -> Truth:
         program = _matrices(document)
     guess = _optional_guess(document)
     centre = program.objective if guess is None else guess
-    if not program.whole.any():
-        return _of_amounts(document, program_family(program), centre, _search(document, progress))
-    if not (lists_plans(document) or program.whole.all()):
+    if not lists_plans(document) and program.whole.any() and not program.whole.all():
         raise document.error(
             "list_plans = false is for programs whose variables are all whole numbers or all amounts: this "
             "one has both, and without a list no policy decides between such plans with a guarantee"
@@ -224,7 +225,7 @@ def _portfolio(document: Section, progress: Progress | None) -> Truth:
         upper=document.numbers("upper", np.inf),
         groups=_groups(document),
     )
-    return _of_amounts(document, family, guess, _search(document, progress))
+    return _of_family(document, family, guess, _search(document, progress))
 
 
 def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
@@ -243,38 +244,13 @@ def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
 
 
 def lists_plans(document: Section) -> bool:
-    """Whether the plans are to be listed, as they are unless the file says otherwise."""
+    """Whether the file allows that plans are listed."""
     return document.flag("list_plans", default=True)
 
 
-def _lists_amounts(document: Section) -> bool:
-    """Whether plans that are amounts are to be listed: where the file says so, or asks for draws."""
-    draws = next((key for key in ("n_draws", "seed") if key in document.values), None)
-    listed = document.flag("list_plans", default=draws is not None)
-    if draws is not None and not listed:
-        raise document.error(
-            f"{draws!r} is about a list of plans, and list_plans = false takes all plans without a list; "
-            "leave one of the two out"
-        )
-    return listed
-
-
-def _of_amounts(document: Section, family: Family, guess: npt.ArrayLike, options: dict[str, Any]) -> Truth:
-    """All plans of a family of amounts; its candidates where the file asks for a list."""
-    listed = _lists_amounts(document)
-    problem = family.problem(guess, **options) if listed else family.all_plans(**measuring(document))
-    return Truth(problem, guess=guess, spread=options["spread"])
-
-
-def _all_plans(document: Section, family: Family) -> OracleProblem:
-    """The problem of choosing between all plans of the family, none of which is listed."""
-    for key in ("n_draws", "n_best", "every", "seed", "plan_names"):
-        if key in document.values:
-            raise document.error(
-                f"{key!r} is about a list of plans, and list_plans = false takes all plans without a list; "
-                "leave one of the two out"
-            )
-    return family.oracle_problem(**measuring(document))
+def _list_plans(document: Section) -> bool | None:
+    """What the file says of listing plans; None where it says nothing."""
+    return lists_plans(document) if "list_plans" in document.values else None
 
 
 def measuring(document: Section) -> dict[str, Any]:
@@ -287,25 +263,18 @@ def measuring(document: Section) -> dict[str, Any]:
 def _of_family(
     document: Section, family: Family, guess: npt.ArrayLike | None, options: dict[str, Any]
 ) -> Truth:
-    """The problem of the family's candidates, or of all its plans where the file says not to list them."""
-    listed = lists_plans(document)
-    problem = family.problem(guess, **options) if listed else _all_plans(document, family)
+    """The problem of all plans of the family, or of its candidates where the file asks for a list of them."""
+    asked = asks_for_list(document.values)
+    problem = family_problem(family, guess, options, list_plans=_list_plans(document), asked=asked)
     return Truth(problem, guess=guess, spread=options["spread"])
 
 
-def _search(
-    document: Section, progress: Progress | None, *, spread: float = 1.0, n_draws: int = 1000
-) -> dict[str, Any]:
-    """How candidates are searched and measured: the options of `Family.problem` that the file may give."""
-    options = {
-        "spread": document.numbers("spread", spread),
-        "n_draws": document.whole("n_draws", n_draws),
-        "seed": document.whole("seed", 0),
-        "progress": progress,
-        **measuring(document),
-    }
-    if "n_best" in document.values:
-        options["n_best"] = document.whole("n_best", 1)
+def _search(document: Section, progress: Progress | None, *, spread: float = 1.0) -> dict[str, Any]:
+    """How candidates are searched and measured: the options of `Family.problem` that the file gives."""
+    options = {"spread": document.numbers("spread", spread), "progress": progress, **measuring(document)}
+    for key in ("n_draws", "seed", "n_best"):
+        if key in document.values:
+            options[key] = document.whole(key, 1)
     return {**options, "every": document.flag("every")} if "every" in document.values else options
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Range
+from surepick.core.about import Range, plausible_range
 from surepick.core.arrays import FloatArray, aligned, per_arm, read_only, scale_and_bounds
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
@@ -122,11 +122,9 @@ def _plausible(
         if not (pairs[:, 0] < pairs[:, 1]).all():
             raise document.wrong("plausible", "pairs [low, high] with low below high")
         return tuple((low, high) for low, high in pairs.tolist())
-    if guess is None or spread is None or not spread.any():
+    if guess is None or spread is None:
         return None
-    noise = spread / 2 if problem.noise_scale is None else problem.noise_scale
-    reach = 2 * spread + 4 * noise
-    return tuple(zip((guess - reach).tolist(), (guess + reach).tolist(), strict=True))
+    return plausible_range(guess, spread, problem.noise_scale)
 
 
 def _spread(built: Truth) -> npt.ArrayLike:

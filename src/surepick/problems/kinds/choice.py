@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 from typing import Unpack
 
@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import Bounds, FloatArray, PerArm, names_for
+from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.candidates import MOST_LISTED, chosen
+from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_count
-from surepick.problems.options import DrawOptions, completed, lists
+from surepick.problems.options import DrawOptions, builder_problem, lists
 
 
 def subsets(
@@ -84,28 +85,19 @@ def top_k(
     *,
     minimize: bool = False,
     **options: Unpack[DrawOptions],
-) -> Problem | FoundProblem:
-    """The problem of finding the k arms with the largest means: all choices, or the likely ones.
+) -> OracleProblem | FoundProblem:
+    """The problem of finding the k arms with the largest means.
 
-    With a guess of the means, one per arm, the candidates are the best choices of draws near it; without one,
-    all choices. `options` are `DrawOptions`.
+    Every choice of k arms is a plan: in a list up to 1,000 of them, behind an oracle beyond. With a guess of
+    the means, one per arm, and draws asked for, the plans are the best choices of draws near it. `options`
+    are `DrawOptions`.
 
     >>> top_k(["a", "b", "c"], 2).plan_names
     ('a + b', 'a + c', 'b + c')
+    >>> top_k([f"player {s}" for s in range(40)], 20)
+    FamilyProblem(40 arms, number of plans at most 1.4e11)
     """
-    family, given = top_k_family(arm_names, k, minimize=minimize), completed(top_k, options)
-    if guess is not None:
-        return family.problem(guess, **given)
-    if comb(family.n_arms, k) > MOST_LISTED:
-        raise ProblemError(
-            f"there are {family.n_plans:,} ways to choose {k} of {family.n_arms}, too many to list; give a "
-            "guess, or use top_k_family(...).oracle_problem()"
-        )
-    noise_scale, costs, bounds = given["noise_scale"], given["costs"], given["bounds"]
-    sets = combinations(family.arm_names, k)
-    return subsets(
-        family.arm_names, sets, minimize=minimize, noise_scale=noise_scale, costs=costs, bounds=bounds
-    )
+    return builder_problem(top_k, top_k_family(arm_names, k, minimize=minimize), guess, options)
 
 
 def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) -> Family:
@@ -132,9 +124,13 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
         piece_names=names,
         minimize=minimize,
         n_plans=comb(len(names), size),
+        count_is_exact=True,
         noun="choice",
         name_of=lambda plan: counted(names, plan),
         recipe=lambda: {"kind": "top k", "arm_names": list(names), "k": size, "minimize": minimize},
+        some=lambda most: [
+            chosen(list(arms), len(names)) for arms in islice(combinations(range(len(names)), size), most)
+        ],
     )
 
 

@@ -25,11 +25,12 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.layout import Layout
+from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.family import Family, FoundProblem, OneCandidateError
 from surepick.problems.numbers import as_count, as_numbers, numbers_for, seeded
-from surepick.problems.options import DrawOptions, completed, lists
+from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.truth import Instance
 
 if TYPE_CHECKING:
@@ -58,11 +59,12 @@ def knapsack(
     item_names: Sequence[str] | None = None,
     copies: int | Sequence[int] | Mapping[str, int] | None = None,
     **options: Unpack[DrawOptions],
-) -> FoundProblem:
+) -> OracleProblem | FoundProblem:
     """The problem of packing a knapsack whose items have values near a guess.
 
-    The candidate plans are the best packings of draws near the guess, each solved exactly; equal packings are
-    kept once, and ties between packings go to room left unused, then to the item with the lowest index.
+    Every packing that fits is a plan: in a list up to 1,000 of them, behind an oracle beyond. With
+    `list_plans`, or where draws are asked for, the plans are the best packings of draws near the guess, each
+    solved exactly; ties between packings go to room left unused, then to the item with the lowest index.
 
     - `weights`: the weight of one copy of each item, whole numbers
     - `guess`: what one copy of each item is thought to be worth
@@ -71,15 +73,17 @@ def knapsack(
     - `copies`: the most copies of an item, one number (1: the 0/1 knapsack) or one per item; None: any number
     - `options`: `DrawOptions`; here `spread` is 5 and `n_draws` 100 unless given
 
-    >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, item_names=["tea", "coffee"])
-    >>> problem.arm_names, sorted(problem.plans.tolist())
-    (('tea', 'coffee'), [[0.0, 2.0], [2.0, 0.0]])
+    >>> problem = knapsack([4, 5], [4.0, 5.0], 10, item_names=["tea", "coffee"])
+    >>> problem.plan_names
+    ('nothing', 'coffee', '2 x coffee', 'tea', 'tea + coffee', '2 x tea')
+    >>> sorted(knapsack([4, 5], [4.0, 5.0], 10, spread=1.0, n_draws=100).plans.tolist())
+    [[0.0, 2.0], [2.0, 0.0]]
     """
     names = first_named(item_names, labels_of(weights), labels_of(guess))
     family = knapsack_family(weights, capacity, copies=copies, item_names=names)
     in_order = aligned("guess", guess, family.arm_names, kind="item")
     centre = numbers_for("guess", in_order, family.n_arms, "items")
-    return family.problem(centre, **completed(knapsack, options))
+    return builder_problem(knapsack, family, centre, options)
 
 
 def knapsack_family(
@@ -123,6 +127,7 @@ def knapsack_family(
             "item_names": list(names),
         },
         solve_within=lambda values, lower, upper: _solve_within(loads, values, room, most, (lower, upper)),
+        some=lambda enough: _packings(loads, room, most, enough),
         layout=Layout("items", sizes=tuple(np.asarray(heavy, dtype=float).tolist()), room=float(capacity)),
     )
 
@@ -160,7 +165,9 @@ def knapsack_instance(n_items: int, seed: int) -> Instance:
         values = weights + rng.uniform(-PAPER_SPREAD, PAPER_SPREAD, size=n_items)
         draw_seed = int(rng.integers(2**63))
         try:
-            problem = knapsack(weights, weights, PAPER_CAPACITY, n_draws=PAPER_DRAWS, seed=draw_seed)
+            problem = knapsack_family(weights, PAPER_CAPACITY).problem(
+                weights, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed
+            )
         except OneCandidateError:
             continue
         return Instance(problem, read_only(values), f"knapsack of {n_items} items, seed {seed}")
@@ -184,6 +191,22 @@ def _solve_within(
     if left < 0 or (extra < 0).any():
         return None
     return np.asarray(packed + _solve(loads, values, left, extra))
+
+
+def _packings(loads: IntArray, room: int, most: IntArray, enough: int) -> list[FloatArray]:
+    """All packings that fit, the last item changing fastest, but no more than `enough`."""
+    found: list[FloatArray] = []
+
+    def pack(item: int, left: int, packed: tuple[int, ...]) -> None:
+        if item == loads.size:
+            found.append(np.array(packed, dtype=float))
+            return
+        for n in range(min(int(most[item]), left // int(loads[item])) + 1):
+            if len(found) < enough:
+                pack(item + 1, left - n * int(loads[item]), (*packed, n))
+
+    pack(0, room, ())
+    return found
 
 
 def _copies(given: npt.ArrayLike, n_items: int) -> IntArray:

@@ -22,11 +22,12 @@ from surepick.core.arrays import (
     names_for,
 )
 from surepick.core.layout import Layout
+from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_numbers
-from surepick.problems.options import SearchOptions, completed, lists
+from surepick.problems.options import SearchOptions, builder_problem, lists
 
 
 @lists(SearchOptions)
@@ -37,12 +38,13 @@ def matchings(
     row_names: Sequence[str] | None = None,
     column_names: Sequence[str] | None = None,
     **options: Unpack[SearchOptions],
-) -> FoundProblem:
+) -> OracleProblem | FoundProblem:
     """The problem of giving each row (worker) a column (job) of its own in the least total weight.
 
     With fewer columns than rows some rows stay without. Arms are the possible pairs, row by row, named like
-    "Ann: paint". The candidates are the best assignments of draws near the guess, or the `n_best` best under
-    it, or with `every=True` all of them.
+    "Ann: paint". Every assignment is a plan: in a list up to 1,000 of them, behind an oracle beyond. Where a
+    list is asked for, the plans are the best assignments of draws near the guess, the `n_best` best under it,
+    or with `every=True` all.
 
     - `guess`: the weight of each pair, a row per worker and a column per job; nan for a pair that cannot be
     - `minimize`: whether the least total is best; True
@@ -55,16 +57,16 @@ def matchings(
     """
     row_names = labels_of(guess) if row_names is None else row_names
     column_names = column_labels_of(guess) if column_names is None else column_names
-    kinds, given = ("row", "column"), completed(matchings, options)
+    kinds = ("row", "column")
     in_order = aligned_table("guess", guess, row_names or (), column_names or (), kinds=kinds)
     table = as_numbers("guess", in_order, ndim=2, gaps=True)
     possible = ~np.isnan(table)
     rows, columns = names_for("row", row_names, len(table)), names_for("column", column_names, table.shape[1])
-    if np.ndim(given["spread"]) == 2:  # type: ignore[arg-type]
-        spread = aligned_table("spread", given["spread"], rows, columns, kinds=kinds)
-        given["spread"] = np.asarray(spread, dtype=float)[possible]
+    if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
+        spread = aligned_table("spread", options["spread"], rows, columns, kinds=kinds)
+        options["spread"] = np.asarray(spread, dtype=float)[possible]
     family = matching_family(rows, columns, possible=possible, minimize=minimize)
-    return family.problem(table[possible], **given)
+    return builder_problem(matchings, family, table[possible], options)
 
 
 def matching_family(

@@ -14,11 +14,12 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Numbers
+from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.network import Graph, Network, as_network, other_end, reached
-from surepick.problems.options import SearchOptions, completed, lists
+from surepick.problems.options import SearchOptions, builder_problem, lists
 
 MOST_CUTS = 1000  # rounds of cycle cuts in the integer program; a handful are usual
 
@@ -33,11 +34,13 @@ def paths(
     directed: bool | None = None,
     minimize: bool = True,
     **options: Unpack[SearchOptions],
-) -> FoundProblem:
+) -> OracleProblem | FoundProblem:
     """The problem of going from `source` to `target` in the least total weight of the edges.
 
-    The candidates are the shortest paths of draws near the guess, or the `n_best` shortest under it; with
-    `every=True`, or no guess, all simple paths.
+    Every simple path is a plan: in a list up to 1,000 of them, behind an oracle beyond. Where a list is asked
+    for, the plans are the shortest paths of draws near the guess, the `n_best` shortest under it, or with
+    `every=True` all. So they are, too, in a network with cycles and more than 1,000 paths: there every
+    question to the oracle is an integer program, and `list_plans=False` takes the minutes that it needs.
 
     - `graph`: a networkx or rustworkx graph, a CSV file with the columns `from` and `to`, or a list of pairs
     - `source`, `target`: names of nodes
@@ -52,7 +55,7 @@ def paths(
     """
     network = as_network(graph, directed=directed)
     family = path_family(network, source, target, minimize=minimize)
-    return family.problem(network.guess(guess), **completed(paths, options))
+    return builder_problem(paths, family, network.guess(guess), options)
 
 
 def path_family(
@@ -84,6 +87,7 @@ def path_family(
             "target": str(target),
             "minimize": minimize,
         },
+        is_slow=not ways.acyclic,
         layout=network.layout("path", (network.node(source), network.node(target))),
     )
 

@@ -17,13 +17,13 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_numbers
-from surepick.problems.options import AmountOptions, amounts_problem, lists
+from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.program import Program, as_program, program_family
 
 Groups: TypeAlias = Mapping[str, tuple[Sequence[str], float]]
 
 
-@lists(AmountOptions)
+@lists(DrawOptions)
 def portfolio(
     guess: Numbers,
     *,
@@ -32,7 +32,7 @@ def portfolio(
     upper: Numbers = np.inf,
     groups: Groups | None = None,
     asset_names: Sequence[str] | None = None,
-    **options: Unpack[AmountOptions],
+    **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of investing a budget for the largest return, the returns being near a guess.
 
@@ -44,7 +44,7 @@ def portfolio(
     - `lower`, `upper`: the limits of each amount, one number or one per asset; 0 and the budget
     - `groups`: limits of sums, a name with the assets in it and the most that they may hold together; None
     - `asset_names`: names for the assets; the labels of the guess, or "asset 0", ...
-    - `options`: `AmountOptions`; `bounds` are of one measurement, not of the amounts
+    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the amounts
 
     >>> portfolio([5, 4, 3], upper=0.5)
     Polytope(3 arms, 1 row, at most 3 vertices)
@@ -55,7 +55,7 @@ def portfolio(
     centre = as_numbers("guess", aligned("guess", guess, named or (), kind="asset"))
     names = names_for("asset", named, centre.size)
     family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
-    return amounts_problem(portfolio, family, centre, options)
+    return builder_problem(portfolio, family, centre, options)
 
 
 def portfolio_family(

@@ -12,11 +12,11 @@ from surepick.core.arrays import Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.problems.family import FoundProblem
 from surepick.problems.files.mps_lp import read_program
-from surepick.problems.options import AmountOptions, amounts_problem, lists
+from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.program import Program, as_program, program_family
 
 
-@lists(AmountOptions)
+@lists(DrawOptions)
 def production(
     use: Numbers | Program | str | Path,
     limits: Numbers | None = None,
@@ -28,7 +28,7 @@ def production(
     whole: bool | Sequence[bool] | Mapping[str, bool] = False,
     minimize: bool = False,
     variable_names: Sequence[str] | None = None,
-    **options: Unpack[AmountOptions],
+    **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of making the most of limited resources when the yield of each product is near a guess.
 
@@ -45,7 +45,7 @@ def production(
     - `whole`: whether a product comes in whole numbers, one or one per product; False
     - `minimize`: whether the least total is best; False
     - `variable_names`: names for the products; the columns of a DataFrame, or "variable 0", ...
-    - `options`: `AmountOptions`; `bounds` are of one measurement, not of the variables
+    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the variables
 
     >>> production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0])
     Polytope(2 arms, 2 rows, at most 6 vertices)
@@ -67,4 +67,4 @@ def production(
             variable_names=variable_names,
         )
     centre = program.objective if guess is None else guess
-    return amounts_problem(production, program_family(program), centre, options)
+    return builder_problem(production, program_family(program), centre, options)

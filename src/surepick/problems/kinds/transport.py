@@ -33,7 +33,7 @@ from surepick.problems.candidates import Progress
 from surepick.problems.cities import Distances, city_hours, city_points
 from surepick.problems.family import Family, FoundProblem
 from surepick.problems.numbers import as_numbers, half_widths, seeded
-from surepick.problems.options import AmountOptions, amounts_problem, lists
+from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.truth import Instance, Truth
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
@@ -50,7 +50,7 @@ LARGEST_COST = 1e4
 ROUNDING = 1e-13
 
 
-@lists(AmountOptions)
+@lists(DrawOptions)
 def transport(
     supply: Numbers,
     demand: Numbers,
@@ -58,7 +58,7 @@ def transport(
     *,
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
-    **options: Unpack[AmountOptions],
+    **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of sending supply to demand at the least total cost, the unit costs being near a guess.
 
@@ -69,7 +69,7 @@ def transport(
     - `supply`, `demand`: how much each sends and receives; the same total
     - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
     - `supplier_names`, `demander_names`: their names; the labels of the guess or of the amounts, or "0", ...
-    - `options`: `AmountOptions`; `costs` are of measurements and no part of the transport
+    - `options`: `DrawOptions`; `costs` are of measurements and no part of the transport
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem
@@ -88,9 +88,10 @@ def transport(
     table = aligned_table("guess", guess, *names, kinds=kinds)
     centre = _per_pair("guess", table, shape=(supplies.size, demands.size))
     family = transport_family(supplies, demands, supplier_names=suppliers, demander_names=demanders)
-    spread = aligned_table("spread", options.get("spread", 1.0), *names, kinds=kinds)
-    options["spread"] = half_widths(spread, centre.shape).ravel()
-    return amounts_problem(transport, family, centre.ravel(), options)
+    if "spread" in options:
+        spread = aligned_table("spread", options["spread"], *names, kinds=kinds)
+        options["spread"] = half_widths(spread, centre.shape).ravel()
+    return builder_problem(transport, family, centre.ravel(), options)
 
 
 def transport_family(

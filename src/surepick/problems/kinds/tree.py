@@ -8,13 +8,14 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Numbers, read_only
+from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FamilyProblem, FoundProblem
 from surepick.problems.network import Graph, Network, as_network, reached
 from surepick.problems.numbers import seeded
-from surepick.problems.options import SearchOptions, completed, lists
+from surepick.problems.options import SearchOptions, builder_problem, lists
 
 TOWNS = (
     *("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch"),
@@ -31,12 +32,13 @@ def trees(
     *,
     minimize: bool = True,
     **options: Unpack[SearchOptions],
-) -> FoundProblem:
+) -> OracleProblem | FoundProblem:
     """The problem of connecting all nodes by edges of the least total weight.
 
-    `graph` and `guess` are as in `paths`; edges are used both ways. The candidates are the least spanning
-    trees of draws near the guess, or the `n_best` least under it; with `every=True`, or no guess, all of
-    them. `options` are `SearchOptions`.
+    `graph` and `guess` are as in `paths`; edges are used both ways. Every spanning tree is a plan: in a list
+    up to 1,000 of them, behind an oracle beyond. Where a list is asked for, the plans are the least trees of
+    draws near the guess, the `n_best` least under it, or with `every=True` all. `options` are
+    `SearchOptions`.
 
     >>> problem = trees([("A", "B"), ("B", "C"), ("A", "C")])
     >>> sorted(problem.plan_names)
@@ -44,7 +46,7 @@ def trees(
     """
     network = as_network(graph)
     family = tree_family(network, minimize=minimize)
-    return family.problem(network.guess(guess), **completed(trees, options))
+    return builder_problem(trees, family, network.guess(guess), options)
 
 
 def tree_family(graph: Graph, *, minimize: bool = True) -> Family:

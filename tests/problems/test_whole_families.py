@@ -1,0 +1,272 @@
+"""What builders and files give where nobody asks for a list: all plans, listed only where they are few."""
+
+import itertools
+import pickle
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick import problems
+from surepick.errors import FileError, ParameterError, ProblemError, SessionError
+from surepick.problems.family import COMPLETE, FamilyProblem
+
+CROSS = [(str(a), str(b)) for a, b in nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 5)).edges]
+
+
+def ladder(n):
+    """A directed network with 2**n paths."""
+    return [(f"{k}", f"{k}{side}") for k in range(n) for side in "ab"] + [
+        (f"{k}{side}", f"{k + 1}") for k in range(n) for side in "ab"
+    ]
+
+
+def complete_graph(n):
+    return [(f"s{i}", f"s{j}") for i in range(n) for j in range(i)]
+
+
+def guess_for(edges):
+    return np.linspace(4.0, 9.0, len(edges))
+
+
+FEW = {
+    "trees": lambda **o: problems.trees(complete_graph(5), guess_for(complete_graph(5)), **o),
+    "matchings": lambda **o: problems.matchings(np.arange(16.0).reshape(4, 4), **o),
+    "paths": lambda **o: problems.paths(ladder(4), "0", "4", guess_for(ladder(4)), directed=True, **o),
+    "paths both ways": lambda **o: problems.paths(complete_graph(5), "s0", "s1", [1.0] * 10, **o),
+    "top_k": lambda **o: problems.top_k(list("abcdef"), 3, np.arange(6.0), **o),
+    "knapsack": lambda **o: problems.knapsack([4, 5, 7], [4.0, 5.0, 7.0], 20, **o),
+}
+HOW_MANY = {"trees": 125, "matchings": 24, "paths": 16, "paths both ways": 16, "top_k": 20, "knapsack": 27}
+MANY = {
+    "trees": lambda **o: problems.trees(complete_graph(7), guess_for(complete_graph(7)), **o),
+    "matchings": lambda **o: problems.matchings(np.arange(49.0).reshape(7, 7), **o),
+    "paths": lambda **o: problems.paths(ladder(10), "0", "10", guess_for(ladder(10)), directed=True, **o),
+    "top_k": lambda **o: problems.top_k([f"p{s}" for s in range(20)], 10, np.arange(20.0), **o),
+    "knapsack": lambda **o: problems.knapsack(range(4, 16), range(4, 16), 60, **o),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_plans_are_listed_completely(name):
+    problem = FEW[name]()
+    assert problem.about.listing.is_complete
+    assert problem.n_plans == HOW_MANY[name]
+    assert problem.about.listing.warning(0.001) is None
+    assert "all there are" in problem.completeness
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_plans_are_all_there_behind_an_oracle(name):
+    problem = MANY[name]()
+    assert isinstance(problem, FamilyProblem)
+    assert problem.n_plans > COMPLETE
+    assert problem.about.listing is None
+
+
+@pytest.mark.parametrize("name", [*MANY])
+@pytest.mark.parametrize("option", [{"n_draws": 30}, {"seed": 0}, {"list_plans": True}])
+def test_a_list_is_drawn_where_one_is_asked_for(name, option):
+    problem = MANY[name](spread=3.0, **option)
+    assert problem.candidates.how == "draws"
+    assert not problem.about.listing.is_complete
+
+
+@pytest.mark.parametrize("name", ["trees", "matchings", "paths"])
+def test_the_best_under_the_guess_are_a_list_too(name):
+    assert MANY[name](n_best=5).n_plans == 5
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_what_contradicts_itself_is_refused(name):
+    with pytest.raises(
+        ProblemError, match=r"'n_draws' is about a list of plans, .* leave one of the two out"
+    ):
+        MANY[name](list_plans=False, n_draws=30)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_without_a_list_few_plans_are_behind_an_oracle_as_well(name):
+    problem = FEW[name](list_plans=False)
+    assert isinstance(problem, FamilyProblem)
+    listed = FEW[name]()
+    assert all(problem.has_plan(listed.vector(k)) for k in range(listed.n_plans))
+
+
+def test_what_is_no_plan_is_told_apart():
+    tree, knapsack = MANY["trees"](), MANY["knapsack"]()
+    assert not tree.has_plan(np.ones(tree.n_arms))
+    assert not tree.has_plan(np.zeros(tree.n_arms))
+    assert knapsack.has_plan([15, *[0] * 11])
+    assert not knapsack.has_plan([16, *[0] * 11])
+    assert not knapsack.has_plan([-1, *[0] * 11])
+
+
+def test_no_packing_is_left_out_and_none_is_listed_twice():
+    weights, room, copies = [3, 4, 5], 12, [2, 9, 1]
+    listed = problems.knapsack(weights, weights, room, copies=copies)
+    every = [
+        counts
+        for counts in itertools.product(range(3), range(4), range(2))
+        if np.dot(counts, weights) <= room
+    ]
+    assert sorted(map(tuple, listed.plans.tolist())) == sorted(tuple(map(float, counts)) for counts in every)
+
+
+def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_be_missing():
+    problem = problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), spread=3.0)
+    assert problem.candidates.how == "draws"
+    assert not problem.about.listing.is_complete
+    assert isinstance(
+        problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), list_plans=False), FamilyProblem
+    )
+
+
+def test_edges_of_several_arms_keep_their_list():
+    family = problems.tree_family(complete_graph(7)).through(np.ones((21, 2)), ["km", "bridges"])
+    with pytest.raises(ProblemError):
+        sp.OBet().start(family.oracle_problem())
+
+
+def test_a_policy_that_needs_a_list_says_how_to_get_one():
+    with pytest.raises(ParameterError, match="list_plans=True"):
+        sp.simulate(MANY["trees"](), sp.BetGapE(), sp.Gaussian(np.ones(21)))
+
+
+def test_a_guess_that_does_not_fit_is_refused_with_and_without_a_list():
+    for guess in ([1.0, 2.0], [np.nan] * 21):
+        with pytest.raises(ProblemError, match="guess"):
+            problems.trees(complete_graph(7), guess)
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_other_processes_get_the_same_problem(name):
+    problem = MANY[name](noise_scale=2.0, costs=3.0).with_about(title="Where to")
+    again = pickle.loads(pickle.dumps(problem))
+    assert again.about == problem.about
+    assert (again.noise_scale == 2.0).all()
+    assert (again.costs == 3.0).all()
+    weights = np.random.default_rng(1).normal(size=problem.n_arms)
+    assert again.best_plan(weights).tolist() == problem.best_plan(weights).tolist()
+
+
+# Thirty sites: the finding that began it
+
+EDGES = [(f"s{i}", f"s{j}") for i in range(30) for j in range(max(0, i - 6), i)]
+
+
+def world(seed):
+    rng = np.random.default_rng(100 + seed)
+    guess = rng.uniform(5.0, 15.0, len(EDGES))
+    return guess, guess + rng.uniform(-3.0, 3.0, len(EDGES))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_answer_about_thirty_sites_is_the_best_tree_of_all(seed):
+    guess, means = world(seed)
+    problem = problems.trees(EDGES, guess, spread=3.0, noise_scale=0.02)
+    outcome = sp.simulate(problem, sp.OBet(delta=0.05), sp.Gaussian(means, 0.02), seed=seed)
+    best = problems.tree_family(EDGES).best(means)
+    assert outcome.plan == tuple(best.tolist())
+    listed = problems.trees(EDGES, guess, spread=3.0, n_draws=200)
+    assert not (listed.plans == best).all(axis=1).any()  # what a list would have lost
+
+
+# Files
+
+SITES = "\n".join(
+    ['kind = "trees"', "spread = 2.0", "noise_scale = 0.1", "edges = ["]
+    + [f'  ["s{i}", "s{j}", {5 + (7 * i + 3 * j) % 5}],' for i in range(8) for j in range(i)]
+    + ["]"]
+)
+
+
+def loaded(tmp_path, text):
+    (tmp_path / "sites.toml").write_text(text)
+    return problems.load(tmp_path / "sites.toml").problem
+
+
+def test_a_file_takes_all_plans_unless_it_asks_for_a_list(tmp_path):
+    assert isinstance(loaded(tmp_path, SITES), FamilyProblem)
+    assert loaded(tmp_path, "list_plans = true\n" + SITES).candidates.n_draws == 1000
+    assert loaded(tmp_path, "n_draws = 20\n" + SITES).candidates.n_draws == 20
+    assert loaded(tmp_path, "n_best = 7\n" + SITES).n_plans == 7
+    with pytest.raises(FileError, match="leave one of the two out"):
+        loaded(tmp_path, "list_plans = false\nseed = 0\n" + SITES)
+
+
+def test_a_file_with_few_plans_lists_them_all(tmp_path):
+    text = 'kind = "subsets"\narms = ["a", "b", "c", "d"]\nk = 2\nguess = [1, 2, 3, 4]'
+    assert loaded(tmp_path, text).about.listing.is_complete
+    assert not loaded(tmp_path, "list_plans = false\n" + text).is_listed
+
+
+# Sessions that were begun with the earlier default, a list
+
+
+def listed_session(store, problem, policy=None):
+    return sp.Session.create(store, problem, policy or sp.BetGapE(), name="sites")
+
+
+def test_a_session_that_was_begun_with_a_list_goes_on_with_it(tmp_path):
+    store = f"sqlite:///{tmp_path / 'old.db'}"
+    old, now = loaded(tmp_path, "n_draws = 40\n" + SITES), loaded(tmp_path, SITES)
+    session = listed_session(store, old)
+    for request in session.ask(5):
+        session.tell(request, 5.0 + request.arm % 7)
+    again = sp.Session.open(store, now, sp.OBet(), name="sites")
+    assert again.problem.is_listed
+    assert again.policy == sp.BetGapE()
+    assert again.ledger().n_told == 5
+    again.tell(again.ask()[0], 6.0)
+    truth = dict(zip(now.arm_names, np.linspace(3.0, 9.0, now.n_arms), strict=True))
+    ended = sp.decide(now, truth.get, store=store, name="sites")
+    assert ended.problem.n_plans == old.n_plans
+
+
+@pytest.mark.parametrize(
+    ("change", "policy", "says"),
+    [
+        (("spread = 2.0", "spread = 2.0\ncosts = 2.0"), sp.OBet(), "another problem"),
+        (('"s1", "s0", 7', '"s1", "s9", 7'), sp.OBet(), "another problem"),
+        (("", ""), sp.OBet(delta=0.01), "give the same policy"),
+        (("", ""), sp.GenTSExplore(), "give the same policy"),
+    ],
+)
+def test_another_problem_or_promise_is_still_refused(tmp_path, change, policy, says):
+    store = f"sqlite:///{tmp_path / 'old.db'}"
+    listed_session(store, loaded(tmp_path, "n_draws = 40\n" + SITES))
+    now = loaded(tmp_path, SITES.replace(*change) if change[0] else SITES)
+    with pytest.raises(SessionError, match=says):
+        sp.Session.open(store, now, policy, name="sites")
+
+
+def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path):
+    store = f"sqlite:///{tmp_path / 'old.db'}"
+    now = loaded(tmp_path, SITES)
+    plans = np.vstack([now.best_plan(np.arange(28.0)), np.ones(28)])
+    foreign = sp.Problem(plans, noise_scale=0.1, arm_names=now.arm_names, minimize=True)
+    listed_session(store, foreign)
+    with pytest.raises(SessionError, match="another problem"):
+        sp.Session.open(store, now, sp.OBet(), name="sites")
+
+
+# Values that nobody would doubt
+
+
+@pytest.mark.parametrize("name", [*MANY])
+def test_a_builder_knows_what_is_plausible_where_the_guess_has_a_spread(name):
+    assert MANY[name]().about.plausible is None
+    for problem in (
+        MANY[name](spread=2.0, noise_scale=0.5),
+        MANY[name](spread=2.0, n_draws=9, noise_scale=0.5),
+    ):
+        low, high = np.array(problem.about.plausible).T
+        assert high - low == pytest.approx(2 * (2 * 2.0 + 4 * 0.5))
+
+
+def test_amounts_have_a_plausible_range_too():
+    problem = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], spread=[[1, 1], [1, 2]], noise_scale=0.25)
+    assert problem.about.plausible == ((-1.0, 5.0), (0.0, 6.0), (-1.0, 5.0), (-3.0, 7.0))
+    assert problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]]).about.plausible is None
