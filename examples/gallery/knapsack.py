@@ -1,7 +1,7 @@
 """A knapsack: how many of each crate to load
 
 The paper's synthetic experiment as a story: a van carries 100 kg, the profit of a crate is known to within
-5 and found out by selling some. The candidates are the loads that are best somewhere in that box.
+5 and found out by selling some. All loads that fit are plans; there are few enough to list them.
 """
 
 from drawing import effort, panels, values
@@ -14,8 +14,8 @@ PROFIT = [13.1, 16.2, 26.4, 29.0, 45.5]
 
 
 def main():
-    problem = sp.problems.knapsack(WEIGHTS, WEIGHTS, 100, spread=5.0, item_names=CRATES, seed=1)
-    print(problem.candidates.explanation)
+    problem = sp.problems.knapsack(WEIGHTS, WEIGHTS, 100, spread=5.0, item_names=CRATES)
+    print(problem.completeness)
     outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(PROFIT), seed=3)
     load = [f"{n:g} x {crate}" for n, crate in zip(problem.vector(outcome.plan), CRATES, strict=True) if n]
     print(f"load {', '.join(load)}: sure after {outcome.n_measurements} sales")

@@ -14,12 +14,11 @@ SCALE = 1.0
 
 
 def main():
-    family = sp.problems.top_k_family([f"player {s}" for s in range(40)], 20)
+    problem = sp.problems.top_k([f"player {s}" for s in range(40)], 20, noise_scale=SCALE)
     means = np.random.default_rng(0).permutation(np.linspace(0, 10, 40))
-    problem = family.oracle_problem(noise_scale=SCALE)
     outcome = sp.simulate(problem, sp.OBet(delta=0.05), sp.Gaussian(means, SCALE), seed=0, budget=50_000)
     team = np.array(outcome.plan) > 0
-    print(f"{family.n_plans:.2g} teams; {outcome.status} after {outcome.n_measurements} trials")
+    print(f"{problem.n_plans:.2g} teams; {outcome.status} after {outcome.n_measurements} trials")
     print(f"the right team: {set(np.flatnonzero(team)) == set(np.argsort(means)[20:])}")
     print(f"guarantee: {outcome.guarantee}")
 
