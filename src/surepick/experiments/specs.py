@@ -14,7 +14,7 @@ from surepick.core.problem import Problem
 from surepick.core.tables import Table, read_table
 from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_named
-from surepick.problems import Instance, knapsack_instance, top_k, transport_instance, whole_transport
+from surepick.problems import Instance, knapsack_instance, top_k_family, transport_instance, whole_transport
 from surepick.problems.truth import Truth
 from surepick.sessions import codec
 
@@ -138,7 +138,7 @@ def _given(*, plans: Any, means: Any, **parameters: Any) -> Instance:
 
 def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5) -> Instance:
     """The best k of arms with means from N(0, spread^2); noise N(0, 1)."""
-    problem = top_k([f"arm {s}" for s in range(n_arms)], k)
+    problem = top_k_family([f"arm {s}" for s in range(n_arms)], k).problem(every=True)
     means = spread * np.random.default_rng(seed).standard_normal(n_arms)
     return Instance(problem, means, f"best {k} of {n_arms} arms, seed {seed}")
 
