@@ -29,14 +29,17 @@ class Measure:
 
 @dataclass(frozen=True)
 class Stop:
-    """The policy has seen enough and answers with this plan; None after a last call that proved none."""
+    """The policy has seen enough and answers with this plan; None after a last call that proved none.
+
+    A plan is no answer while the `risk` of the standing exceeds delta: `simulation.outcome.proved_stop`.
+    """
 
     plan: Answer | None
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands, for people to look at; nothing is decided by it.
+    """Where a run stands, for people to look at; nothing is decided by it, but see `Stop`.
 
     `gap` is the estimated lead over the rival and `radius` its uncertainty in the policy's own terms.
     `risk` is a proved bound on the probability that declaring the lead now would be wrong, where the policy

@@ -31,7 +31,7 @@ from surepick.sessions.noise_record import NoiseRecord
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.snapshot import restore_run, run_to_json
 from surepick.sessions.tapes import Used
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import Status, proved_stop
 from surepick.simulation.seeds import round_rng
 
 # Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
@@ -155,7 +155,8 @@ class PolicyRun:
         if self.trace.wants(self.n_rounds):
             self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
         if isinstance(decision, Stop):
-            plan = list(decision.plan) if isinstance(decision.plan, tuple) else decision.plan
+            answer = proved_stop(decision, self.standing(), self.setup.policy.delta).plan
+            plan = list(answer) if isinstance(answer, tuple) else answer
             status = Status.BUDGET_SPENT if plan is None else Status.CONFIDENT
             return Decision("stopped", {"status": str(status), "plan": plan})
         if budget is not None and self.evidence.n_measurements + int(decision.counts.sum()) > budget:

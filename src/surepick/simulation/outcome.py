@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,11 +16,13 @@ from surepick.core.estimates import Estimate, estimate
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import runner_up
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer, Policy, Standing, epsilon_of
+from surepick.core.policy import Answer, Policy, Standing, Stop, epsilon_of
 from surepick.core.what_if import turn, worth_of_one
 from surepick.core.wording import how_many, shortened
 
 LONGEST_NAME = 60  # letters of a plan in one line
+_ROUNDING = 1e-9  # of delta: a risk is the exponential of a sum of logs
+log = logging.getLogger("surepick.simulation")
 
 
 class Status(enum.StrEnum):
@@ -141,6 +144,27 @@ class Outcome:
     def good(self) -> tuple[Answer, ...]:
         """Plans proved to be within epsilon of the best, right as a list up to delta; the answer is one."""
         return self.standing.good
+
+
+def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:
+    """The stop as it counts: without its plan where the policy's own bound on the risk is above delta.
+
+    All ends of runs come through here, in simulations and in sessions. A policy that keeps its promise never
+    notices; one that stops too early, by a mistake or by rounding, ends without an answer.
+
+    >>> [proved_stop(Stop(1), Standing(lead=1, risk=risk), delta=0.05) for risk in (0.04, 1.0)]
+    [Stop(plan=1), Stop(plan=None)]
+    """
+    risk = standing.risk
+    if stop.plan is None or risk is None or risk <= delta * (1 + _ROUNDING):
+        return stop
+    log.warning(
+        "no answer: the policy stopped with plan %s at a risk of %.3g by its own bound, above delta %g",
+        stop.plan,
+        risk,
+        delta,
+    )
+    return Stop(None)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,16 @@ from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
-from surepick.core.policy import BudgetedRun, Measure, Policy, Run, Standing, Stop, last_calling, start
+from surepick.core.policy import (
+    BudgetedRun,
+    Measure,
+    Policy,
+    Run,
+    Standing,
+    Stop,
+    last_calling,
+    start,
+)
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
@@ -33,7 +42,7 @@ from surepick.simulation.environments import (
     in_order_of,
     is_compiled,
 )
-from surepick.simulation.outcome import Outcome, Progress, Status
+from surepick.simulation.outcome import Outcome, Progress, Status, proved_stop
 from surepick.simulation.seeds import environment_rng, round_rng
 
 if TYPE_CHECKING:
@@ -205,7 +214,7 @@ class _Loop:
                 run.allow(left)
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
-                return decision
+                return proved_stop(decision, self._standing(run), self.policy.delta)
             if int(decision.counts.sum()) > left:
                 if self.last_call is None or self.called:
                     return None

@@ -13,6 +13,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.errors import ParameterError
 
+MOST_LOST = 2.0**-48  # of a sum: at 1e10 noise scales from zero a few hundred-thousandths of a scale
 B = TypeVar("B")  # the bets of a block
 
 
@@ -38,10 +39,25 @@ class Block(Generic[B]):
     bets: B | None  # None in the first block, of which nothing is known
     left: IntArray = field(init=False)
     sums: FloatArray = field(init=False)
+    lost: FloatArray = field(init=False)  # by rounding, in adding up the parts
 
     def __post_init__(self) -> None:
         self.left = self.counts  # replaced, never changed
         self.sums = np.zeros(len(self.counts))
+        self.lost = np.zeros(len(self.counts))
+
+    def add(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in a part of it, with what the sum loses (Neumaier's way)."""
+        before, self.sums = self.sums, self.sums + sums
+        larger, smaller = np.where(np.abs(before) >= np.abs(sums), (before, sums), (sums, before))
+        self.lost = self.lost + ((larger - self.sums) + smaller)
+        self.left = self.left - counts
+
+    @property
+    def seen(self) -> Evidence:
+        """Its measurements; what thousands of parts have lost is put back, the few bits of some parts not."""
+        matters = np.abs(self.lost) > MOST_LOST * np.abs(self.sums)
+        return Evidence(self.counts, self.sums + np.where(matters, self.lost, 0.0))
 
     @property
     def is_untouched(self) -> bool:
@@ -89,8 +105,7 @@ class BlockRun(ABC, Generic[B]):
                 f"{self._asker.name} takes the complete answer to its last request, no more and no less: "
                 "its bets hold for counts that were fixed before the first measurement"
             )
-        block.left = block.left - counts
-        block.sums = block.sums + sums
+        block.add(counts, sums)
         if not block.left.any():
             self._close_block(block)
 
@@ -114,7 +129,7 @@ class BlockRun(ABC, Generic[B]):
         return {
             "evidence": [self._evidence.counts, self._evidence.sums],
             "waiting": [self._waiting.counts, self._waiting.sums],
-            "block": [] if block is None else [block.counts, block.left, block.sums],
+            "block": [] if block is None else [block.counts, block.left, block.sums, block.lost],
         }
 
     def _restore_measured(self, state: Mapping[str, Any], bets: B | None) -> None:
@@ -122,10 +137,11 @@ class BlockRun(ABC, Generic[B]):
         self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
         self._block = None
         if state["block"]:
-            counts, left, sums = state["block"]
+            counts, left, sums, *lost = state["block"]
             self._block = Block(counts, bets)
             if not np.array_equal(left, counts):
                 self._block.left, self._block.sums = left, sums
+                self._block.lost = lost[0] if lost else self._block.lost  # not in the first snapshots
 
     @property
     def _is_started(self) -> bool:
@@ -134,7 +150,7 @@ class BlockRun(ABC, Generic[B]):
 
     def _close_block(self, block: Block[B]) -> None:
         """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
-        seen = Evidence(block.counts, block.sums)
+        seen = block.seen
         if block.bets is not None:
             self._settle(block.bets, seen)
         self._block = None

@@ -44,6 +44,8 @@ from surepick.policies.gap.radius import (
 )
 from surepick.policies.gap.state import (
     BLOCK,
+    EPS,
+    NEGLIGIBLE,
     Arm,
     Dense,
     Now,
@@ -57,7 +59,6 @@ from surepick.policies.gap.state import (
 
 REFRESH = 4096
 TINY = 1e-300  # keeps roots positive
-EPS = 2.220446049250313e-16  # of a double
 ROUNDING = 1e-12  # a bound computed in floating point may fall short by a few units in the last place
 
 _inflation = compiled_inner(radius.inflation)
@@ -118,7 +119,21 @@ def _lacks(race: Race) -> float:
     """
     lead, rival = race.value[race.now.lead], race.value[race.now.rival]
     radius = race.now.score - rival if race.rule.radius == RECTANGLE else race.root[race.now.rival]
-    return (rival - lead) + radius + 4.0 * EPS * (abs(rival) + abs(lead))
+    lacks = (rival - lead) + radius + 4.0 * EPS * (abs(rival) + abs(lead))
+    if lacks > race.rule.epsilon:
+        return lacks
+    gathered = _gathered(race)
+    return lacks if gathered <= NEGLIGIBLE * radius else lacks + gathered
+
+
+@compiled_inner
+def _gathered(race: Race) -> float:
+    """`state.gathered_rounding`, compiled."""
+    total = 0.0
+    for s in race.used:
+        arm = race.arms[s]
+        total += arm.reach * abs(arm.estimate) * (arm.count + len(race.used))
+    return EPS * total
 
 
 @compiled_inner

@@ -16,7 +16,15 @@ from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.kernels.feed import Feed, unchanged
 from surepick.policies.gap import radius as radii
-from surepick.policies.gap.state import Settings, make_plans, make_race, race_state, restore_race
+from surepick.policies.gap.state import (
+    NEGLIGIBLE,
+    Settings,
+    gathered_rounding,
+    make_plans,
+    make_race,
+    race_state,
+    restore_race,
+)
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,8 @@ class GapRun:
             radius = math.sqrt(2.0 * now.level) * spread
         else:
             radius = np.sqrt(np.maximum(2.0 * spread * (race.pair[:n] + now.off_pair + now.level), 0.0))
+        gathered = gathered_rounding(race)
+        radius = radius + np.where(gathered > NEGLIGIBLE * radius, gathered, 0.0)
         stays = race.value[:n] + radius - race.value[lead] > self._rule.epsilon
         stays[lead] = True
         return tuple(np.flatnonzero(stays).tolist())
@@ -146,7 +156,9 @@ class GapRun:
             return None
         spread = race.spread[:n_plans] + now.off_spread
         threshold = race.pair[:n_plans] + now.off_pair + now.level
-        gap = np.maximum(race.value[now.lead] - race.value[:n_plans] + self._rule.epsilon, 0.0)
+        gathered = gathered_rounding(race)
+        gap = race.value[now.lead] - race.value[:n_plans] + self._rule.epsilon
+        gap = np.maximum(gap - np.where(gathered > NEGLIGIBLE * gap, gathered, 0.0), 0.0)
         known = np.divide(gap**2, 2.0 * spread, out=np.zeros(n_plans), where=spread > 0)
         return np.asarray(known - threshold - np.log(self._rule.delta))
 

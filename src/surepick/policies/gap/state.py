@@ -30,6 +30,8 @@ from surepick.policies.gap.radius import (
 )
 
 BLOCK = 32  # plans a block; columns are padded to whole blocks
+EPS = 2.0**-52  # of a double
+NEGLIGIBLE = 1e-4  # of a radius: rounding that may be left out, since it changes a risk by less than 1%
 NOWHERE = -1e300  # the value of padding: never a lead, never a rival
 
 GAP, NAIVE, CYCLE, RATIO = range(4)  # the rules for choosing an arm
@@ -97,6 +99,7 @@ class Arm:
     lead: float  # the lead's entry
     variance: float  # noise scale squared
     cost: float
+    reach: float  # the largest entry of any plan, without its sign
 
 
 class Race(NamedTuple):
@@ -142,6 +145,8 @@ def make_race(problem: Problem, settings: Settings, used: IntArray, base: FloatA
     width, n_arms = n_blocks * BLOCK, problem.n_arms
     arms = make_records(Arm, n_arms)
     arms["variance"], arms["cost"] = known_noise_scale(problem) ** 2, problem.costs
+    largest: Any = np.abs(problem.plans).max(axis=0)  # type: ignore[arg-type]
+    arms["reach"] = largest if isinstance(largest, np.ndarray) else largest.toarray()[0]
     value, spread, pair, root = (np.full(width, start) for start in (NOWHERE, 0.0, 0.0, 0.0))
     hits, support = np.zeros(n_blocks, dtype=np.int64), np.zeros(width, dtype=np.int64)
     base = np.zeros(n_arms + 1) if base is None else base
@@ -172,6 +177,17 @@ def _size(problem: Problem, radius: int) -> int:
     if radius == RECTANGLE:
         return int(problem.relevant.sum())
     return problem.n_plans if radius in (PUBLISHED, RIDGE) else problem.n_plans - 1
+
+
+def gathered_rounding(race: Race) -> float:
+    """More than the difference of two plans' values is off by rounding, if values were added up one by one.
+
+    A sum of n numbers of about one size m errs by less than n eps n m / 2, its mean by n eps m / 2. That
+    grows with n while the radius shrinks: at 1e10 noise scales from zero it is the larger one from about 1e5
+    on. What adding up the arms of a plan contributes is `len(used)`.
+    """
+    arms = race.arms[race.used]
+    return EPS * float(arms["reach"] @ (np.abs(arms["estimate"]) * (arms["count"] + len(race.used))))
 
 
 # The form in which sessions keep a race: two arrays of numbers, and one array for what there is per arm.

@@ -1,0 +1,133 @@
+"""No run ends confident while the policy's own bound on the risk exceeds delta, in `simulate` or a session.
+
+The policy here stops after its first round and says honestly how sure it is. With a small risk the same stop
+counts: that is the control without which refusing everything would pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
+from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.policies import POLICIES
+
+
+@dataclass(frozen=True)
+class Hasty:
+    """A policy that measures everything once and answers with the first plan, at this risk."""
+
+    name: ClassVar[str] = "Hasty"
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+    delta: float = 0.05
+    risk: float | None = 1.0
+
+    @property
+    def guarantee(self) -> str:
+        return promise(self.delta, 0.0, SUB_GAUSSIAN)
+
+    def start(self, problem: sp.Problem) -> HastyRun:
+        return HastyRun(problem, self)
+
+
+class HastyRun:
+    def __init__(self, problem: sp.Problem, policy: Hasty) -> None:
+        self.problem, self.policy, self.n = problem, policy, 0
+
+    def decide(self, rng: np.random.Generator) -> sp.Measure | sp.Stop:
+        return sp.Stop(0) if self.n else sp.Measure(np.ones(self.problem.n_arms, dtype=np.int64))
+
+    def absorb(self, counts: Any, sums: Any) -> None:
+        self.n += 1
+
+    def standing(self) -> sp.Standing:
+        return sp.Standing(lead=0, rival=1, risk=self.policy.risk)
+
+    def state(self) -> dict[str, Any]:
+        return {"n": self.n}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.n = state["n"]
+
+
+@pytest.fixture(autouse=True)
+def known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, "Hasty", Hasty)
+
+
+PROBLEM = sp.Problem([[1, 0], [0, 1]])
+TOO_HIGH = (1.0, 0.06, 0.0500001)
+FINE = (None, 0.0, 0.04, 0.05)  # None: a policy that knows no risk at every moment
+
+
+def told_to_the_end(session: sp.Session) -> sp.Outcome:
+    rng = np.random.default_rng(0)
+    while requests := session.ask(20):
+        for request in requests:
+            session.tell(request, rng.standard_normal())
+    assert session.outcome is not None
+    return session.outcome
+
+
+@pytest.mark.parametrize("risk", [*TOO_HIGH, float("nan")])
+def test_simulate_calls_no_early_stop_confident(risk: float, caplog: pytest.LogCaptureFixture) -> None:
+    outcome = sp.simulate(PROBLEM, Hasty(risk=risk), sp.Gaussian([0.0, 0.0]))
+    assert (outcome.plan, outcome.status, outcome.lead) == (None, sp.Status.BUDGET_SPENT, 0)
+    assert "no answer: the policy stopped with plan 0 at a risk of" in caplog.text
+
+
+@pytest.mark.parametrize("risk", TOO_HIGH)
+def test_a_session_calls_no_early_stop_confident(risk: float) -> None:
+    session = sp.Session.create("memory://", PROBLEM, Hasty(risk=risk), name="s")
+    outcome = told_to_the_end(session)
+    assert (outcome.plan, outcome.status) == (None, sp.Status.BUDGET_SPENT)
+    certificate = session.certificate()
+    assert certificate.plan is None
+    assert session.verify(certificate.to_json()).holds
+
+
+@pytest.mark.parametrize("risk", FINE)
+def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk: float | None) -> None:
+    outcome = sp.simulate(PROBLEM, Hasty(risk=risk), sp.Gaussian([0.0, 0.0]))
+    assert (outcome.plan, outcome.status) == (0, sp.Status.CONFIDENT)
+    session = sp.Session.create("memory://", PROBLEM, Hasty(risk=risk), name="s")
+    assert told_to_the_end(session).status is sp.Status.CONFIDENT
+    assert session.verify().holds
+
+
+def test_what_a_pilot_may_cost_is_counted() -> None:
+    unknown = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
+    for risk, status in ((0.045, sp.Status.BUDGET_SPENT), (0.039, sp.Status.CONFIDENT)):
+        policy = Hasty(risk=risk)  # and .2 of delta for the pilot
+        assert sp.simulate(unknown, policy, sp.Gaussian([0.0, 0.0])).status is status
+        session = sp.Session.create("memory://", unknown, policy, name="s")
+        assert told_to_the_end(session).status is status
+
+
+def test_a_log_that_calls_an_early_stop_confident_does_not_verify() -> None:
+    """Written by a surepick that did not look at the risk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("surepick.sessions.policy_run.proved_stop", lambda stop, standing, delta: stop)
+        session = sp.Session.create("memory://", PROBLEM, Hasty(), name="s")
+        assert told_to_the_end(session).status is sp.Status.CONFIDENT
+        assert session.verify().holds
+    verdict = sp.Session.load(session.store, "s").verify()
+    assert not verdict.holds
+
+
+@pytest.mark.parametrize("policy", [*CASES, *OF_INCUMBENTS, *OF_POLYTOPES], ids=str)
+def test_own_policies_never_stop_at_a_risk_above_delta(policy: sp.Policy) -> None:
+    """So the rule takes no answer away."""
+    for seed, gap in enumerate((3.0, 1.0)):
+        listed = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 1, 1]])
+        problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1]) if policy in OF_POLYTOPES else listed
+        outcome = sp.simulate(problem, policy, sp.Gaussian([gap, 0.0, -gap]), seed=seed, budget=100_000)
+        assert outcome.status is sp.Status.CONFIDENT
+        assert outcome.risk is None or outcome.risk <= policy.delta * (1 + 1e-9)
