@@ -13,6 +13,7 @@ from surepick.sessions.noise_check import LEVEL, _change, _Looked, check_noise, 
 from surepick.sessions.noise_record import NoiseRecord, Withdrawals
 from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
+from surepick.sessions.wandering import wander
 
 TWO = sp.Problem(np.eye(2))
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -101,6 +102,41 @@ def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none() -> Non
         values.append(np.exp(_change(_Looked(0, "a", 1.0, arm))[0]))
     assert np.mean(values) < 1.3
     assert np.mean([value >= 20 for value in values]) < 0.02  # Ville: at most .05
+
+
+def wandering(rng: np.random.Generator, n: int, step: float) -> np.ndarray:
+    return rng.standard_normal(n) + step * rng.standard_normal(n).cumsum()
+
+
+def arms_of(
+    lengths: tuple[int, ...], seed: int, *, step: float = 0.0, scale: float = 1.0, count: int = 1
+) -> list:
+    rng, record = np.random.default_rng(seed), NoiseRecord(len(lengths))
+    for arm, n in enumerate(lengths):
+        for value in (scale / np.sqrt(count) * wandering(rng, n, step)).tolist():
+            record.add(arm, value, count)
+    return [(arm, scale) for arm in record.arms]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "count"),
+    [((2, 2), 1), ((7,), 1), ((40, 40), 1), ((12,) * 9, 1), ((10, 90), 1), ((25, 25), 4)],
+)
+def test_the_level_of_the_look_at_wandering_is_what_it_says(lengths: tuple[int, ...], count: int) -> None:
+    levels = [wander(arms_of(lengths, seed, scale=3.0, count=count)).level for seed in range(800)]
+    for wanted in (0.05 if len(lengths) == 1 else 0.03, 0.009):
+        below = sum(level < wanted for level in levels)
+        assert stats.binomtest(below, 800, wanted).pvalue > 1e-3
+
+
+def test_levels_that_wander_slowly_are_found() -> None:
+    """A twentieth of a scale at each of 120 measurements: half a scale in the end."""
+    looks = [wander(arms_of((120, 120), seed, step=0.05)) for seed in range(150)]
+    assert np.mean([look.level < 0.009 for look in looks]) > 0.25
+    assert 0.03 < np.median([look.step for look in looks]) < 0.07
+    found = check_noise(TWO, record_of(lambda rng, n: wandering(rng, n, 0.08), 0, 150))
+    assert [finding.kind for finding in found] == ["drift"]
+    assert "levels of arms wander" in str(found[0])
 
 
 def test_a_record_that_was_kept_goes_on_as_it_was() -> None:

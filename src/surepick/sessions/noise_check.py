@@ -1,14 +1,15 @@
 """Whether the measurements look as the guarantee assumes: independent, around one mean, of the given scale.
 
-Six looks at what `noise_record` keeps share `LEVEL`, the probability that honest Gaussian measurements bring
-a warning (measured at the end of sessions: `benchmarks/misuse.py`):
+Seven looks at what `noise_record` keeps share `LEVEL`, the probability that honest Gaussian measurements
+bring a warning (measured at the end of sessions: `benchmarks/misuse.py`):
 
 | look | against |
 |---|---|
 | spread of each arm, and of all together (chi-square) | noise larger than its scale, singles told as means |
-| spread of blocks of 2, 4, 8 ... (chi-square) | noise that hangs together, levels that wander |
+| spread of blocks of 2, 4, 8 ... (chi-square) | noise that hangs together |
 | successive values (a self-normalised sum) | noise that hangs together |
-| the mean before and after a change (an e-process, see `_change`) | levels that drift |
+| the mean before and after a change (an e-process, see `_change`) | levels that jump or drift |
+| all partial sums (Nyblom's test, see `wandering`) | levels that wander, slowly and for ever |
 | withdrawn tokens by arm (binomial), and one token again and again | values withheld for what they were |
 
 Noise that is smaller than its scale is fine, and so is dependence that leaves means as exact as the scale
@@ -25,9 +26,11 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import how_many
 from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
+from surepick.sessions.wandering import visible, wander
 
-LEVEL = 0.01  # how often the check may warn of nothing, all looks together
-EACH = LEVEL / 6
+LEVEL = 0.019  # how often the check may warn of nothing, all looks together
+WANDERING = 0.009  # of it; the hardest to see
+EACH = (LEVEL - WANDERING) / 6  # the other looks
 FEWEST_BLOCKS = 4  # of an arm, for its blocks of one length to be looked at
 TAU = 1.0  # noise scales: the size of change that the drift alarm is made for
 LONGEST_RUN = 5  # times that one token is given back before it is said
@@ -75,6 +78,7 @@ def check_noise(
     found = [*_spreads(looked)]
     found += _dependence(looked, found)
     found += _drift(looked)
+    found += _wandering(looked, found)
     if withdrawals is not None:
         found += _withdrawn(problem, record, withdrawals)
     return tuple(found)
@@ -219,6 +223,21 @@ def _change(one: _Looked) -> tuple[float, int, float]:
     return top + math.log(sum(math.exp(log - top) for log, _, _ in terms)), at, shift
 
 
+def _wandering(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[NoiseFinding]:
+    """Levels that wander, if nothing that looks like it was found."""
+    if not looked or before:
+        return
+    found = wander([(one.record, one.scale) for one in looked])
+    if found.level < WANDERING:
+        far = found.step * math.sqrt(found.n)
+        whose = f"the level of {looked[0].name!r} wanders" if len(looked) == 1 else "levels of arms wander"
+        what = (
+            f"{whose}: partial sums are as far from straight lines as if a mean moved by about {far:.2g} "
+            f"noise scales, up and down, over {how_many(found.n, 'measurement')}"
+        )
+        yield _of_all(looked, "drift", what, math.sqrt(1.0 + far**2))
+
+
 def _withdrawn(problem: AnyProblem, record: NoiseRecord, of: Withdrawals) -> Iterator[NoiseFinding]:
     """Arms whose tokens are given back far more often than those of others, or one token again and again."""
     from scipy.special import bdtrc
@@ -262,6 +281,8 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
     apart = f", a correlation of {correlation:.2f} between successive ones" if correlation < 0.9 else ""
     shift = _visible_shift(max(arm.count for arm in record.arms), len(record.arms))
     moved = f", a mean that moves by {shift:.2g} scales half-way" if shift < 5 else ""
+    far = visible(max(arm.count for arm in record.arms))
+    moved += f" or wanders by {far:.2g}" if moved and far < 5 else ""
     return (
         f"of {how_many(n, 'measurement')}; nine times in ten it finds noise of {times:.2f} times its scale"
         f"{apart}{moved}; never what all measurements share (a wrong unit, a biased instrument)"
