@@ -59,7 +59,7 @@ class HastyRun:
 
 @pytest.fixture(autouse=True)
 def known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(POLICIES, "Hasty", Hasty)
+    monkeypatch.setattr("surepick.policies.POLICIES", {**POLICIES, "Hasty": Hasty})
 
 
 PROBLEM = sp.Problem([[1, 0], [0, 1]])
