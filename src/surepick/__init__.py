@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from surepick.core.policy import Standing as Standing
     from surepick.core.policy import Stop as Stop
     from surepick.core.polytope import Polytope as Polytope
+    from surepick.core.probes import Probe as Probe
     from surepick.core.problem import Problem as Problem
     from surepick.errors import SurepickError as SurepickError
     from surepick.planning.advice import Advice as Advice
@@ -57,6 +58,7 @@ _OFFERED = {
     "core.pilot": "Pilot",
     "core.policy": "Measure Policy Run Standing Stop",
     "core.polytope": "Polytope",
+    "core.probes": "Probe",
     "core.problem": "Problem",
     "errors": "SurepickError",
     "planning.advice": "Advice advise",

@@ -124,7 +124,8 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
             "known scale" + ("" if pilot["one_scale"] else shared)
         )
     low, high = float(noise.min()), float(noise.max())
-    scale = f"{low:g} for every arm" if low == high else f"from {low:g} to {high:g}, by arm"
+    what = "arm" if loaded.problem.probes is None else "reading"
+    scale = f"{low:g} for every {what}" if low == high else f"from {low:g} to {high:g}, by {what}"
     return scale if loaded.problem.bounds is None else f"{scale}: half the width of the bounds"
 
 
@@ -138,6 +139,7 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
         "plans": loaded.problem.completeness,
         "n_arms": problem.n_arms,
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
+        "n_probes": problem.n_probes,
         "noise_scale": None if problem.noise_scale is None else problem.noise_scale.tolist(),
         "bounds": None if problem.bounds is None else problem.bounds.tolist(),
         "listed": problem.is_listed,
@@ -170,6 +172,9 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"
     same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
     say(escape(f"arms: {matter}{same}."))
+    if problem.is_listed and problem.probes is not None:
+        n_plans = how_many(problem.n_plans, "plan")
+        say(f"probes: {problem.probes.summary}; all {n_plans} can be told apart.")
     say(f"noise: {_noise(loaded, pilot)}.")
     if merged := problem.duplicates:
         gone, kept = merged[0]
@@ -210,8 +215,9 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
     say(forecast.explanation + ".")
     if not any(x < float("inf") for x in forecast.measurements):
         return
-    order = sorted(range(loaded.problem.n_arms), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]
-    table = make_table("Where the measurements go", "arm", "share")
+    order = sorted(range(loaded.problem.n_probes), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]
+    what = "arm" if loaded.problem.probes is None else "probe"
+    table = make_table("Where the measurements go", what, "share")
     for s in order:
-        table.add_row(escape(loaded.problem.arm_names[s]), f"{forecast.arm_shares[s]:.1%}")
+        table.add_row(escape(loaded.problem.probe_names[s]), f"{forecast.arm_shares[s]:.1%}")
     say(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -16,8 +16,10 @@ from surepick.core.wording import how_many
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
     from surepick.planning.limit import Limit
-    from surepick.planning.theory import Theory, UnlistedTheory
+    from surepick.planning.theory import ProbeTheory, Theory, UnlistedTheory
     from surepick.problems.truth import Loaded
+
+    AnyTheory: TypeAlias = Theory | UnlistedTheory | ProbeTheory
 
 
 def limit(
@@ -26,22 +28,27 @@ def limit(
     theory: Annotated[bool, typer.Option("--theory", help="Add the paper's quantities and bounds.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Say how few measurements any method needs, and how to spread them over the arms.
+    """Say how few measurements any method needs, and how to spread them over the arms or probes.
 
     The file needs a [truth] section. Try: surepick init table, then surepick limit table.toml
     """
     from surepick.planning.limit import limit as find_limit
-    from surepick.planning.theory import theory as find_theory
+    from surepick.planning.theory import probe_theory
+    from surepick.planning.theory import theory as theory_of
 
     loaded = load_file(file, as_json)
     means, known = truth_of(loaded).means, loaded.known
     with bar("looking for rivals", quiet=as_json):
         found = find_limit(known, means, delta=delta)
-        extra = find_theory(known, means, delta) if theory else None
+        extra: AnyTheory | None = None
+        if theory and known.is_listed and known.probes is not None:
+            extra = probe_theory(known, means, delta)
+        elif theory:
+            extra = theory_of(known, means, delta)
     _print_limit(loaded, found, extra, as_json)
 
 
-def _print_limit(loaded: Loaded, found: Limit, theory: Theory | UnlistedTheory | None, as_json: bool) -> None:
+def _print_limit(loaded: Loaded, found: Limit, theory: AnyTheory | None, as_json: bool) -> None:
     """The limit of any method, and the allocation that attains it."""
     problem = loaded.problem
     if as_json:
@@ -53,7 +60,7 @@ def _print_limit(loaded: Loaded, found: Limit, theory: Theory | UnlistedTheory |
             "bracket": [found.lower, found.upper],
             "lower_bound": found.lower_bound,
             "characteristic_cost": found.characteristic_cost,
-            "allocation": dict(zip(problem.arm_names, found.allocation.tolist(), strict=False)),
+            "allocation": dict(zip(problem.probe_names, found.allocation.tolist(), strict=False)),
         }
         if theory is not None:
             data["theory"] = [
@@ -74,24 +81,25 @@ def _print_limit(loaded: Loaded, found: Limit, theory: Theory | UnlistedTheory |
     if theory is not None:
         console.print(_theory_table(theory))
         for name, why in getattr(theory, "left_out", ()):
-            console.print(f"[dim]Not without a list of plans: {name}, for {why}.[/]")
+            console.print(f"[dim]Left out: {name}, for {why}.[/]")
 
 
 def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
     with_costs = bool(problem.costs.min() < problem.costs.max())
     cost = ["share when cost counts"] if with_costs else []
-    table = make_table("How to spread the measurements", "arm", "share", *cost)
+    what = "arm" if problem.probes is None else "probe"
+    table = make_table("How to spread the measurements", what, "share", *cost)
     order = (-found.allocation).argsort(kind="stable")
     for s in order[:MOST_ROWS]:
         costs = [f"{found.cost_allocation[s]:.1%}"] if with_costs else []
-        table.add_row(escape(problem.arm_names[s]), f"{found.allocation[s]:.1%}", *costs)
+        table.add_row(escape(problem.probe_names[s]), f"{found.allocation[s]:.1%}", *costs)
     if len(order) > MOST_ROWS:
         rest = float(found.allocation[order[MOST_ROWS:]].sum())
-        table.add_row(f"[dim]{how_many(len(order) - MOST_ROWS, 'other arm')}[/]", f"[dim]{rest:.1%}[/]")
+        table.add_row(f"[dim]{how_many(len(order) - MOST_ROWS, f'other {what}')}[/]", f"[dim]{rest:.1%}[/]")
     return table
 
 
-def _theory_table(theory: Theory | UnlistedTheory) -> Table:
+def _theory_table(theory: AnyTheory) -> Table:
     title = f"The paper's quantities (one noise scale for all arms: the largest, {theory.noise_scale:g})"
     table = make_table(title, "quantity", "formula", "value")
     table.columns[0].no_wrap = table.columns[1].no_wrap = False

@@ -192,35 +192,37 @@ def _places(
     return [at[name] for name in names]
 
 
-def per_arm(what: str, given: PerArm, arms: Sequence[str]) -> FloatArray:
+def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm") -> FloatArray:
     """One positive number for each arm, from one number, one per arm, or numbers by the arms' names.
+
+    `kind` is what the names are of, where it is something else than arms.
 
     >>> per_arm("costs", 2.0, ["road", "rail"]).tolist()
     [2.0, 2.0]
     >>> per_arm("costs", {"rail": 2.0, "road": 1.0}, ["road", "rail"]).tolist()
     [1.0, 2.0]
     """
-    in_order = aligned(what, given, arms)
+    in_order = aligned(what, given, arms, kind=kind)
     try:
         array = np.array(in_order, dtype=float)
     except (TypeError, ValueError):
-        raise ProblemError(f"{what} must be one number or one per arm, got {given!r}") from None
+        raise ProblemError(f"{what} must be one number or one per {kind}, got {given!r}") from None
     if array.ndim == 0:
         array = np.full(len(arms), float(array))
     if array.shape != (len(arms),):
         raise ProblemError(
-            f"{what} must be one number or one for each of the {len(arms)} arms, got shape {array.shape}"
+            f"{what} must be one number or one for each of the {len(arms)} {kind}s, got shape {array.shape}"
         )
     bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
     if bad.size:
         s = int(bad[0])
-        raise ProblemError(f"{what} of arm {s} ({arms[s]!r}) must be positive and finite, got {array[s]}")
+        raise ProblemError(f"{what} of {kind} {s} ({arms[s]!r}) must be positive and finite, got {array[s]}")
     far = np.flatnonzero((array < SMALLEST) | (array > LARGEST))
     if far.size:
         s = int(far[0])
         raise ProblemError(
-            f"{what} of arm {s} ({arms[s]!r}) must lie between {SMALLEST:g} and {LARGEST:g}, got {array[s]}; "
-            "use another unit"
+            f"{what} of {kind} {s} ({arms[s]!r}) must lie between {SMALLEST:g} and {LARGEST:g}, "
+            f"got {array[s]}; use another unit"
         )
     return array
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.measurable import Measurable
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Counts and sums per arm; evidence from two places adds like a number.
+    """Counts and sums per arm, or counts per probe and sums per reading; it adds like a number.
 
     >>> from surepick.core.evidence import Evidence
     >>> import numpy as np
@@ -21,13 +22,31 @@ class Evidence:
     [1.5, 5.0]
     """
 
-    counts: IntArray  # (n_arms,)
-    sums: FloatArray  # (n_arms,)
+    counts: IntArray  # (n_arms,); (n_probes,) with probes
+    sums: FloatArray  # (n_arms,); (n_readings,) with probes
+    owner: IntArray | None = None  # (n_readings,) whose reading each sum is, with probes
 
     @classmethod
     def none(cls, n_arms: int) -> Evidence:
         """No measurement of any arm yet."""
         return cls(np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms))
+
+    @classmethod
+    def none_of(cls, problem: Measurable) -> Evidence:
+        """No measurement of anything that this problem measures."""
+        nothing = np.zeros(problem.n_probes, dtype=np.int64)
+        if problem.probes is None:
+            return cls(nothing, np.zeros(len(nothing)))
+        return cls(nothing, np.zeros(problem.probes.n_readings), problem.probes.owner)
+
+    def with_sums(self, counts: IntArray, sums: FloatArray) -> Evidence:
+        """Other counts and sums of the same arms or probes."""
+        return Evidence(counts, sums, self.owner)
+
+    @property
+    def each(self) -> IntArray:
+        """How many values each sum has."""
+        return self.counts if self.owner is None else np.asarray(self.counts[self.owner])
 
     @property
     def n_measurements(self) -> int:
@@ -36,12 +55,12 @@ class Evidence:
 
     @property
     def means(self) -> FloatArray:
-        """The mean of each arm's measurements; nan where there is none."""
+        """The mean of each arm's measurements, or of each reading; nan where there is none."""
         nowhere = np.full(len(self.sums), np.nan)
-        return np.asarray(np.divide(self.sums, self.counts, out=nowhere, where=self.counts > 0))
+        return np.asarray(np.divide(self.sums, self.each, out=nowhere, where=self.each > 0))
 
     def __add__(self, other: Evidence) -> Evidence:
-        return Evidence(self.counts + other.counts, self.sums + other.sums)
+        return Evidence(self.counts + other.counts, self.sums + other.sums, self.owner)
 
 
 class Moments:

@@ -22,6 +22,7 @@ from surepick.core.arrays import (
 )
 from surepick.core.cards import card
 from surepick.core.layout import Layout, located
+from surepick.core.probes import Probes
 from surepick.core.wording import plural
 from surepick.errors import ProblemError
 
@@ -35,19 +36,30 @@ class Measurable:
     which, and type checkers understand it.
     """
 
-    noise_scale: FloatArray | None  # (n_arms,)
-    costs: FloatArray  # (n_arms,)
+    noise_scale: FloatArray | None  # (n_arms,); of each reading where there are probes
+    costs: FloatArray  # (n_arms,); of each probe where there are some
     arm_names: tuple[str, ...]
     minimize: bool
-    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
+    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement; of each reading
     layout: Layout | None
     about: About
     noise: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
+    probes: Probes | None = None  # None: each arm is measured by itself
 
     @property
     def sign(self) -> float:
         """What the value of a plan is multiplied by to make larger better: -1 where the problem minimises."""
         return -1.0 if self.minimize else 1.0
+
+    @property
+    def n_probes(self) -> int:
+        """How many ways to measure there are: one for each arm, unless the problem has probes of its own."""
+        return len(self.probe_names)
+
+    @property
+    def probe_names(self) -> tuple[str, ...]:
+        """Their names; those of the arms, where each is measured by itself."""
+        return self.arm_names if self.probes is None else self.probes.names
 
     def as_means(self, means: Numbers) -> FloatArray:
         """These means, in the order of the arms or by their names, as one finite number per arm."""
@@ -73,6 +85,8 @@ class Measurable:
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""
+        if self.probes is not None and noise_scale is not self.noise_scale:
+            raise ProblemError("the noise of probes is a part of them; build the problem with other probes")
         return self._with(noise_scale=noise_scale, bounds=bounds)
 
     def with_bounded_variance(self) -> Self:
@@ -125,6 +139,7 @@ class Measurable:
             ("plans", plans),
             ("the best is", "the smallest" if self.minimize else "the largest"),
             ("arms", f"{len(self.arm_names):,}, of which {n:,} {plural(n, 'matters', 'matter')}"),
+            *([] if self.probes is None else [("probes", self.probes.summary)]),
             ("noise scale", "unknown" if self.noise_scale is None else brief(self.noise_scale)),
         ]
         return card(self.about.title or "Problem", rows, *more)
@@ -139,6 +154,11 @@ class Measurable:
         costs = per_arm("costs", 1.0 if others["costs"] is None else others["costs"], arms)
         known = {"arm_names": arms, "noise_scale": scale, "bounds": limits, "costs": costs}
         self.__setstate__({**others, **known, "minimize": bool(others["minimize"])})
+
+    def _measured_by(self, probes: Probes, bounds: FloatArray | None) -> None:
+        """Let a new problem be measured by these probes instead of arm by arm; bounds are per reading."""
+        known = {"noise_scale": probes.noise_scale, "bounds": bounds, "costs": probes.costs}
+        self.__setstate__({"probes": probes, **known})
 
     def _with(self, **values: object) -> Self:
         other = object.__new__(type(self))

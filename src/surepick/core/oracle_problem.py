@@ -25,12 +25,12 @@ BestWithin = Callable[[FloatArray, FloatArray, FloatArray], npt.ArrayLike | None
 # How much worse the best plan with another entry is, for each arm, than this plan, the best of all.
 Losses = Callable[[FloatArray, FloatArray], FloatArray]
 
-N_PROBES = 3
-PROBE_SEED = 271828
-PROBE_TOLERANCE = 1e-6  # of a plan's largest entry: two versions of one solver may differ by rounding
+N_TRIALS = 3
+TRIAL_SEED = 271828
+TRIAL_TOLERANCE = 1e-6  # of a plan's largest entry: two versions of one solver may differ by rounding
 
 
-class Probe(NamedTuple):
+class Trial(NamedTuple):
     """What an oracle answered to some weights."""
 
     weights: tuple[float, ...]  # one per arm
@@ -227,10 +227,10 @@ class OracleProblem(Measurable):
         return vector
 
     @cached_property
-    def probes(self) -> tuple[Probe, ...]:
+    def trials(self) -> tuple[Trial, ...]:
         """The oracle's plans for a few fixed weights, all positive: what tells one function from another."""
-        drawn = np.random.default_rng(PROBE_SEED).uniform(0.5, 1.5, (N_PROBES, self.n_arms))
-        return tuple(Probe(tuple(w.tolist()), tuple(self.best_plan(w).tolist())) for w in drawn)
+        drawn = np.random.default_rng(TRIAL_SEED).uniform(0.5, 1.5, (N_TRIALS, self.n_arms))
+        return tuple(Trial(tuple(w.tolist()), tuple(self.best_plan(w).tolist())) for w in drawn)
 
     def _repr_html_(self) -> str:
         return self._card(self.completeness, self.relevant)

@@ -12,6 +12,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
+from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError, ProblemError
@@ -282,6 +283,13 @@ class Onlooker:
 
 
 @runtime_checkable
+class ProbingPolicy(Policy, Protocol):
+    """A policy that also works where what is measured are probes; `takes_probes` says so."""
+
+    takes_probes: ClassVar[bool]
+
+
+@runtime_checkable
 class RememberingRun(Run, Protocol):
     """A run that can begin with what was thought of the arms before, and whose proof does not mind."""
 
@@ -297,6 +305,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     """
     run = _start(policy, problem)
     if past is not None:
+        refuse_probes(problem, "a run with a past")
         if not takes_past(policy) or not isinstance(run, RememberingRun):
             raise ParameterError(
                 f"{policy.name} cannot begin with a past; leave it out, or use BetGapE or Pick", field="past"
@@ -311,6 +320,8 @@ def takes_past(policy: Policy) -> bool:
 
 
 def _start(policy: Policy, problem: AnyProblem) -> Run:
+    if not isinstance(policy, ProbingPolicy):
+        refuse_probes(problem, policy.name)
     if problem.is_listed:
         return policy.start(problem)
     if isinstance(policy, OraclePolicy):
@@ -380,6 +391,7 @@ def known_noise_scale(problem: AnyProblem) -> FloatArray:
 
 def known_deviation(problem: AnyProblem) -> FloatArray:
     """A bound on the standard deviation per arm, or a clear error when the problem does not know it."""
+    refuse_probes(problem, "this policy")
     if problem.noise_scale is None:
         raise ProblemError(
             "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "

@@ -28,7 +28,9 @@ from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.layout import Layout
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
+from surepick.core.reading_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.tables import TablePath, read_table
+from surepick.core.telling_apart import refuse_inseparable
 from surepick.core.wording import counted, plural
 from surepick.errors import ProblemError
 
@@ -54,6 +56,12 @@ class Problem(Measurable):
     which is left out, and values outside are refused. With `noise="bounded variance"` the noise scale need
     not be more than a bound on the standard deviation: noise may be skewed and its tails long.
 
+    `probes` says what can be measured, where that is not each arm by itself ("arms"): "plans" (a whole plan
+    gives one number, its value), "plan arms" (trying a plan gives a reading of every arm in it), a dictionary
+    of probes by name (lists of arms, mixes, named readings, `Probe`), an array with a row for each, a file,
+    or a list of these. `noise_scale` and `bounds` are then those of readings, `costs` those of probes. Plans
+    that no probe can tell apart are refused.
+
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
 
@@ -64,8 +72,8 @@ class Problem(Measurable):
     """
 
     plans: Plans  # (n_plans, n_arms), read-only, as the caller gave them
-    noise_scale: FloatArray | None  # (n_arms,)
-    costs: FloatArray  # (n_arms,)
+    noise_scale: FloatArray | None  # (n_arms,); (n_readings,) with probes
+    costs: FloatArray  # (n_arms,); (n_probes,) with probes
     arm_names: tuple[str, ...]
     plan_names: tuple[str, ...]
     minimize: bool
@@ -91,6 +99,7 @@ class Problem(Measurable):
         bounds: Bounds | None = None,
         layout: Layout | None = None,
         noise: str = SUB_GAUSSIAN_NOISE,
+        probes: GivenProbes = ARMS,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arm_names)
         n_plans, n_arms = matrix.shape
@@ -103,13 +112,15 @@ class Problem(Measurable):
                 f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
                 "with one plan there is nothing to choose"
             )
+        kept = tuple(names[k] for k in keep)
+        by_arm = isinstance(probes, str) and probes == ARMS
         self._fill(
             arms,
-            noise_scale,
-            bounds,
+            noise_scale if by_arm else DEFAULT_NOISE_SCALE,
+            bounds if by_arm else None,
             plans=matrix,
-            costs=costs,
-            plan_names=tuple(names[k] for k in keep),
+            costs=costs if by_arm else None,
+            plan_names=kept,
             minimize=minimize,
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
             relevant=_relevant_arms(matrix),
@@ -122,6 +133,13 @@ class Problem(Measurable):
             )
         if noise == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
+        if not by_arm:
+            if noise == BOUNDED_VARIANCE:
+                raise ProblemError(f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or probes")
+            listed = Listed(matrix, kept, arms)
+            ways, limits = read_probes(probes, listed, noise_scale=noise_scale, costs=costs, bounds=bounds)
+            refuse_inseparable(ways, matrix, kept, arms)
+            self._measured_by(ways, limits)
 
     @property
     def n_plans(self) -> int:
@@ -202,7 +220,8 @@ class Problem(Measurable):
         noise = "unknown" if self.noise_scale is None else brief(self.noise_scale)
         goal = "minimize" if self.minimize else "maximize"
         arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
-        return f"Problem({self.n_plans} plans, {arms}, noise_scale={noise}, {goal})"
+        ways = "" if self.probes is None else f"{self.probes.summary}, "
+        return f"Problem({self.n_plans} plans, {arms}, {ways}noise_scale={noise}, {goal})"
 
 
 def _read_plans(

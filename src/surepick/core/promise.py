@@ -17,6 +17,8 @@ GAUSSIAN = "independent Gaussian noise of the given scale"
 PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
 BOUNDED = "independent measurements within the given bounds"  # in place of the first
 OF_VARIANCE = "independent noise whose standard deviation is at most the given scale"  # the same
+# besides, where one use of a probe gives several readings
+SHARED_USE = ", where the readings of one use are independent or have the given covariance"
 
 _NONE = "none"  # how a guarantee begins that promises nothing
 _GIVEN = ", given "  # what joins a goal and its assumption
@@ -81,6 +83,8 @@ class Promise:
         listing = problem.about.listing
         if promise.proved and listing is not None and not listing.is_complete:
             promise = replace(promise, goal=_of_listed(promise.goal, listing.words))
+        if promise.proved and problem.probes is not None and problem.probes.share_uses:
+            promise = replace(promise, besides=promise.besides + SHARED_USE)
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
             return replace(promise, assumption=PILOTED)
         if problem.noise == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:

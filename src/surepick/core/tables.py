@@ -47,9 +47,9 @@ def read_table(path: TablePath, *, empty: float | None = None) -> Table:
     return Table(read_only(numbers), names, columns)
 
 
-def named_rows(path: Path) -> tuple[tuple[str, ...], Lines]:
+def named_rows(path: TablePath) -> tuple[tuple[str, ...], Lines]:
     """The names of the columns, and the lines below: each with its name and one cell per column."""
-    lines = csv_lines(path)
+    lines = csv_lines(Path(path))
     if len(lines) < 2 or len(lines[0][1]) < 2:
         raise ProblemError(
             f"{str(path)!r} needs a header that names the columns and then rows that begin with their name, "

@@ -19,7 +19,8 @@ quantities need the true means: they are for experiments and reports, and no pol
 
 Where plans cannot be listed, T* is bracketed by column generation (`unlisted_limit`). Of a polytope it is
 exact, and over few rows: every plan is the best vertex plus multiples of its edges, so that some plan is
-better in another world if and only if some edge improves there (`vertex_edges`).
+better in another world if and only if some edge improves there (`vertex_edges`). Where probes are measured
+instead of single arms, see `probe_limit`.
 """
 
 from __future__ import annotations
@@ -38,11 +39,14 @@ from surepick.core.policy import Answer, check_delta, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.design.allocation import Allocation, optimal_allocation
+from surepick.design.probe_allocation import ProbeAllocation
 from surepick.errors import ProblemError
+from surepick.planning.probe_limit import least_cover, probe_times
 from surepick.planning.unlisted_limit import FoundRivals
 from surepick.planning.vertex_edges import VertexEdges
 
 LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
+_WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
 _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
 
 
@@ -62,14 +66,14 @@ class Limit:
     characteristic_time: float
     lower: float
     upper: float
-    allocation: FloatArray  # (n_arms,) shares of measurements
+    allocation: FloatArray  # (n_arms,) shares of measurements; (n_probes,) with probes
     characteristic_cost: float
     cost_lower: float
     cost_upper: float
     cost_allocation: FloatArray  # (n_arms,) shares of measurements when cost is what counts
-    n_relevant: int  # arms in which plans differ
+    n_relevant: int  # arms in which plans differ; with probes, uses that seeing them all takes at least
     tied: tuple[Answer, ...]
-    relevant_cost: float  # of measuring each of those arms once
+    relevant_cost: float  # of measuring each of those arms once, or of those uses
 
     def __repr__(self) -> str:
         found = f"{self.lower_bound:.4g} measurements" if self.is_finite else "infinite: plans tie"
@@ -127,7 +131,8 @@ def limit(
 ) -> Limit:
     """T* of this problem under these means, to a certified relative `tolerance`, and how to attain it.
 
-    Where plans are known by an oracle the bracket is certified too, and at best a thousandth wide.
+    Where plans are known by an oracle, or measured by probes, the bracket is certified too, and at best a
+    thousandth wide.
 
     >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]])
     >>> found = limit(problem, [1, 0.5, 0.3])
@@ -139,13 +144,18 @@ def limit(
         return _polytope_limit(problem, problem.as_means(means), delta, tolerance)
     if not problem.is_listed:
         return _oracle_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
-    noise = known_deviation(problem)
     best = problem.best(means)
     differences, gaps = differences_of(problem, problem.as_means(means), best)
     tied = tuple(int(k) for k in np.flatnonzero(gaps == 0) if k != best)
+    rivals = np.flatnonzero(np.arange(problem.n_plans) != best)
+    if problem.probes is not None:
+        times = None
+        if not tied:
+            times = probe_times(problem.probes, dense(differences[rivals]) / gaps[rivals, None], tolerance)
+        return _probe_limit(problem, best, tied, times, delta)
+    noise = known_deviation(problem)
     if tied:
         return _no_limit(best, delta, problem.costs, np.flatnonzero(problem.relevant), tied)
-    rivals = np.flatnonzero(np.arange(problem.n_plans) != best)
     squares = _scaled_squares(differences[rivals], gaps[rivals], noise)
     time = optimal_allocation(squares, tolerance=tolerance)
     cost, unit = _cost_allocation(squares, problem.costs, time, tolerance)
@@ -186,6 +196,37 @@ def _no_limit(
     infinite = (math.inf, math.inf, math.inf)
     once = float(costs[relevant].sum())
     return Limit(best, delta, *infinite, nothing, *infinite, nothing, len(relevant), tied, once)
+
+
+def _probe_limit(
+    problem: Problem,
+    best: int,
+    tied: tuple[int, ...],
+    times: tuple[ProbeAllocation, ProbeAllocation] | None,
+    delta: float,
+) -> Limit:
+    """The limit where probes are measured; allocations are shares of uses of each probe."""
+    probes = problem.probes
+    assert probes is not None
+    uses = int(least_cover(probes, problem.relevant, np.ones(len(probes))) + _WHOLE)
+    once = least_cover(probes, problem.relevant, probes.costs)
+    if times is None:
+        nothing, infinite = np.zeros(len(probes)), (math.inf,) * 3
+        return Limit(best, delta, *infinite, nothing, *infinite, nothing, uses, tied, once)
+    time, cost = times
+    unit = float(probes.costs[0]) if cost is time else 1.0
+    spending = cost.shares if cost is time else cost.shares / probes.costs
+    return Limit(
+        best,
+        delta,
+        *_bracket(time.lower, time.upper, 2.0),
+        time.shares,
+        *_bracket(cost.lower, cost.upper, 2.0 * unit),
+        spending / spending.sum(),
+        uses,
+        (),
+        once,
+    )
 
 
 def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
@@ -257,8 +298,11 @@ def _polytope_limit(problem: Polytope, means: FloatArray, delta: float, toleranc
 
 def _times(found: Allocation, factor: float) -> tuple[float, float, float]:
     """The middle of the bracket and its two ends."""
-    lower, upper = factor * found.lower, factor * found.value
-    return (lower + upper) / 2, lower, upper
+    return _bracket(found.lower, found.value, factor)
+
+
+def _bracket(lower: float, upper: float, factor: float) -> tuple[float, float, float]:
+    return factor * (lower + upper) / 2, factor * lower, factor * upper
 
 
 def _cost_allocation(

@@ -15,6 +15,7 @@ from surepick.core.arrays import FloatArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import PlanSet, plan_set, spanned
 from surepick.core.policy import check_delta, known_deviation
+from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.planning.limit import LIMIT_FORMULA, Limit, dense, differences_of, limit
@@ -98,6 +99,38 @@ class UnlistedTheory:
         ]
 
 
+@dataclass(frozen=True, eq=False)
+class ProbeTheory:
+    """What the theory says where probes are measured: T* in measurements and in cost, and RAGE's term.
+
+    The bracket of T* is a thousandth wide; `limit` has its ends.
+    """
+
+    delta: float
+    noise_scale: float  # the largest of the readings
+    smallest_gap: float
+    characteristic_time: float
+    characteristic_cost: float
+    lower_bound: float
+    cost_lower_bound: float
+    rage_term: float
+
+    left_out: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("arm gaps, V_s and A, and the bounds made of them", "they are about arms measured one by one"),
+    )
+
+    def rows(self) -> list[tuple[str, str, float]]:
+        """What to show: name, formula and number of every scalar of the report."""
+        return [
+            ("the limit", "max(T* kl(delta, 1 - delta), (1 - 2 delta) cover)", self.lower_bound),
+            ("the limit in cost", "the same, in cost", self.cost_lower_bound),
+            ("RAGE, up to a constant", _RAGE, self.rage_term),
+            ("characteristic time", "T* = 2 min_u max_j z' M(u)^+ z", self.characteristic_time),
+            ("the same in cost", "T*", self.characteristic_cost),
+            ("smallest gap", "Delta_min", self.smallest_gap),
+        ]
+
+
 @overload
 def theory(problem: Problem, means: Numbers, delta: float = 0.05) -> Theory: ...
 
@@ -123,6 +156,7 @@ def theory(problem: Problem | OracleProblem, means: Numbers, delta: float = 0.05
     means = problem.as_means(means)
     if not problem.is_listed:
         return _unlisted_theory(problem, means, delta)
+    refuse_probes(problem, "the paper's theory of arm gaps")
     if problem.n_plans**2 * problem.n_arms > MOST_PAIR_WORK:
         raise ParameterError(
             f"the theory report looks at all pairs of {problem.n_plans} plans and {problem.n_arms} arms, "
@@ -170,6 +204,29 @@ def _unlisted_theory(problem: OracleProblem, means: FloatArray, delta: float) ->
         characteristic_time=found.characteristic_time,
         lower_bound=found.lower_bound,
         paper_lower_term=_paper_lower_term(scale, arm_gaps, delta) if found.is_finite else math.inf,
+        rage_term=_rage_term(found, smallest) if found.is_finite else math.inf,
+    )
+
+
+def probe_theory(problem: Problem, means: Numbers, delta: float = 0.05) -> ProbeTheory:
+    """What can be said where probes are measured: T* in measurements and in cost, and RAGE's term.
+
+    >>> round(probe_theory(Problem([[1, 0], [0, 1]], probes="plans"), [0.5, 0.0]).characteristic_time, 2)
+    32.0
+    """
+    check_delta(delta)
+    means = problem.as_means(means)
+    best = problem.best(means)
+    _, gaps = differences_of(problem, means, best)
+    found, smallest = limit(problem, means, delta=delta), float(np.delete(gaps, best).min())
+    return ProbeTheory(
+        delta=delta,
+        noise_scale=float(problem.noise_scale.max()) if problem.noise_scale is not None else math.nan,
+        smallest_gap=smallest,
+        characteristic_time=found.characteristic_time,
+        characteristic_cost=found.characteristic_cost,
+        lower_bound=found.lower_bound,
+        cost_lower_bound=found.cost_lower_bound,
         rage_term=_rage_term(found, smallest) if found.is_finite else math.inf,
     )
 

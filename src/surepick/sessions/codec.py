@@ -15,14 +15,17 @@ import numpy as np
 
 from surepick.core.layout import Layout
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
-from surepick.core.oracle_problem import PROBE_TOLERANCE, AnyProblem, Best, OracleProblem, Probe, absent
+from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
 from surepick.core.policy import Policy
 from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
+from surepick.core.probes import Probes
 from surepick.core.problem import Problem
+from surepick.core.reading_probes import ARMS
 from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
 from surepick.policies import policy_named
 
 FORMAT = 1
+PROBE_FORMAT = 2  # of problems with probes of their own
 SHORT, FULL = 16, 64  # digits of fingerprints
 FUNCTION = "function"  # the kind of oracle that no file keeps
 
@@ -76,7 +79,9 @@ def problem_to_json(problem: AnyProblem) -> Json:
     """
     scale = problem.noise_scale
     return {
-        "format": FORMAT,
+        # a problem with probes must not be read by a surepick that does not know them
+        "format": FORMAT if problem.probes is None else PROBE_FORMAT,
+        **({} if problem.probes is None else {"probes": _probes_to_json(problem.probes)}),
         **(_listed_to_json(problem) if problem.is_listed else _oracle_to_json(problem)),
         "noise_scale": None if scale is None else scale.tolist(),
         "costs": problem.costs.tolist(),
@@ -99,7 +104,7 @@ def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | No
 
 
 def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> AnyProblem:
-    _check_format(data, "problem")
+    _check_format(data, "problem", FORMAT if "probes" not in data else PROBE_FORMAT)
     if needs_function(data):
         oracle = _with_function(data, oracle)
     if isinstance(oracle, OracleProblem) and "oracle" in data:
@@ -140,18 +145,43 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
         bounds=data.get("bounds"),
         noise=data.get("noise", SUB_GAUSSIAN_NOISE),
         layout=Layout.from_json(data.get("layout")),
+        probes=_probes_from_json(data["probes"]) if "probes" in data else ARMS,
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
+
+
+def _probes_to_json(probes: Probes) -> Json:
+    """Scales and costs stand beside, as those of single arms do."""
+    shared = {str(o): covariance.tolist() for o, covariance in probes.covariances.items()}
+    return {
+        "names": list(probes.names),
+        "reading_names": [list(names) for names in probes.reading_names],
+        "rows": _plans_to_json(probes.rows),
+        **({"covariances": shared} if shared else {}),
+    }
+
+
+def _probes_from_json(data: Mapping[str, Any]) -> Probes:
+    names = tuple(tuple(map(str, own)) for own in data["reading_names"])
+    nothing = np.zeros(0)  # a problem has the numbers
+    return Probes(
+        names=tuple(map(str, data["names"])),
+        reading_names=names,
+        rows=_plans_from_json(data["rows"]),
+        costs=nothing,
+        noise_scale=nothing,
+        covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
+    )
 
 
 def _oracle_to_json(problem: OracleProblem) -> Json:
     recipe = problem.recipe()
     if recipe is not None:
         return {"n_plans": problem.n_plans, "oracle": dict(recipe)}
-    probes = [{"weights": list(probe.weights), "plan": list(probe.plan)} for probe in problem.probes]
+    trials = [{"weights": list(trial.weights), "plan": list(trial.plan)} for trial in problem.trials]
     within = {} if problem.best_within is None else {"best_within": True}
-    return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": probes, **within}}
+    return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": trials, **within}}
 
 
 def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
@@ -198,10 +228,10 @@ def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProble
     """The given problem, refused if it is another than the one that was kept."""
     problem = copy.copy(given)
     if needs_function(data):
-        kept = [Probe(tuple(probe["weights"]), tuple(probe["plan"])) for probe in data["oracle"]["probes"]]
+        kept = [Trial(tuple(trial["weights"]), tuple(trial["plan"])) for trial in data["oracle"]["probes"]]
         if problem.has_oracle:
             _refuse_another(problem, kept)
-        problem.__dict__["probes"] = tuple(kept)  # the fingerprint is that of the first function
+        problem.__dict__["trials"] = tuple(kept)  # the fingerprint is that of the first function
     mine = problem_to_json(problem)
     for name in sorted(mine.keys() | data.keys()):
         if mine.get(name) != data.get(name):
@@ -213,7 +243,7 @@ def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProble
     return problem
 
 
-def _refuse_another(problem: OracleProblem, kept: list[Probe]) -> None:
+def _refuse_another(problem: OracleProblem, kept: list[Trial]) -> None:
     """Refuse a function that gives other plans than the one that the problem was kept with."""
     for weights, plan in kept:
         if len(plan) != problem.n_arms:
@@ -221,7 +251,7 @@ def _refuse_another(problem: OracleProblem, kept: list[Probe]) -> None:
                 f"the problem that was kept has {len(plan)} arms, got one of {problem.n_arms}"
             )
         answer = problem.best_plan(weights)
-        if np.abs(answer - plan).max() > PROBE_TOLERANCE * max(1.0, float(np.abs(plan).max())):
+        if np.abs(answer - plan).max() > TRIAL_TOLERANCE * max(1.0, float(np.abs(plan).max())):
             raise ParameterError(
                 "this is another function than the one that the problem was kept with: for the weights that "
                 f"were tried then it gave {problem.name_of(plan)!r}, and now it gives "
@@ -314,9 +344,9 @@ def _readable(what: str) -> Iterator[None]:
         ) from None
 
 
-def _check_format(data: Mapping[str, Any], what: str) -> None:
-    if data.get("format") != FORMAT:
+def _check_format(data: Mapping[str, Any], what: str, known: int = FORMAT) -> None:
+    if data.get("format") != known:
         raise FileError(
-            f"this {what} has format {data.get('format')!r} and this surepick reads format {FORMAT}; "
+            f"this {what} has format {data.get('format')!r} and this surepick reads format {known}; "
             "upgrade surepick to read it"
         )

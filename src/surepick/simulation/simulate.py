@@ -43,6 +43,7 @@ from surepick.simulation.environments import (
     is_compiled,
 )
 from surepick.simulation.outcome import Outcome, Progress, Status, proved_stop
+from surepick.simulation.probed import probed
 from surepick.simulation.seeds import environment_rng, round_rng
 
 if TYPE_CHECKING:
@@ -133,16 +134,24 @@ def simulate(
     if last_call is not None and not 0 < last_call < 1:
         raise ParameterError(f"last_call is a share of the budget, between 0 and 1, got {last_call!r}")
     check_gaussian(problem, gaussian)
+    if problem.is_listed and problem.probes is not None:
+        environment = probed(problem, environment, allow_noisier=allow_noisier)
+    else:
+        environment = _fitting(problem, environment, allow_noisier)
+    past = fitting(problem, past)
+    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian, past)
+    run = loop.start(pilot_for(problem, pilot, budget))
+    return loop.outcome(run, loop.run_to_end(run))
+
+
+def _fitting(problem: Problem | OracleProblem, environment: Environment, allow_noisier: bool) -> Environment:
+    """The environment with the problem's noise scale if it is to take that; refused if it does not fit."""
     environment = fitted(environment, problem.noise_scale)
     _refuse_outside(problem, environment)
     _refuse_far(problem, environment)
     if not allow_noisier:
         _refuse_noisier(problem, environment)
-    past = fitting(problem, past)
-    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian, past)
-
-    run = loop.start(pilot_for(problem, pilot, budget))
-    return loop.outcome(run, loop.run_to_end(run))
+    return environment
 
 
 @dataclass
@@ -162,16 +171,18 @@ class _Loop:
     def __post_init__(self) -> None:
         self.rng = environment_rng(self.seed)
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
-        self.evidence = Evidence.none(self.problem.n_arms)
-        self.apart = Evidence.none(self.problem.n_arms)  # a pilot that the run may not take in
+        self.evidence = Evidence.none_of(self.problem)
+        self.apart = Evidence.none_of(self.problem)  # a pilot that the run may not take in
         self.pilot: Pilot | None = None
         self.noise_scale = self.problem.noise_scale
         self.spare = np.zeros(0)  # draws that were made ahead
         self.n_pilot = self.n_rounds = 0
         self.called = False  # whether the last call was made
         # bounded measurements of an environment that does not say where its own lie
-        self.watched = self.problem.bounds is not None and not isinstance(
-            self.environment, BoundedEnvironment
+        self.watched = (
+            self.problem.bounds is not None
+            and self.problem.probes is None
+            and not isinstance(self.environment, BoundedEnvironment)
         )
         self.began = self.shown = time.perf_counter()
 
@@ -250,7 +261,7 @@ class _Loop:
             sums = self.environment.measure(counts, self.rng)
         if self.watched:
             _refuse_sums(self.problem, counts, sums)
-        if not isinstance(self.environment, NoisyEnvironment):
+        if not isinstance(self.environment, NoisyEnvironment) and self.problem.probes is None:
             _refuse_far_sums(self.problem, counts, sums)
         return sums
 

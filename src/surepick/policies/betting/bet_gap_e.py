@@ -36,6 +36,7 @@ from surepick.errors import ParameterError
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.books import make_books, put_past, refill, state_of
 from surepick.policies.betting.last_call import GAUSSIAN_NOISE, LastCall, cut, last_counts, log_p
+from surepick.policies.betting.probe_run import ProbeRun
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class BetGapE:
     version: ClassVar[int] = 2
     randomized: ClassVar[bool] = False
     takes_past: ClassVar[bool] = True
+    takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -70,8 +72,10 @@ class BetGapE:
         """The promise and its assumption."""
         return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
-    def start(self, problem: Problem) -> BetRun:
+    def start(self, problem: Problem) -> BetRun | ProbeRun:
         """A fresh run on this problem."""
+        if problem.probes is not None:
+            return ProbeRun(problem, self)
         _warm_up()
         return BetRun(problem, self)
 

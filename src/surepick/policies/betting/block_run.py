@@ -37,14 +37,15 @@ class Block(Generic[B]):
 
     counts: IntArray
     bets: B | None  # None in the first block, of which nothing is known
+    n_sums: int | None = None  # readings, where they are not one for each count
     left: IntArray = field(init=False)
     sums: FloatArray = field(init=False)
     lost: FloatArray = field(init=False)  # by rounding, in adding up the parts
 
     def __post_init__(self) -> None:
         self.left = self.counts  # replaced, never changed
-        self.sums = np.zeros(len(self.counts))
-        self.lost = np.zeros(len(self.counts))
+        self.sums = np.zeros(len(self.counts) if self.n_sums is None else self.n_sums)
+        self.lost = np.zeros(len(self.sums))
 
     def add(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in a part of it, with what the sum loses (Neumaier's way)."""
@@ -54,10 +55,10 @@ class Block(Generic[B]):
         self.left = self.left - counts
 
     @property
-    def seen(self) -> Evidence:
-        """Its measurements; what thousands of parts have lost is put back, the few bits of some parts not."""
+    def total(self) -> FloatArray:
+        """Its sums; what thousands of parts have lost is put back, the few bits of some parts are not."""
         matters = np.abs(self.lost) > MOST_LOST * np.abs(self.sums)
-        return Evidence(self.counts, self.sums + np.where(matters, self.lost, 0.0))
+        return np.asarray(self.sums + np.where(matters, self.lost, 0.0))
 
     @property
     def is_untouched(self) -> bool:
@@ -75,11 +76,12 @@ class Block(Generic[B]):
 class BlockRun(ABC, Generic[B]):
     """What was measured, block by block; subclasses open blocks, settle their bets and choose the lead."""
 
-    def __init__(self, policy: BlockPolicy, relevant: BoolArray) -> None:
+    def __init__(self, policy: BlockPolicy, relevant: BoolArray, none: Evidence | None = None) -> None:
         self._asker = policy
         self._relevant = relevant
-        self._evidence = Evidence.none(len(relevant))
-        self._waiting = Evidence.none(len(relevant))  # came unasked while a block was open
+        self._none = Evidence.none(len(relevant)) if none is None else none
+        self._evidence = self._none
+        self._waiting = self._none  # came unasked while a block was open
         self._block: Block[B] | None = None
         self._left: int | None = None  # of a budget
         self._is_known = np.zeros(len(relevant), dtype=bool)  # arms of which something was thought before
@@ -121,7 +123,7 @@ class BlockRun(ABC, Generic[B]):
         """
         self._waiting = self._waiting + Evidence(counts, sums)
         if self._block is None:
-            self._remember(Evidence.none(len(counts)))
+            self._remember(self._none)
 
     def _measured_state(self) -> dict[str, Any]:
         """What was measured, as arrays; the bets of an open block are its run's to keep."""
@@ -134,11 +136,12 @@ class BlockRun(ABC, Generic[B]):
 
     def _restore_measured(self, state: Mapping[str, Any], bets: B | None) -> None:
         """Have measured what is in this state, with these bets on the block that is open."""
-        self._evidence, self._waiting = Evidence(*state["evidence"]), Evidence(*state["waiting"])
+        none = self._none
+        self._evidence, self._waiting = (none.with_sums(*state[name]) for name in ("evidence", "waiting"))
         self._block = None
         if state["block"]:
             counts, left, sums, *lost = state["block"]
-            self._block = Block(counts, bets)
+            self._block = Block(counts, bets, len(none.sums))
             if not np.array_equal(left, counts):
                 self._block.left, self._block.sums = left, sums
                 self._block.lost = lost[0] if lost else self._block.lost  # not in the first snapshots
@@ -150,7 +153,7 @@ class BlockRun(ABC, Generic[B]):
 
     def _close_block(self, block: Block[B]) -> None:
         """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
-        seen = block.seen
+        seen = self._none.with_sums(block.counts, block.total)
         if block.bets is not None:
             self._settle(block.bets, seen)
         self._block = None
@@ -159,7 +162,7 @@ class BlockRun(ABC, Generic[B]):
     def _remember(self, seen: Evidence) -> None:
         """Pool what was seen, and what has come unasked meanwhile, with the past; then choose the lead."""
         self._evidence = self._evidence + seen + self._waiting
-        self._waiting = Evidence.none(len(self._relevant))
+        self._waiting = self._none
         if self._is_started:
             self._choose_lead()
 

@@ -2,15 +2,19 @@
 
 Assumption and proof status: those of the radius, which holds for any rule of choosing arms. Cost of a round:
 one pass over the plans.
+
+Where probes are measured, they are used equally often in growing blocks, and it stops by the bets of BetGapE:
+no radius here is about readings that mix arms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
+from surepick.policies.betting.probe_run import ProbeRun
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun
 
@@ -32,6 +36,7 @@ class Uniform:
     name: ClassVar[str] = "Uniform"
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
+    takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -43,7 +48,18 @@ class Uniform:
         """The promise and its assumption."""
         return radii.guarantee(self.radius, self.delta, self.epsilon)
 
-    def start(self, problem: Problem) -> GapRun:
+    def start(self, problem: Problem) -> GapRun | ProbeRun:
         """A fresh run on this problem."""
+        if problem.probes is not None:
+            return ProbeRun(problem, _Asked(self.name, self.delta, self.epsilon), even=True)
         radius = radii.radius_named(self.radius)
         return GapRun(problem, GapRule(self.delta, self.epsilon, radius, "cycle", every_arm_first=False))
+
+
+class _Asked(NamedTuple):
+    """What a run on probes needs to know."""
+
+    name: str
+    delta: float
+    epsilon: float
+    max_batch: int | None = None

@@ -19,6 +19,7 @@ from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.family import Family
 from surepick.problems.files.mps_lp import read_program
+from surepick.problems.files.probes import probes_in
 from surepick.problems.files.section import Section
 from surepick.problems.kinds.choice import subsets, top_k_family
 from surepick.problems.kinds.knapsack import PAPER_DRAWS, PAPER_SPREAD, knapsack_family
@@ -63,6 +64,7 @@ def _table(document: Section, _: Progress | None) -> Truth:
         arm_names=arm_names,
         plan_names=plan_names,
         minimize=document.flag("minimize"),
+        probes=probes_in(document),
         **measuring(document),
     )
     return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 0.0))
@@ -296,7 +298,7 @@ def _kind(build: Build, required: str, optional: str, needs_list: str = "") -> K
 
 KINDS: dict[str, Kind] = {
     "table": _kind(
-        _table, "plans", "arm_names plan_names minimize guess spread", "a table is a list of plans"
+        _table, "plans", "arm_names plan_names minimize guess spread probes", "a table is a list of plans"
     ),
     "knapsack": _kind(_knapsack, "weights guess capacity", f"{_DRAWS} item_names copies"),
     "transport": _kind(

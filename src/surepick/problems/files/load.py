@@ -122,7 +122,7 @@ def _plausible(
         if not (pairs[:, 0] < pairs[:, 1]).all():
             raise document.wrong("plausible", "pairs [low, high] with low below high")
         return tuple((low, high) for low, high in pairs.tolist())
-    if guess is None or spread is None:
+    if guess is None or spread is None or problem.probes is not None:
         return None
     return plausible_range(guess, spread, problem.noise_scale)
 

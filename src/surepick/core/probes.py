@@ -1,0 +1,165 @@
+"""What can be measured: probes, each of which gives one or more readings, every reading a known mix of arms.
+
+By default each arm is a probe by itself, and nothing of this module is used. Otherwise one use of a probe
+costs its price and gives all its readings at once: reading r has the mean x_r . mu, where mu are the arms'
+means, and noise of a known scale; the readings of one use are independent, or have a given covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.wording import plural
+from surepick.errors import ProblemError
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+# One reading: an arm by its name, or a mix by the names of arms.
+Mix: TypeAlias = Mapping[str, float]
+# A list of arms, each read by itself; one mix; or named readings.
+Readings: TypeAlias = "Sequence[str] | Mix | Mapping[str, str | Mix]"
+VALUE = "value"  # the name of the reading of a probe that has one
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """One way to measure: what a use of it reads, what it costs and how noisy it is.
+
+    `readings` is a list of arms (each gives a reading of its own), a table of numbers (one reading of this
+    mix) or a table of such tables (named readings). `noise_scale` is one number or one per reading;
+    `covariance` instead where the readings of one use share noise, as two drives on one day do.
+
+    >>> Probe(["A-B", "B-C"], cost=3.0).cost
+    3.0
+    """
+
+    readings: Readings
+    cost: float | None = None
+    noise_scale: float | Sequence[float] | Mapping[str, float] | None = None
+    covariance: Any = None  # (n_readings, n_readings)
+
+
+@dataclass(frozen=True, eq=False)
+class Probes:
+    """All probes of a problem, their readings in rows one under another. Immutable."""
+
+    names: tuple[str, ...]  # (n_probes,)
+    reading_names: tuple[tuple[str, ...], ...]  # of each probe
+    rows: sparse.csr_array  # (n_readings, n_arms)
+    costs: FloatArray  # (n_probes,) of one use
+    noise_scale: FloatArray  # (n_readings,)
+    covariances: Mapping[int, FloatArray] = field(
+        default_factory=dict
+    )  # of probes whose readings share noise
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "costs", "noise_scale"):
+            read_only(getattr(self, name))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_readings(self) -> int:
+        """Readings of all probes together."""
+        return len(self.noise_scale)
+
+    @property
+    def summary(self) -> str:
+        """How many there are, for people."""
+        n, m = len(self.names), self.n_readings
+        return f"{n:,} {plural(n, 'probe')} with {m:,} {plural(m, 'reading')}"
+
+    @cached_property
+    def start(self) -> IntArray:
+        """(n_probes + 1,): the readings of probe o are rows start[o] to start[o + 1]."""
+        return np.concatenate([[0], np.cumsum([len(names) for names in self.reading_names])]).astype(np.int64)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """(n_readings,): whose reading each row is."""
+        return np.repeat(np.arange(len(self.names)), np.diff(self.start))
+
+    def readings_of(self, probe: int) -> slice:
+        """Where the readings of this probe stand."""
+        return slice(int(self.start[probe]), int(self.start[probe + 1]))
+
+    def reading_name(self, reading: int) -> str:
+        """A reading by its name and its probe's, for people."""
+        probe = int(self.owner[reading])
+        own = self.reading_names[probe][reading - int(self.start[probe])]
+        name = self.names[probe]
+        return f"probe {name!r}" if own == VALUE else f"reading {own!r} of probe {name!r}"
+
+    @property
+    def share_uses(self) -> bool:
+        """Whether some use gives several readings, whose noise might depend on each other."""
+        return self.n_readings > len(self.names)
+
+    @cached_property
+    def is_diagonal(self) -> bool:
+        """Whether every reading is of one arm, with noise of its own: information is then a sum per arm."""
+        return not self.covariances and bool((np.diff(self.rows.indptr) == 1).all())
+
+    @cached_property
+    def whitened(self) -> sparse.csr_array:
+        """The rows in units in which the readings of one use have independent noise of scale 1."""
+        from scipy import sparse
+
+        rows = sparse.csr_array(sparse.diags_array(1.0 / self.noise_scale) @ self.rows)
+        if not self.covariances:
+            return rows
+        return sparse.csr_array(self._factors(inverse=True) @ self.rows)
+
+    def whiten(self, values: FloatArray) -> FloatArray:
+        """Readings, or sums of them, in the units of `whitened`."""
+        if not self.covariances:
+            return np.asarray((values.T / self.noise_scale).T)
+        return np.asarray(self._factors(inverse=True) @ values)
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """Independent noise of scale 1 as the noise of readings: with their scales and covariances."""
+        return np.asarray(self._factors(inverse=False) @ noise)
+
+    def _factors(self, *, inverse: bool) -> Any:
+        """L with covariance L L' of each use, block by block; or its inverse."""
+        return self._inverse_factor if inverse else self._factor
+
+    @cached_property
+    def _factor(self) -> Any:
+        return self._block_diagonal(inverse=False)
+
+    @cached_property
+    def _inverse_factor(self) -> Any:
+        return self._block_diagonal(inverse=True)
+
+    def _block_diagonal(self, *, inverse: bool) -> Any:
+        from scipy import sparse
+
+        scale = 1.0 / self.noise_scale if inverse else self.noise_scale.copy()
+        diagonal = sparse.lil_array(sparse.diags_array(scale))
+        for probe, covariance in self.covariances.items():
+            here = self.readings_of(probe)
+            lower = np.linalg.cholesky(covariance)
+            diagonal[here, here] = np.linalg.inv(lower) if inverse else lower
+        return sparse.csr_array(diagonal)
+
+
+def refuse_probes(problem: Any, who: str) -> None:
+    """Refuse a problem with probes where single arms alone can be measured: the one place that does.
+
+    >>> from surepick.core.problem import Problem
+    >>> refuse_probes(Problem([[1, 0], [0, 1]]), "CombGapE")
+    """
+    if problem.probes is not None:
+        raise ProblemError(
+            f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "
+            "simulate it with BetGapE or Uniform, or leave probes out so that each arm is measured by itself"
+        )

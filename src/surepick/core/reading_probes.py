@@ -1,0 +1,389 @@
+"""From what a person gives as `probes` to `Probes`: words, tables by name, arrays, files, lists of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.arrays import (
+    LARGEST,
+    Bounds,
+    FloatArray,
+    IntArray,
+    PerArm,
+    aligned,
+    per_arm,
+    scale_and_bounds,
+)
+from surepick.core.probes import VALUE, Mix, Probe, Probes
+from surepick.core.tables import TablePath, cell_number, named_rows
+from surepick.errors import ProblemError, SurepickError, suggestion
+
+ARMS, PLANS, PLAN_ARMS = "arms", "plans", "plan arms"
+KINDS = (ARMS, PLANS, PLAN_ARMS)
+# A kind, a file, named probes, an array with a row per probe, or several of these.
+GivenProbes: TypeAlias = "TablePath | Mapping[str, Any] | npt.NDArray[Any] | Probes | Sequence[Any]"
+
+Arms: TypeAlias = Mapping[str, int]  # indices by name
+
+_READING, _NOISE_SCALE, _COST = "reading", "noise_scale", "cost"  # columns of a file that are no arms
+_DEFINITE = 1e-10  # of its largest entry: the least eigenvalue of a covariance that can be divided by
+
+
+class Row(NamedTuple):
+    """One reading: the arms in it, in order, and how much of each."""
+
+    arms: IntArray
+    numbers: FloatArray
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether it reads one arm and nothing else."""
+        return len(self.arms) == 1 and abs(self.numbers[0]) == 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The plans and arms that probes may speak of."""
+
+    plans: Any  # (n_plans, n_arms), dense or sparse
+    plan_names: Sequence[str]
+    arm_names: Sequence[str]
+
+    @cached_property
+    def arms(self) -> dict[str, int]:
+        """The arms by name."""
+        return {name: s for s, name in enumerate(self.arm_names)}
+
+
+@dataclass
+class _Draft:
+    """Probes as they are collected; filled by the functions of this module alone."""
+
+    names: list[str] = field(default_factory=list)
+    reading_names: list[tuple[str, ...]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)  # of each reading
+    costs: list[float | None] = field(default_factory=list)
+    scales: list[float | None] = field(default_factory=list)
+    covariances: dict[int, FloatArray] = field(default_factory=dict)
+
+    def add(self, name: str, readings: Mapping[str, Row], probe: Probe) -> None:
+        if not readings:
+            raise ProblemError(f"probe {name!r} has no reading; name the arms that a use of it measures")
+        for own, row in readings.items():
+            if not len(row.arms):
+                raise ProblemError(f"reading {own!r} of probe {name!r} reads no arm; leave it out")
+        if probe.covariance is not None:
+            covariance = _covariance(probe, name, len(readings))
+            self.covariances[len(self.names)] = covariance
+            self.scales += np.sqrt(np.diag(covariance)).tolist()
+        else:
+            self.scales += _own_scales(probe, name, list(readings))
+        self.names.append(name)
+        self.reading_names.append(tuple(readings))
+        self.rows += readings.values()
+        self.costs.append(probe.cost)
+
+
+def read_probes(
+    given: GivenProbes,
+    listed: Listed,
+    *,
+    noise_scale: PerArm | None,
+    costs: PerArm | None,
+    bounds: Bounds | None,
+) -> tuple[Probes, FloatArray | None]:
+    """The probes, and the bounds of each reading if there are any."""
+    if noise_scale is None:
+        raise ProblemError(
+            "a problem with probes needs the noise scale of their readings: a pilot that would find it "
+            "measures single arms; pass noise_scale, or a covariance for each probe"
+        )
+    if isinstance(given, Probes):
+        given.rows.sort_indices()
+        return _with_numbers(given, noise_scale, costs, bounds)
+    draft = _Draft()
+    for part in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
+        _collect(draft, part, listed)
+    _refuse_repeated(draft.names)
+    scale, limits = _scales(draft, noise_scale, bounds, listed.arm_names)
+    probes = Probes(
+        names=tuple(draft.names),
+        reading_names=tuple(draft.reading_names),
+        rows=_csr(draft.rows, len(listed.arm_names)),
+        costs=_costs(draft, costs),
+        noise_scale=scale,
+        covariances=draft.covariances,
+    )
+    return probes, limits
+
+
+def _with_numbers(
+    probes: Probes, noise_scale: PerArm, costs: PerArm | None, bounds: Bounds | None
+) -> tuple[Probes, FloatArray | None]:
+    """Probes as a file keeps them: scales and bounds are per reading, costs per probe."""
+    readings = [f"reading {i}" for i in range(probes.rows.shape[0])]
+    scale, limits = scale_and_bounds(noise_scale, bounds, readings)
+    assert scale is not None
+    prices = per_arm("costs", 1.0 if costs is None else costs, probes.names, kind="probe")
+    kept = {name: getattr(probes, name) for name in ("names", "reading_names", "rows", "covariances")}
+    return Probes(costs=prices, noise_scale=scale, **kept), limits
+
+
+def _collect(draft: _Draft, given: Any, listed: Listed) -> None:
+    """Add the probes that one part of what was given describes."""
+    if isinstance(given, str) and given in KINDS:
+        for name, readings in _of_kind(given, listed):
+            draft.add(name, readings, Probe([]))
+    elif isinstance(given, TablePath):
+        for name, (readings, probe) in _of_file(given, listed.arms).items():
+            draft.add(name, readings, probe)
+    elif isinstance(given, Mapping):
+        for name, described in given.items():
+            probe = described if isinstance(described, Probe) else Probe(described)
+            draft.add(str(name), _readings(str(name), probe.readings, listed.arms), probe)
+    elif isinstance(given, np.ndarray):
+        for name, row in _of_array(given, len(listed.arm_names), len(draft.names)):
+            draft.add(name, {VALUE: row}, Probe([]))
+    else:
+        raise ProblemError(
+            f"probes must be {', '.join(map(repr, KINDS))}, a file, a dictionary of probes by name, an array "
+            f"with a row for each, or a list of these, got {given!r}"
+        )
+
+
+def _of_kind(kind: str, listed: Listed) -> Iterator[tuple[str, dict[str, Row]]]:
+    if kind == ARMS:
+        for s, name in enumerate(listed.arm_names):
+            yield name, {VALUE: _unit(s)}
+        return
+    for k, name in enumerate(listed.plan_names):
+        row = _non_zeros(listed.plans, k)
+        if kind == PLANS:
+            yield name, {VALUE: row}
+        elif len(row.arms):
+            yield name, {listed.arm_names[s]: _unit(s) for s in row.arms.tolist()}
+
+
+def _unit(arm: int) -> Row:
+    return Row(np.array([arm]), np.ones(1))
+
+
+def _non_zeros(plans: Any, k: int) -> Row:
+    if isinstance(plans, np.ndarray):
+        where = np.flatnonzero(plans[k])
+        return Row(where, plans[k, where])
+    low, high = plans.indptr[k], plans.indptr[k + 1]
+    return Row(plans.indices[low:high], plans.data[low:high])
+
+
+def _of_array(given: FloatArray, n_arms: int, before: int) -> Iterator[tuple[str, Row]]:
+    if given.ndim != 2 or given.shape[1] != n_arms or given.dtype.kind not in "fiub":
+        raise ProblemError(
+            f"an array of probes has a row of numbers for each, one per arm ({n_arms}), got shape "
+            f"{given.shape} of {given.dtype}"
+        )
+    for o, row in enumerate(given.astype(float)):
+        name = f"probe {before + o}"
+        if not (np.abs(row) <= LARGEST).all():
+            raise ProblemError(f"{name} must have finite numbers of at most {LARGEST:g}, got {row}")
+        where = np.flatnonzero(row)
+        yield name, Row(where, row[where])
+
+
+def _readings(probe: str, given: Any, arms: Arms) -> dict[str, Row]:
+    """The readings of one probe, by name, each as its row."""
+    if isinstance(given, str):
+        given = [given]
+    if isinstance(given, Mapping):
+        if given and all(isinstance(value, Mapping | str) for value in given.values()):
+            return {str(name): _mix(probe, value, arms) for name, value in given.items()}
+        return {VALUE: _mix(probe, given, arms)} if given else {}
+    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise ProblemError(
+            f"probe {probe!r} must be a list of arms, a table of numbers by arm, or a table of such tables "
+            f"by the names of its readings, got {given!r}"
+        )
+    twice = [name for name, n in Counter(given).items() if n > 1]
+    if twice:
+        raise ProblemError(
+            f"probe {probe!r} reads {twice[0]!r} twice; give two readings of one arm names of their own: "
+            f"{{'first': {{{twice[0]!r}: 1}}, 'second': {{{twice[0]!r}: 1}}}}"
+        )
+    return {name: _mix(probe, name, arms) for name in given}
+
+
+def _mix(probe: str, given: str | Mix, arms: Arms) -> Row:
+    """One reading as its row, without zeros."""
+    if isinstance(given, str):
+        return _unit(_arm(probe, given, arms))
+    row: dict[int, float] = {}
+    for name, value in given.items():
+        arm = _arm(probe, str(name), arms)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = np.nan
+        if not abs(number) <= LARGEST:
+            raise ProblemError(
+                f"probe {probe!r}, arm {name!r}: expected a number of at most {LARGEST:g}, got {value!r}"
+            )
+        if number:
+            row[arm] = number
+    return Row(np.array(sorted(row), dtype=np.int64), np.array([row[arm] for arm in sorted(row)]))
+
+
+def _arm(probe: str, name: str, arms: Arms) -> int:
+    if name not in arms:
+        raise ProblemError(
+            f"probe {probe!r} reads {name!r}, and no arm is called so; {suggestion(name, tuple(arms))}"
+        )
+    return arms[name]
+
+
+def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
+    """A covariance that noise can have, symmetric and positive definite."""
+    if probe.noise_scale is not None:
+        raise ProblemError(
+            f"probe {name!r} has a noise_scale and a covariance, whose diagonal has the squares of the "
+            "scales; leave noise_scale out"
+        )
+    try:
+        matrix = np.array(probe.covariance, dtype=float)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.shape != (n, n) or not np.isfinite(matrix).all():
+        raise ProblemError(
+            f"the covariance of probe {name!r} must be a table of {n} x {n} finite numbers, one row and "
+            f"column per reading, got {probe.covariance!r}"
+        )
+    largest = float(np.abs(matrix).max())
+    if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-9 * largest):
+        raise ProblemError(f"the covariance of probe {name!r} must be symmetric, got {matrix.tolist()}")
+    least = float(np.linalg.eigvalsh(matrix)[0])
+    if not least > _DEFINITE * largest:
+        what = "is negative in some direction" if least < -_DEFINITE * largest else "is singular"
+        raise ProblemError(
+            f"the covariance of probe {name!r} {what} (least eigenvalue {least:.3g}): some mix of its "
+            "readings would have no noise at all; correct it, or leave out the reading that repeats others"
+        )
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+def _own_scales(probe: Probe, name: str, readings: list[str]) -> list[float | None]:
+    if probe.noise_scale is None:
+        return [None] * len(readings)
+    try:
+        scales = per_arm("noise_scale", probe.noise_scale, readings, kind="reading")
+    except ProblemError as error:
+        raise ProblemError(f"probe {name!r}: {error}") from None
+    return list(scales.tolist())
+
+
+def _scales(
+    draft: _Draft, noise_scale: PerArm, bounds: Bounds | None, arms: Sequence[str]
+) -> tuple[FloatArray, FloatArray | None]:
+    """The scale of each reading: its own, else that of all, else that of the one arm that it reads."""
+    scale, limits = scale_and_bounds(noise_scale, bounds, arms)
+    assert scale is not None
+    own = draft.scales
+    if limits is not None and any(number is not None for number in own):
+        raise ProblemError("bounds give the noise scale of every reading; leave those of single probes out")
+    shared = np.ndim(aligned("noise_scale", noise_scale, arms)) == 0 and limits is None
+    shared = shared or (limits is not None and np.shape(np.asarray(bounds)) == (2,))
+    for r, row in enumerate(draft.rows):
+        if own[r] is None and not shared and not row.is_unit:
+            what = "noise_scale" if limits is None else "bounds"
+            raise ProblemError(_mixes(draft, r, what, len(row.arms)))
+    where = np.array([row.arms[0] for row in draft.rows])
+    found = np.array([scale[s] if mine is None else mine for s, mine in zip(where, own, strict=True)])
+    return found, None if limits is None else np.asarray(limits[where])
+
+
+def _mixes(draft: _Draft, reading: int, what: str, n_arms: int) -> str:
+    names = [name for name, own in zip(draft.names, draft.reading_names, strict=True) for _ in own]
+    rule = (
+        f"a total of {n_arms} arms with independent noise of scale R has scale sqrt({n_arms}) R, not R, and "
+        "one instrument that reads the total has its own"
+        if n_arms > 1
+        else "a multiple of an arm may be measured with any noise"
+    )
+    return (
+        f"{what} has one number per arm, and probe {names[reading]!r} reads a mix: {rule}; give that probe a "
+        "noise_scale of its own, sp.Probe(..., noise_scale=...), or one number for all readings"
+    )
+
+
+def _costs(draft: _Draft, costs: PerArm | None) -> FloatArray:
+    names = draft.names
+    shared = per_arm("costs", 1.0 if costs is None else costs, names, kind="probe")
+    own = [probe for probe, cost in zip(names, draft.costs, strict=True) if cost is not None]
+    if costs is not None and own:
+        raise ProblemError(
+            f"the cost of probe {own[0]!r} is given twice, by the probe and by costs; keep one"
+        )
+    given = [float(shared[o]) if cost is None else cost for o, cost in enumerate(draft.costs)]
+    return per_arm("cost", given, names, kind="probe")
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    name, n = Counter(names).most_common(1)[0] if names else ("", 0)
+    if not names:
+        raise ProblemError("probes are empty; name at least one way to measure, or leave probes out")
+    if n > 1:
+        raise ProblemError(f"probe names must differ, got {name!r} more than once; rename one of them")
+    if "" in names:
+        raise ProblemError("a probe has an empty name; give it one")
+
+
+def _csr(rows: Sequence[Row], n_arms: int) -> Any:
+    from scipy import sparse
+
+    indptr = np.concatenate([[0], np.cumsum([len(row.arms) for row in rows])])
+    indices = np.concatenate([row.arms for row in rows])
+    data = np.concatenate([row.numbers for row in rows])
+    return sparse.csr_array((data, indices, indptr), shape=(len(rows), n_arms))
+
+
+def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Probe]]:
+    """A line per reading: probe, reading, a column for each arm, noise_scale, cost."""
+    columns, lines = named_rows(path)
+    known = {_READING, _NOISE_SCALE, _COST}
+    where = f" of {str(path)!r}"
+    found: dict[str, tuple[dict[str, Row], list[float], list[float]]] = {}
+    last = ""
+    for number, cells in lines:
+        name, by_column = cells[0], dict(zip(columns, cells[1:], strict=True))
+        if name in found and name != last:
+            raise ProblemError(
+                f"line {number}{where}: probe {name!r} stood further up already; the readings of one probe "
+                "follow each other, and two probes need two names"
+            )
+        readings, scales, prices = found.setdefault(name, ({}, [], []))
+        own = by_column.get(_READING, "") or VALUE
+        if own in readings:
+            what = f"reading {own!r} of probe {name!r}" if _READING in columns else f"probe {name!r}"
+            raise ProblemError(f"line {number}{where}: {what} stands there twice; rename one of them")
+        try:
+            mix = {c: cell_number(cell, 0.0) for c, cell in by_column.items() if c not in known}
+            scales += [cell_number(by_column[_NOISE_SCALE])] if by_column.get(_NOISE_SCALE) else []
+            prices += [cell_number(by_column[_COST])] if by_column.get(_COST) else []
+            readings[own] = _mix(name, mix, arms)
+        except (SurepickError, ValueError) as error:
+            raise ProblemError(f"line {number}{where}: {error}") from None
+        last = name
+    return {name: (parts[0], _filed(name, *parts)) for name, parts in found.items()}
+
+
+def _filed(name: str, readings: Mapping[str, Any], scales: list[float], prices: list[float]) -> Probe:
+    if len(scales) not in (0, len(readings)):
+        raise ProblemError(f"probe {name!r} has a noise_scale on some of its lines; give it on all, or none")
+    if len(set(prices)) > 1:
+        raise ProblemError(f"probe {name!r} has two costs, {prices[0]:g} and {prices[-1]:g}; one use has one")
+    return Probe([], cost=prices[0] if prices else None, noise_scale=scales or None)

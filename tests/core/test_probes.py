@@ -1,0 +1,215 @@
+"""Probes in a problem: what people may give, what is refused and how, and what is kept."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import surepick as sp
+from surepick.core.policy import start
+from surepick.core.telling_apart import span
+from surepick.errors import FileError, ParameterError, ProblemError
+from surepick.policies import POLICIES
+from surepick.sessions.codec import fingerprint, problem_from_json, problem_to_json
+
+ROUTES = {"coast": "A-B + B-C", "hills": "A-D + D-C"}
+EDGES = ["A-B", "B-C", "A-D", "D-C"]
+
+
+def routes(**given):
+    return sp.Problem(ROUTES, arm_names=EDGES, **given)
+
+
+def test_single_arms_are_the_default_and_nothing_of_probes_is_kept():
+    plain, said = routes(), routes(probes="arms")
+    assert said.probes is None
+    assert said.n_probes == 4
+    assert said.probe_names == plain.arm_names
+    assert fingerprint(problem_to_json(said)) == fingerprint(problem_to_json(plain))
+    assert problem_to_json(plain)["format"] == 1
+
+
+def test_a_plan_as_a_probe_has_one_reading_its_value():
+    problem = routes(probes="plans")
+    assert problem.probes.names == ("coast", "hills")
+    assert problem.probes.rows.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert not problem.probes.is_diagonal
+
+
+def test_trying_a_plan_reads_each_arm_in_it():
+    problem = routes(probes="plan arms")
+    assert problem.probes.reading_names == (("A-B", "B-C"), ("A-D", "D-C"))
+    assert problem.probes.is_diagonal
+    assert problem.noise_scale.shape == (4,)
+    assert problem.costs.shape == (2,)
+
+
+def test_all_forms_together_keep_their_order_names_costs_and_noise():
+    problem = routes(
+        noise_scale={"A-B": 1, "B-C": 2, "A-D": 3, "D-C": 4},
+        probes=[
+            "arms",
+            {
+                "loop": ["A-B", "D-C"],
+                "mix": sp.Probe({"A-B": 0.2, "D-C": -1}, cost=5, noise_scale=0.5),
+                "survey": {"q1": {"A-D": 1}, "q2": "B-C"},
+                "pair": sp.Probe({"old": "A-B", "new": "A-D"}, covariance=[[4.25, 4.0], [4.0, 4.25]]),
+            },
+        ],
+    )
+    probes = problem.probes
+    assert probes.names == (*EDGES, "loop", "mix", "survey", "pair")
+    assert probes.reading_names[4:] == (("A-B", "D-C"), ("value",), ("q1", "q2"), ("old", "new"))
+    np.testing.assert_allclose(problem.noise_scale, [1, 2, 3, 4, 1, 4, 0.5, 3, 2, 4.25**0.5, 4.25**0.5])
+    assert problem.costs.tolist() == [1, 1, 1, 1, 1, 5, 1, 1]
+    assert "8 probes with 11 readings" in repr(problem)
+
+
+def test_whitened_readings_have_independent_noise_of_scale_one():
+    covariance = np.array([[4.25, 4.0], [4.0, 4.25]])
+    problem = routes(probes=["arms", {"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)}])
+    probes = problem.probes
+    here = probes.readings_of(4)
+    lower = np.linalg.cholesky(covariance)
+    np.testing.assert_allclose(
+        lower @ probes.whitened.toarray()[here], probes.rows.toarray()[here], atol=1e-12
+    )
+    noise = np.random.default_rng(0).standard_normal((20_000, probes.n_readings))
+    coloured = np.array([probes.colour(row) for row in noise[:4000]])
+    np.testing.assert_allclose(np.cov(coloured[:, here].T), covariance, rtol=0.1)
+    np.testing.assert_allclose(probes.whiten(coloured[0]), noise[0], atol=1e-12)
+
+
+def test_a_file_of_probes(tmp_path):
+    file = tmp_path / "drives.csv"
+    file.write_text(
+        "probe,reading,A-B,B-C,A-D,D-C,noise_scale,cost\n"
+        "coast,first,1,,,,0.5,3\ncoast,second,,1,,,0.7,\nhills,,,,1,1,1,2\n"
+    )
+    problem = routes(probes=file)
+    assert problem.probes.reading_names == (("first", "second"), ("value",))
+    assert problem.noise_scale.tolist() == [0.5, 0.7, 1.0]
+    assert problem.costs.tolist() == [3.0, 2.0]
+
+
+def test_an_array_of_probes_is_read_in_reasonable_time_and_memory():
+    rng = np.random.default_rng(0)
+    problem = sp.Problem(rng.normal(size=(50, 20)), probes=rng.normal(size=(500, 20)))
+    assert problem.probes.rows.shape == (500, 20)
+    assert sparse.issparse(problem.probes.rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"probes": {"m": ["A-X"]}}, ["'m' reads 'A-X'", "no arm is called so", "did you mean"]),
+        ({"probes": {"m": []}}, ["'m' has no reading"]),
+        ({"probes": {"m": {"A-B": 0}}}, ["reads no arm"]),
+        ({"probes": {"m": {"A-B": float("nan")}}}, ["'m'", "expected a number"]),
+        ({"probes": {"m": ["A-B", "A-B"]}}, ["reads 'A-B' twice"]),
+        ({"probes": {}}, ["empty"]),
+        ({"probes": 3}, ["'plan arms'", "got 3"]),
+        ({"probes": ["arms", "arms"]}, ["'A-B' more than once"]),
+        ({"probes": "plans", "noise_scale": [1, 2, 3, 4]}, ["sqrt(2) R, not R", "noise_scale of its own"]),
+        ({"probes": "plans", "noise_scale": None}, ["needs the noise scale"]),
+        ({"probes": "plans", "costs": {"coast": 2}}, ["costs has no number for the probe 'hills'"]),
+        ({"probes": "plans", "costs": [1, -1]}, ["probe 1 ('hills') must be positive"]),
+        ({"probes": np.ones((2, 3))}, ["one per arm (4)"]),
+        ({"probes": "nowhere.csv"}, ["nowhere.csv"]),
+    ],
+)
+def test_what_cannot_be_a_probe_is_refused_by_name(given, words):
+    with pytest.raises(ProblemError) as caught:
+        routes(**given)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "word"),
+    [
+        ([[1.0, 1.0], [1.0, 1.0]], "singular"),
+        ([[1.0, 2.0], [2.0, 1.0]], "negative in some direction"),
+        ([[1.0, 0.5], [0.2, 1.0]], "symmetric"),
+        ([[1.0]], "2 x 2"),
+        ([[1.0, np.nan], [np.nan, 1.0]], "finite"),
+    ],
+)
+def test_a_covariance_that_noise_cannot_have_is_refused(covariance, word):
+    with pytest.raises(ProblemError, match=word):
+        routes(probes={"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)})
+
+
+def test_two_settings_of_one_thing_are_refused():
+    both = sp.Probe(["A-B"], noise_scale=1.0, covariance=[[1.0]])
+    with pytest.raises(ProblemError, match="leave noise_scale out"):
+        routes(probes={"p": both})
+    with pytest.raises(ProblemError, match="given twice"):
+        routes(probes=["plans", {"p": sp.Probe(["A-B"], cost=2)}], costs=3)
+
+
+@pytest.mark.parametrize(
+    ("lines", "word"),
+    [
+        ("coast,first,1\nhills,a,1\ncoast,second,1\n", "stood further up"),
+        ("coast,first,1\ncoast,first,1\n", "twice"),
+        ("coast,first,x\n", "line 2"),
+    ],
+)
+def test_a_file_of_probes_that_repeats_itself_is_refused_by_line(tmp_path, lines, word):
+    file = tmp_path / "drives.csv"
+    file.write_text("probe,reading,A-B\n" + lines)
+    with pytest.raises(ProblemError, match=word):
+        routes(probes=file)
+
+
+def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():
+    plans = {"train and walk": "train + walk", "bus and walk": "bus + walk", "walk": "2*walk"}
+    with pytest.raises(ProblemError) as caught:
+        sp.Problem(plans, probes={"all the way": {"train": 1, "bus": 1}, "legs": ["walk"]})
+    text = str(caught.value)
+    assert "no probe tells plan 'train and walk' from plan" in text
+    assert "add a probe that reads" in text
+    assert "'train'" in text
+    sp.Problem(plans, probes={"all the way": {"train": 1, "bus": 1}, "legs": ["walk", "train"]})
+
+
+def test_what_all_plans_share_need_not_be_read():
+    sp.Problem({"a": "depot + road", "b": "depot + rail"}, probes={"test": ["road", "rail"]})
+
+
+def test_the_span_is_orthonormal_and_leaves_nothing_out():
+    rng = np.random.default_rng(1)
+    rows = sparse.csr_array(rng.normal(size=(9, 3)) @ rng.normal(size=(3, 6)) * 1e-6)
+    basis = span(rows)
+    assert basis.shape == (3, 6)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose((rows @ basis.T) @ basis, rows.toarray(), atol=1e-18)
+
+
+def test_a_problem_with_probes_survives_its_file_to_the_last_bit():
+    pair = sp.Probe({"old": {"A-B": 1 / 3}, "new": {"A-D": 1}}, cost=0.1, covariance=[[2.0, 1.0], [1.0, 3.0]])
+    problem = routes(probes=["plan arms", {"pair": pair}])
+    data = problem_to_json(problem)
+    assert data["format"] == 2
+    again = problem_from_json(data)
+    assert problem_to_json(again) == data
+    assert again.probes.covariances[2].tolist() == [[2.0, 1.0], [1.0, 3.0]]
+    np.testing.assert_array_equal(again.probes.whitened.toarray(), problem.probes.whitened.toarray())
+    with pytest.raises(FileError, match="format"):  # a surepick that does not know probes must not read it
+        problem_from_json({**data, "format": 1})
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_policy_that_measures_single_arms_says_so(name):
+    policy, problem = POLICIES[name](), routes(probes="plans")
+    if getattr(policy, "takes_probes", False):
+        start(policy, problem)
+        return
+    for begin in (lambda: start(policy, problem), lambda: policy.start(problem)):
+        with pytest.raises((ProblemError, ParameterError), match=r"measures single arms|needs the rows"):
+            begin()
+
+
+def test_a_session_says_that_it_measures_single_arms():
+    with pytest.raises(ProblemError, match="a session measures single arms"):
+        sp.Session.create("memory:", routes(probes="plans"), sp.BetGapE(), name="drives")

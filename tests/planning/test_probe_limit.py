@@ -1,0 +1,164 @@
+"""T* where probes are measured: published values, an independent solver, and what is no bound."""
+
+import clarabel
+import numpy as np
+import pytest
+from scipy import sparse
+
+import surepick as sp
+from surepick.design.allocation import optimal_allocation
+from surepick.design.information import information_of
+from surepick.design.probe_allocation import Effort, probe_allocation
+from surepick.experiments import probe_cases
+from surepick.planning.probe_limit import least_cover
+from surepick.planning.theory import probe_theory
+
+# The ends of certified brackets, found once by another program.
+KNOWN = {
+    "soare 10": (probe_cases.soare(10, 0.1), 224.34923, 224.34926),
+    "soare 5": (probe_cases.soare(5, 0.05), 841.68, 841.70),
+    "soare 20": (probe_cases.soare(20, 0.1), 229.5954, 229.5955),
+    "sphere 100 x 10": (probe_cases.sphere(100, 10, 0), 142.3896, 142.3911),
+    "transductive 20": (probe_cases.transductive(20), 928.39, 928.41),
+    "transductive 40": (probe_cases.transductive(40), 978.64, 978.66),
+    "top 3 of 10, full": (probe_cases.top_k(10, 3, 0, "full"), 1212.42, 1212.44),
+    "top 3 of 10, semi": (probe_cases.top_k(10, 3, 0, "semi"), 569.95, 569.97),
+    "paths 4 x 4, semi": (probe_cases.grid_paths(4, 0, "semi"), 5483.0, 5483.8),
+    "paths 4 x 4, full": (probe_cases.grid_paths(4, 0, "full"), 2744.4, 2745.3),
+}
+
+
+def targets_of(problem, means):
+    values = problem.oriented @ means
+    best = int(np.argmax(values))
+    rivals = np.arange(len(values)) != best
+    away = problem.oriented[best] - problem.oriented[rivals]
+    return away / (values[best] - values[rivals])[:, None]
+
+
+def allocated(problem, means, tolerance):
+    information = information_of(problem.probes)
+    targets = information.coordinates(targets_of(problem, means))
+    return probe_allocation(information, targets, problem.costs, Effort(tolerance))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_check_values(name):
+    (problem, means), low, high = KNOWN[name]
+    found = allocated(problem, means, tolerance=1e-6)
+    assert low <= 2 * found.lower <= 2 * found.upper <= high
+
+
+def test_the_limit_is_a_bracket_a_thousandth_wide_around_them():
+    (problem, means), low, high = KNOWN["soare 10"]
+    found = sp.limit(problem, means)
+    assert found.lower <= low <= high <= found.upper <= 1.0011 * found.lower
+    assert found.allocation.shape == (11,)
+    assert found.allocation.sum() == pytest.approx(1)
+
+
+def clarabel_time(problem, means):
+    """min t, sum_r s_jr <= t, s_jr u_o/c_o >= a_jr^2, sum_r a_jr x_r = z_j, as second-order cones."""
+    rows, owner, costs = problem.probes.whitened.toarray(), problem.probes.owner, problem.costs
+    targets = targets_of(problem, means)
+    n_probes, n_readings, n = len(costs), len(rows), len(targets)
+    size = 1 + n_probes + 2 * n * n_readings  # t, u, s, a
+    s = lambda j, r: 1 + n_probes + j * n_readings + r  # noqa: E731
+    a = lambda j, r: s(j, r) + n * n_readings  # noqa: E731
+    lines, right, cones = [], [], []
+
+    def line(entries, value):
+        row = np.zeros(size)
+        for where, number in entries:
+            row[where] = number
+        lines.append(row)
+        right.append(value)
+
+    line([(1 + o, 1.0) for o in range(n_probes)], 1.0)
+    for j, z in enumerate(targets):
+        for k in range(rows.shape[1]):
+            line([(a(j, r), rows[r, k]) for r in range(n_readings)], z[k])
+    cones.append(clarabel.ZeroConeT(len(lines)))
+    for o in range(n_probes):
+        line([(1 + o, -1.0)], 0.0)
+    for j in range(n):
+        line([(0, -1.0), *((s(j, r), 1.0) for r in range(n_readings))], 0.0)
+    cones.append(clarabel.NonnegativeConeT(n_probes + n))
+    for j in range(n):
+        for r in range(n_readings):
+            u, price = 1 + owner[r], 1 / costs[owner[r]]
+            line([(s(j, r), -1.0), (u, -price)], 0.0)
+            line([(s(j, r), -1.0), (u, price)], 0.0)
+            line([(a(j, r), -2.0)], 0.0)
+            cones.append(clarabel.SecondOrderConeT(3))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    objective = np.zeros(size)
+    objective[0] = 1.0
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix((size, size)),
+        objective,
+        sparse.csc_matrix(np.array(lines)),
+        np.array(right),
+        cones,
+        settings,
+    )
+    return solver.solve().x[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_independent_solver_lies_within_the_bracket(seed):
+    rng = np.random.default_rng(seed)
+    probes = {
+        f"p{o}": sp.Probe(
+            {f"q{k}": dict(zip("abcd", rng.normal(size=4), strict=True)) for k in range(rng.integers(1, 3))},
+            cost=float(rng.uniform(0.5, 3)),
+        )
+        for o in range(7)
+    }
+    problem = sp.Problem(rng.normal(size=(6, 4)), arm_names=list("abcd"), probes=probes)
+    means = rng.normal(size=4)
+    found, optimum = allocated(problem, means, tolerance=1e-5), clarabel_time(problem, means)
+    assert found.lower * (1 - 1e-6) <= optimum <= found.upper * (1 + 1e-6)
+    assert found.upper <= 1.01 * found.lower
+
+
+def test_single_arms_as_probes_are_divided_as_single_arms_are():
+    rng = np.random.default_rng(2)
+    plans, costs = rng.integers(0, 3, (30, 6)).astype(float), rng.uniform(0.5, 2, 6)
+    problem = sp.Problem(plans, probes=np.eye(6), costs=costs)
+    means = rng.normal(size=6)
+    found = allocated(problem, means, tolerance=1e-8)
+    wanted = optimal_allocation(targets_of(problem, means) ** 2, costs=costs, tolerance=1e-8)
+    assert found.upper == pytest.approx(wanted.value, rel=1e-6)
+
+
+def test_prices_change_what_is_measured():
+    means = [1.0, 0.5, 0.0]
+    cheap = sp.Problem(np.eye(3), probes="plans", costs=[1, 1, 10])
+    found = sp.limit(cheap, means)
+    assert found.cost_allocation[2] < found.allocation[2]
+    assert found.cost_lower_bound < 10 * found.lower_bound
+
+
+def test_ties_have_no_limit():
+    found = sp.limit(sp.Problem(np.eye(3), probes="plans"), [1.0, 1.0, 0.0])
+    assert not found.is_finite
+    assert found.lower == np.inf
+
+
+def test_a_whole_cover_is_no_bound():
+    """Two uses of three drives see every road once; by fractions one and a half are enough."""
+    routes = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], probes="plan arms")
+    assert least_cover(routes.probes, np.ones(3, dtype=bool), np.ones(3)) == pytest.approx(1.5)
+    assert sp.limit(routes, [9.0, 5.0, 0.0]).n_relevant == 1
+    mixed = sp.Problem(np.eye(2), probes=np.array([[1, 0], [0, 1], [1, 1], [1, -1.0]]), costs=[3, 2, 4, 5])
+    assert least_cover(mixed.probes, np.ones(2, dtype=bool), mixed.costs) == 2
+
+
+def test_the_theory_of_probes_says_what_is_left_out():
+    (problem, means), low, high = KNOWN["top 3 of 10, semi"]
+    found = probe_theory(problem, means)
+    assert found.characteristic_time == pytest.approx((low + high) / 2, rel=1e-3)
+    assert {"the limit", "smallest gap"} <= {name for name, _, _ in found.rows()}
+    assert "arm" in found.left_out[0][0]
