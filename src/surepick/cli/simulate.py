@@ -100,6 +100,8 @@ def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
             "  [truth]\n  means = [...]   # one per arm, or a table of arm names\n"
             "or to a spreadsheet a row named truth"
         )
+    if loaded.problem.probes is not None:
+        return Gaussian(loaded.means)
     bounds = loaded.problem.bounds
     if bounds is not None:
         return UniformNoise(loaded.means, (abs(bounds.T - loaded.means)).min(axis=0))
@@ -301,7 +303,7 @@ def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[s
         **truth_data(loaded, result),
         "limit": measured,
         "times_the_limit": result.n_measurements / measured if measured else None,
-        "counts": dict(zip(loaded.problem.arm_names, result.counts.tolist(), strict=True)),
+        "counts": dict(zip(loaded.problem.probe_names, result.counts.tolist(), strict=True)),
         "seed": result.seed,
         "seconds": result.seconds,
     }

@@ -7,14 +7,17 @@ calibrated after `Pick` (docs/how-to/what-can-i-say-now.md); what a policy prove
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray, Plans
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import mean_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer
+from surepick.core.pooled import pooled
 
 N_WORLDS = 300
 FEWEST_WORLDS = 40
@@ -44,16 +47,31 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
     """
     if not problem.is_listed or not isinstance(plan, int):
         return None
-    if not evidence.counts[problem.relevant].all():
+    if problem.probes is None and not evidence.counts[problem.relevant].all():
         return None
     plans = problem.oriented
     n_entries = plans.size if isinstance(plans, np.ndarray) else plans.nnz
     n_worlds = int(np.clip(MOST_WORK / max(n_entries, 1), FEWEST_WORLDS, N_WORLDS))
     rng = np.random.default_rng(evidence.n_measurements)
-    error = np.sqrt(np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0))
-    worlds = np.nan_to_num(evidence.means) + error * rng.standard_normal((n_worlds, problem.n_arms))
+    if problem.probes is not None:
+        found = pooled(problem.probes, evidence)
+        if not all(
+            np.isfinite(found.gaps(problem.sign * problem.vector(plan) - part)[1]).all()
+            for part in _dense(plans)
+        ):
+            return None
+        worlds = found.draw(n_worlds, rng)
+    else:
+        error = np.sqrt(np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0))
+        worlds = np.nan_to_num(evidence.means) + error * rng.standard_normal((n_worlds, problem.n_arms))
     values = np.asarray(plans @ worlds.T)  # (n_plans, n_worlds)
     best = values.max(axis=0)
     loss = best - values[plan]
     right = loss <= SAME * np.abs(values).max()
     return Estimate(float(right.mean()), float(np.where(right, 0.0, loss).mean()))
+
+
+def _dense(plans: Plans, rows: int = 4096) -> Iterator[FloatArray]:
+    for low in range(0, plans.shape[0], rows):
+        part = plans[low : low + rows]
+        yield part if isinstance(part, np.ndarray) else np.asarray(part.toarray())

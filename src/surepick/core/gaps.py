@@ -10,6 +10,7 @@ from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer
+from surepick.core.pooled import pooled
 from surepick.core.problem import Problem
 
 SAME = 1e-12  # of a plan's square: a smaller difference in unmeasured arms is rounding
@@ -38,6 +39,9 @@ def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence
     ((1.0, 0.7071067811865476), (3.0, inf))
     """
     difference = problem.sign * (problem.vector(lead) - problem.vector(rival))
+    if problem.probes is not None:
+        (gap_read,), (error,) = pooled(problem.probes, evidence).gaps(difference[None])
+        return float(gap_read), float(error)
     differs = difference != 0
     variance = mean_variance(problem, evidence)[differs]
     gap = float(difference @ np.nan_to_num(evidence.means))

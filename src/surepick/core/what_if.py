@@ -34,7 +34,9 @@ def worth_of_one(
     >>> (worth / worth.max()).round(3).tolist()
     [0.841, 0.541, 1.0]
     """
-    if not problem.is_listed or not isinstance(plan, int) or not evidence.counts[problem.relevant].all():
+    if not problem.is_listed or not isinstance(plan, int) or problem.probes is not None:
+        return None
+    if not evidence.counts[problem.relevant].all():
         return None
     plans, row = problem.oriented, problem.vector(plan) * problem.sign
     squares = squares_of(plans)
@@ -96,6 +98,8 @@ def turn(problem: AnyProblem, evidence: Evidence, lead: Answer | None, rival: An
     ('tea', False, 2.0)
     """
     if lead is None or rival is None or lead == rival or problem.noise_scale is None:
+        return None
+    if problem.probes is not None:  # it is about single arms
         return None
     ahead = problem.sign * (problem.vector(lead) - problem.vector(rival))
     means, variance = np.nan_to_num(evidence.means), mean_variance(problem, evidence)

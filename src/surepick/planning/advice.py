@@ -174,7 +174,9 @@ def advise(
     _check(delta, epsilon, budget=budget, workers=workers, n_worlds=n_worlds)
     stage = _Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
     start, fixed = delta or USUAL_DELTA, epsilon or 0.0
-    kinds = (BetGapE, CombGapE) if problem.is_listed else (policy_named(usual_name(problem)),)
+    kinds: tuple[type[Policy], ...] = (BetGapE, CombGapE)
+    if problem.probes is not None or not problem.is_listed:
+        kinds = (policy_named(usual_name(problem)),)
     first = [stage.rehearse(kind(delta=start, epsilon=fixed)) for kind in kinds]  # type: ignore[call-arg]
     chosen = min(first, key=lambda one: one.price)  # of equals the first
     reasons = {"policy": _why_policy(chosen, first, stage)}
@@ -197,7 +199,7 @@ def advise(
         reasons=reasons,
         assumptions=stage.assumptions,
         rehearsals=tuple(stage.done.values()),
-        busiest=tuple((problem.arm_names[s], float(chosen.arm_shares[s])) for s in order),
+        busiest=tuple((problem.probe_names[s], float(chosen.arm_shares[s])) for s in order),
     )
 
 
@@ -234,14 +236,14 @@ class _Stage:
         # rehearsed noise is Gaussian: bounds would refuse it, and have given the noise scale
         told, outcomes = self.problem.with_noise(self.problem.noise_scale), list[Outcome]()
         for w, means in enumerate(self.worlds):
-            truth = Gaussian(means, self.scale)
+            truth = Gaussian(means) if self.problem.probes is not None else Gaussian(means, self.scale)
             outcomes.append(simulate(told, policy, truth, seed=self.seed + w, budget=self.budget))
             if self.progress is not None:
                 self.progress(w + 1, len(self.worlds))
         sure = np.array([outcome.plan is not None for outcome in outcomes])
         measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
         costs = np.array([outcome.cost for outcome in outcomes])
-        counts = sum((outcome.counts for outcome in outcomes), np.zeros(self.problem.n_arms))
+        counts = sum((outcome.counts for outcome in outcomes), np.zeros(self.problem.n_probes))
         blocks = [(one.n_measurements - one.n_pilot) / max(one.n_rounds, 1) for one in outcomes]
         return Rehearsal(
             policy,
@@ -304,7 +306,7 @@ def _noise(problem: AnyProblem, noise: float | None) -> tuple[FloatArray, str]:
 def _prior(problem: AnyProblem, guess: Numbers, spread: Numbers) -> tuple[FloatArray, FloatArray, str]:
     """Where the means may lie: centre and half width, and the sentence about it."""
     centre = problem.as_means(guess)
-    width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
+    width = half_widths(aligned("spread", spread, problem.probe_names), centre.shape)
     if not width.any():
         return centre, width, "the means are exactly the guess (no spread was given)"
     low, high = float(width.min()), float(width.max())

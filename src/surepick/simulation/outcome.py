@@ -73,7 +73,9 @@ class Outcome:
 
     @property
     def _evidence(self) -> Evidence:
-        return Evidence(self.counts, np.nan_to_num(self.means) * self.counts)
+        assert self.problem is not None
+        seen = Evidence.none_of(self.problem).with_sums(self.counts, self.means)
+        return seen.with_sums(self.counts, np.nan_to_num(self.means) * seen.each)
 
     @cached_property
     def worth(self) -> Mapping[str, float] | None:
@@ -87,6 +89,8 @@ class Outcome:
     def what_if(self) -> str | None:
         """What would have to be true for the runner-up to win, by the estimates, in a sentence."""
         if self.problem is None or not self.problem.is_listed or not isinstance(self.lead, int):
+            return None
+        if self.problem.probes is not None:
             return None
         values = self.problem.sign * self.problem.values(np.nan_to_num(self.means))
         gap = values[self.lead] - values
