@@ -306,7 +306,7 @@ def _noise(problem: AnyProblem, noise: float | None) -> tuple[FloatArray, str]:
 def _prior(problem: AnyProblem, guess: Numbers, spread: Numbers) -> tuple[FloatArray, FloatArray, str]:
     """Where the means may lie: centre and half width, and the sentence about it."""
     centre = problem.as_means(guess)
-    width = half_widths(aligned("spread", spread, problem.probe_names), centre.shape)
+    width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
     if not width.any():
         return centre, width, "the means are exactly the guess (no spread was given)"
     low, high = float(width.min()), float(width.max())
