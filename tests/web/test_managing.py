@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,13 +140,14 @@ def test_measurements_go_to_a_file_and_come_back(writing: Running, store: str) -
     for name, content, says in (
         ("a.csv", b"arm,value\nnobody,1\n", "nobody"),
         ("a.csv", f"arm,value\n{arm},x\n".encode(), "line 2"),
-        ("a.xlsx", b"PK", "save the spreadsheet as CSV"),
+        ("a.xlsx", b"PK", "not an Excel workbook"),
+        ("a.ods", b"PK", "expected a spreadsheet (.xlsx or .csv)"),
         ("a.csv", b"", "needs a header"),
     ):
         refused = send(name, content)
         assert refused.status_code == 400
         assert says in refused.text.split('id="file-error"')[1].split("</p>")[0]
-        assert "surepick-import-" not in refused.text
+        assert "surepick-upload-" not in refused.text
     assert other.fingerprint == before
 
 
@@ -169,6 +174,182 @@ def test_a_value_that_surprises_is_asked_about_and_a_slip_is_taken_back(writing:
     assert choice not in writing.client.get("/sessions/to doubt/manage").text
     assert [m.voided for m in session.measurements()] == [True]
     assert session.verify().holds
+
+
+def workbook(rows: list[tuple[object, ...]]) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    book.save(stream)
+    return stream.getvalue()
+
+
+def test_a_workbook_is_imported_like_a_csv_file(writing: Running, store: str) -> None:
+    session = begin(store, "to fill in")
+    first, second = session.pending()[:2]
+    filled = [
+        ("token", "arm", "value"),
+        (first.token, first.arm_name, 8.5),
+        (second.token, second.arm_name, None),
+    ]
+    data = {"form_key": writing.form_key()}
+    answer = writing.client.post(
+        "/sessions/to fill in/import", data=data, files={"file": ("Monday.XLSX", workbook(filled))}
+    )
+    assert "From Monday.XLSX: 1 accepted." in answer.text
+    assert [m.value for m in session.measurements()] == [8.5]
+
+
+def test_a_workbook_without_openpyxl_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    code = (
+        "import sys; sys.modules['openpyxl'] = None; from surepick.web import uploads;"
+        f"print(uploads._answer('rows', {str(tmp_path / 'a.xlsx')!r})['error'])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "surepick[sheets]" in said
+    assert "save the spreadsheet as CSV" in said
+
+
+def test_a_workbook_that_unpacks_without_end_does_not_harm_the_server(writing: Running, store: str) -> None:
+    begin(store, "to bomb")
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("[Content_Types].xml", b" " * 50_000_000)
+    answer = writing.client.post(
+        "/sessions/to bomb/import",
+        data={"form_key": writing.form_key()},
+        files={"file": ("bomb.xlsx", stream.getvalue())},
+    )
+    assert answer.status_code == 400
+    assert writing.client.get("/sessions/to bomb").status_code == 200
+
+
+def test_surprising_values_of_a_file_are_asked_about(writing: Running, store: str) -> None:
+    problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
+    session = Session.create(store, problem, sp.BetGapE(), name="to doubt a file")
+    request = session.pending()[0]
+    content = f"token,arm,value\n{request.token},{request.arm_name},1200\n".encode()
+
+    def send(**fields: str) -> object:
+        data = {"form_key": writing.form_key(), **fields}
+        return writing.client.post(
+            "/sessions/to doubt a file/import", data=data, files={"file": ("a.csv", content)}
+        )
+
+    refused = send()
+    assert refused.status_code == 400
+    assert "Nothing was recorded yet" in refused.text
+    assert 'name="sure"' in refused.text
+    assert not list(session.measurements())
+    assert "1 accepted" in send(sure="yes").text
+
+
+# The same as JSON
+
+
+def api(server: Running, session: str, action: str, /, **body: object) -> tuple[int, dict[str, object]]:
+    answer = server.client.post(f"/api/sessions/{session}/{action}", json=body)
+    return answer.status_code, answer.json()
+
+
+def test_a_session_is_managed_over_json(writing: Running, store: str) -> None:
+    session = begin(store, "by json")
+    request = session.pending()[0]
+    assert api(writing, "by json", "note", note="a flat tyre") == (200, {"status": "running"})
+    assert api(writing, "by json", "rename", title="By hand") == (
+        200,
+        {"title": "By hand", "status": "running"},
+    )
+    rows = [{"token": request.token, "arm": request.arm_name, "value": 8.25, "worker": "Ann"}]
+    told = {"accepted": 1, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
+    assert api(writing, "by json", "import", rows=rows) == (200, {"told": told, "status": "running"})
+    assert api(writing, "by json", "import", rows=rows)[1]["told"]["repeated"] == 1
+    voided = api(
+        writing, "by json", "void", token=request.token, arm=request.arm_name, reason="the wrong road"
+    )
+    assert voided == (200, {"seen": False, "status": "running"})
+    assert api(writing, "by json", "close", reason="snow") == (200, {"status": "closed"})
+    assert api(writing, "by json", "extend", delta=0.01) == (200, {"status": "running"})
+    assert session.status is None
+    assert (session.title, session.policy.delta) == ("By hand", 0.01)
+    assert [(m.value, m.worker, m.voided) for m in session.measurements()] == [(8.25, "Ann", True)]
+    assert writing.client.get("/api/sessions/by json/export.json").json()["session"] == "by json"
+    assert session.verify().holds
+    api(writing, "by json", "close")
+    summary = writing.client.get("/api/sessions/by json").json()["summary"]
+    seen = {"position": summary["position"], "checksum": summary["checksum"]}
+    assert api(writing, "by json", "delete", name="by json", **seen) == (200, {"deleted": "by json"})
+    assert "by json" not in positions(store)
+    assert writing.client.get("/api/sessions/by json").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "says"),
+    [
+        ("note", {"note": " "}, "1 to 2,000 letters are needed"),
+        ("note", {"note": "x" * 2001}, "at most 2,000 letters"),
+        ("note", {"note": "x", "remark": "x"}, "there is no such key"),
+        ("rename", {"title": "x" * 201}, "at most 200 letters"),
+        ("extend", {"delta": 0.5}, "can only be made smaller"),
+        ("extend", {"budget": 0}, "1 or more"),
+        ("extend", {}, ""),
+        ("void", {"token": "0.0", "reason": "x"}, "has no value that could be voided"),
+        ("void", {"token": "0.0", "reason": "x", "arm": 1}, "is of arm"),
+        ("void", {"token": "0.0"}, "this key is missing"),
+        ("import", {"rows": [{"value": 1.0}]}, "needs a value, and a token or an arm"),
+        ("import", {"rows": [{"arm": "nobody", "value": 1.0}]}, "nobody"),
+        ("import", {"rows": [{"arm": "x", "value": "1"}]}, "expected a number"),
+        ("import", {"rows": [{"token": "0.0", "value": 1200.0}]}, "say that you are sure"),
+        ("delete", {"name": "odd bodies", "position": 1, "checksum": "x"}, "close it first"),
+        ("delete", {"name": "odd", "position": 1, "checksum": "x"}, "type its name"),
+    ],
+)
+def test_json_is_refused_as_forms_are_and_changes_nothing(writing, store, action, body, says) -> None:
+    if "odd bodies" not in positions(store):
+        problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
+        Session.create(store, problem, sp.BetGapE(), name="odd bodies")
+    before = positions(store)
+    status, answer = api(writing, "odd bodies", action, **body)
+    assert status == 400
+    assert says in answer["error"]
+    assert positions(store) == before
+
+
+def test_json_needs_its_content_type_and_a_dashboard_that_may_write(
+    writing: Running, looking: Running, store: str
+) -> None:
+    before = positions(store)
+    for action in ("note", "rename", "extend", "close", "void", "import", "delete"):
+        assert looking.client.post(f"/api/sessions/sure/{action}", json={}).status_code == 403
+        plain = writing.client.post(
+            f"/api/sessions/sure/{action}", content=b"{}", headers={"content-type": "text/plain"}
+        )
+        assert plain.status_code in (403, 415)
+    assert positions(store) == before
+
+
+def test_a_session_begun_in_the_browser_has_the_usual_policy_and_knows_what_it_is_about(
+    writing: Running, store: str
+) -> None:
+    edges = [[f"s{i}", f"s{j}", 5 + (i + j) % 3] for i in range(8) for j in range(i)]
+    problem = {"kind": "trees", "edges": edges, "title": "Cables", "unit": "km", "spread": 2.0}
+    answer = writing.client.post("/api/sessions", json={"name": "cables", "problem": problem})
+    assert answer.status_code == 201
+    session = Session.load(store, "cables")
+    assert session.policy.name == "OBet"
+    assert (session.title, session.given_problem.about.unit) == ("Cables", "km")
+    assert session.given_problem.about.plausible is not None
+    form = {**dict.fromkeys(("policy", "budget"), ""), "delta": "0.05", "epsilon": "0", "seed": "0"}
+    files = {"files": ("mix.toml", b'kind = "portfolio"\nguess = [1, 2, 3]\nupper = 0.5\n')}
+    begun = post_files(writing, {**form, "name": "mix"}, files)
+    assert begun.status_code == 303, begun.text
+    assert Session.load(store, "mix").policy.name == "PolyBet"
+
+
+def post_files(server: Running, fields: dict[str, str], files: dict[str, tuple[str, bytes]]) -> object:
+    return server.client.post("/sessions", data={"form_key": server.form_key(), **fields}, files=files)
 
 
 def test_sessions_side_by_side(looking: Running) -> None:

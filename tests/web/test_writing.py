@@ -254,7 +254,7 @@ def test_files_that_are_no_problem_are_refused(
 )
 def test_the_reader_of_uploads_refuses(tmp_path: Path, name: str, text: bytes, says: str) -> None:
     (tmp_path / name).write_bytes(text)
-    answer = uploads._answer(str(tmp_path / name))
+    answer = uploads._answer("problem", str(tmp_path / name))
     assert says in answer["error"]
 
 

@@ -90,16 +90,18 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
             f"line {number} of {str(file)!r} has {len(cells)} cells, the header has {len(header)}: {cells}; "
             "write numbers with a decimal point, or separate cells by semicolons where numbers have a comma"
         )
-    row = dict(zip(header, cells, strict=False))
+    return checked_row(f"line {number} of {str(file)!r}", dict(zip(header, cells, strict=False)))
+
+
+def checked_row(where: str, row: Row) -> Row:
+    """The row, refused where it has no value, names nothing that was measured, or has no numbers."""
     if not row.get("value") or not (row.get("token") or row.get("arm")):
-        raise FileError(f"line {number} of {str(file)!r} needs a value, and a token or an arm; got {row}")
+        raise FileError(f"{where} needs a value, and a token or an arm; got {row}")
     for column, kind in (("value", numeral), ("count", _count)):
         try:
             kind(row.get(column) or "1")
         except ValueError:
-            raise FileError(
-                f"line {number} of {str(file)!r}: expected a number as {column}, got {row[column]!r}"
-            ) from None
+            raise FileError(f"{where}: expected a number as {column}, got {row[column]!r}") from None
     return row
 
 

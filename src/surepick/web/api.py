@@ -17,7 +17,7 @@ from surepick.core.policy import takes_past
 from surepick.core.promise import Promise
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
-from surepick.policies import POLICIES, parse_policy
+from surepick.policies import POLICIES, parse_policy, policy_for
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.web.context import Context
@@ -86,7 +86,7 @@ class Tell(Body):
     def told_to(self, session: Session) -> Receipt:
         """Tell it."""
         if self.arm is not None:
-            _refuse_other_arm(session, self.token, self.arm)
+            refuse_other_arm(session, self.token, self.arm)
         return session.tell(self.token, self.value, mean=self.mean, count=self.count, worker=self.worker)
 
 
@@ -94,7 +94,7 @@ class NewSession(Body):
     """The settings of a new session, without its problem."""
 
     name: Annotated[Name, Field(pattern=r"\S")]
-    policy: str = "BetGapE"
+    policy: str = ""  # the usual one for the problem
     delta: float = 0.05
     epsilon: float = 0.0
     budget: int | None = Field(None, ge=1, le=LARGEST)
@@ -107,7 +107,7 @@ class NewProblem(NewSession):
     problem: dict[str, Any]
 
 
-def _refuse_other_arm(session: Session, token: str, arm: int | str) -> None:
+def refuse_other_arm(session: Session, token: str, arm: int | str) -> None:
     """Refuse a token of another arm than the one that was measured."""
     names, right = session.given_problem.arm_names, session.arm_of(token)
     if arm not in (right, names[right]):
@@ -123,24 +123,24 @@ def add_routes(routes: FastAPI, context: Context) -> None:
 
     @routes.post("/api/sessions/{slug}/tell")
     async def tell(slug: str, request: Request) -> Response:
-        body = await _read(Tell, request)
+        body = await read(Tell, request)
         receipt = await context.sessions.at(slug, body.told_to)
         return PlainJson({"receipt": str(receipt)})
 
     @routes.post("/api/sessions/{slug}/ask")
     async def ask(slug: str, request: Request) -> Response:
-        body = await _read(Ask, request)
+        body = await read(Ask, request)
         return PlainJson(await context.sessions.at(slug, lambda opened: _ask(opened, body)))
 
     @routes.post("/api/sessions")
     async def create(request: Request) -> Response:
-        body = await _read(NewProblem, request)
+        body = await read(NewProblem, request)
         document = Upload("problem.json", json.dumps(body.problem).encode())
         name = await begin(context, body, [document])
         return PlainJson({"session": name, "slug": slug_of(name)}, 201)
 
 
-async def _read(model: type[B], request: Request) -> B:
+async def read(model: type[B], request: Request) -> B:
     """The body of a request; whatever is wrong with it is a `ParameterError`."""
     try:
         return model.model_validate_json(await request.body(), strict=True)
@@ -184,14 +184,14 @@ def mistakes(model: type[BaseModel], error: ValidationError) -> dict[str, str]:
 
 async def begin(context: Context, wanted: NewSession, uploads: list[Upload]) -> str:
     """Begin a session with the problem in these files; its name."""
-    if wanted.policy not in {policy["name"] for policy in policies()}:
+    if wanted.policy and wanted.policy not in {policy["name"] for policy in policies()}:
         named = shortened(wanted.policy, 40)
         raise ParameterError(f"there is no policy {named!r} to begin with here", field="policy")
-    policy = parse_policy(wanted.policy, delta=wanted.delta, epsilon=wanted.epsilon)
     try:
         problem, past = await context.uploads.problem(uploads)
     except SurepickError as error:
         raise ParameterError(str(error), field="files") from error
+    policy = policy_for(problem, wanted.policy or None, delta=wanted.delta, epsilon=wanted.epsilon)
 
     def create() -> str:
         settings: Any = {"name": wanted.name, "seed": wanted.seed, "budget": wanted.budget}

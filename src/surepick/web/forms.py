@@ -26,7 +26,7 @@ from surepick.web.security import COOKIE, COOKIE_SECONDS
 from surepick.web.session_cache import slug_of
 from surepick.web.uploads import MOST_FILES, Upload
 
-DEFAULTS = {"name": "", "policy": "BetGapE", "delta": "0.05", "epsilon": "0", "budget": "", "seed": "0"}
+DEFAULTS = {"name": "", "policy": "", "delta": "0.05", "epsilon": "0", "budget": "", "seed": "0"}
 OUT_OF_DATE = "this form was out of date, so nothing was recorded; please look it over and send it again"
 
 

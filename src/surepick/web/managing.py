@@ -1,56 +1,40 @@
 """A session's page for those who run it: title, notes, going on, ending, files to take away, deleting.
 
-Each form is one call of the session. What cannot be undone asks for the session's name.
+Each form, and its twin in JSON, is one of the `actions`. What cannot be undone asks for the session's name.
 """
 
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import Field
 from starlette.datastructures import FormData, UploadFile
 
 from surepick import views
 from surepick.core.numerals import is_numeral, numeral
-from surepick.errors import FileError, ParameterError, SurepickError
-from surepick.sessions.measurement_files import import_rows, read_rows, write_csv, write_json
+from surepick.core.tables import SHEETS
+from surepick.errors import ParameterError, SurepickError
+from surepick.sessions.measurement_files import Row, write_csv, write_json
 from surepick.sessions.requests import measurements_in
 from surepick.sessions.session import Session
-from surepick.store import Head
 from surepick.views.text import number
-from surepick.web.api import LARGEST, Body, Name, PlainJson
+from surepick.web.actions import ACTIONS, Close, Delete, Extend, Note, Rename, Void, imported
+from surepick.web.api import LONGEST_NAME, PlainJson, read
 from surepick.web.context import Context
 from surepick.web.entry import split_choice
 from surepick.web.session_cache import SessionCache, name_of, slug_of
+from surepick.web.uploads import Upload
 
-LONGEST_NOTE = 2000  # letters
 LAST_EVENTS, MOST_LISTED = 300, 50  # among which values to take back are looked for, and how many are offered
 MOST_COMPARED = 12
 Chosen = Annotated[list[str] | None, Query(max_length=MOST_COMPARED)]
 
 Model = dict[str, Any]
 Checked = Callable[[type[Any], Mapping[str, object]], Any]
-
-
-class Extension(Body):
-    """What a session goes on with."""
-
-    delta: float | None = None
-    epsilon: float | None = None
-    budget: int | None = Field(None, ge=1, le=LARGEST)
-
-
-class Title(Body):
-    """A new title."""
-
-    title: Name
 
 
 def add_routes(
@@ -66,6 +50,7 @@ def add_routes(
         page = await sessions.at(slug, report)
         return _download(page, "text/html; charset=utf-8", f"report-{_plain(name_of(slug))}.html")
 
+    @routes.get("/api/sessions/{slug}/export.{form}", response_model=None)
     @routes.get("/sessions/{slug}/export.{form}", response_model=None)
     async def export(slug: str, form: Literal["csv", "json"]) -> Response:
         def written(opened: Session) -> str:
@@ -115,20 +100,16 @@ def add_routes(
 
     @form("note", "note", "noted")
     def note(opened: Session, entered: FormData) -> None:
-        text = _text(entered, "note").strip()
-        if not text or len(text) > LONGEST_NOTE:
-            raise ParameterError(f"a note has 1 to {LONGEST_NOTE:,} letters", field="note")
-        opened.note(text)
+        checked(Note, {"note": _text(entered, "note")}).done_to(opened)
 
     @form("rename", "title", "renamed")
     def rename(opened: Session, entered: FormData) -> None:
-        opened.rename(checked(Title, {"title": _text(entered, "title").strip()}).title)
+        checked(Rename, {"title": _text(entered, "title").strip()}).done_to(opened)
 
     @form("extend", "extend", "extended")
     def extend(opened: Session, entered: FormData) -> None:
         given = {key: _number(_text(entered, key)) for key in ("delta", "epsilon", "budget")}
-        wanted = checked(Extension, given)
-        opened.extend(delta=wanted.delta, epsilon=wanted.epsilon, budget=wanted.budget)
+        checked(Extend, given).done_to(opened)
 
     @form("void", "void", "voided")
     def void(opened: Session, entered: FormData) -> None:
@@ -136,23 +117,23 @@ def add_routes(
         if arm != opened.given_problem.arm_names[opened.arm_of(token)]:
             raise ParameterError("this list was out of date; please choose again", field="void")
         try:
-            opened.void(token, _text(entered, "why").strip()[:LONGEST_NOTE])
+            checked(Void, {"token": token, "reason": _text(entered, "why")}).done_to(opened)
         except ParameterError as error:
             raise ParameterError(str(error), field="why") from None
 
     @form("close", "reason", "closed")
     def close(opened: Session, entered: FormData) -> None:
-        opened.close(_text(entered, "reason").strip()[:LONGEST_NOTE])
+        checked(Close, {"reason": _text(entered, "reason")}).done_to(opened)
 
     @routes.post("/sessions/{slug}/import", response_model=None)
     async def import_(slug: str, request: Request) -> Response:
         entered = await request.form(max_files=1, max_fields=10)
         try:
             check_key(entered)
-            name, content = await _csv(entered)
-            counts = await sessions.at(slug, lambda opened: _imported(opened, name, content, entered))
+            name, rows = await _rows(context, entered)
+            counts = await sessions.at(slug, lambda opened: _imported(opened, rows, entered))
         except SurepickError as error:
-            wrong = ("file", str(error))
+            wrong = ("sure" if error.field == "sure" else "file", str(error))
             model = await sessions.at(slug, lambda opened: _model(opened, "", entered, wrong))
             return HTMLResponse(templates.page("manage.html", model), 400)
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
@@ -165,11 +146,9 @@ def add_routes(
 
         def work(opened: Session) -> None:
             check_key(entered)
-            if _text(entered, "typed") != opened.name:
-                raise ParameterError(f"to delete it, type its name: {opened.name}", field="typed")
             position = _text(entered, "position")
-            seen = Head(int(position) if position.isdigit() else 0, _text(entered, "checksum"))
-            opened.delete(expected=seen)
+            given = {"name": _text(entered, "typed"), "checksum": _text(entered, "checksum")}
+            checked(Delete, {**given, "position": int(position) if position.isdigit() else 0}).done_to(opened)
 
         try:
             await sessions.at(slug, work)
@@ -180,6 +159,28 @@ def add_routes(
         sessions.forget(name)
         return RedirectResponse("/", 303)
 
+    _add_json(routes, sessions)
+
+
+def _add_json(routes: FastAPI, sessions: SessionCache) -> None:
+    """Serve the same as JSON."""
+
+    def serve(path: str, action: type[Any]) -> None:
+        @routes.post(f"/api/sessions/{{slug}}/{path}", response_model=None)
+        async def do(slug: str, request: Request) -> Response:
+            wanted = await read(action, request)
+            return PlainJson(await sessions.at(slug, wanted.done_to))
+
+    for path, action in ACTIONS.items():
+        serve(path, action)
+
+    @routes.post("/api/sessions/{slug}/delete", response_model=None)
+    async def delete(slug: str, request: Request) -> Response:
+        wanted = await read(Delete, request)
+        answer = await sessions.at(slug, wanted.done_to)
+        sessions.forget(name_of(slug))
+        return PlainJson(answer)
+
 
 DONE = {
     "noted": "The note is in the log.",
@@ -188,7 +189,20 @@ DONE = {
     "closed": "The session has ended.",
     "voided": "The value is taken back; the log keeps it, with the reason.",
 }
-FIELDS = ("note", "void", "why", "title", "extend", "delta", "epsilon", "budget", "reason", "typed", "form")
+FIELDS = (
+    "note",
+    "void",
+    "why",
+    "title",
+    "extend",
+    "delta",
+    "epsilon",
+    "budget",
+    "reason",
+    "typed",
+    "sure",
+    "form",
+)
 
 
 def _model(
@@ -221,28 +235,24 @@ def _last_told(opened: Session) -> list[dict[str, str]]:
     ]
 
 
-async def _csv(form: FormData) -> tuple[str, bytes]:
-    """The name and the bytes of the file that came with a form."""
+async def _rows(context: Context, form: FormData) -> tuple[str, list[Row]]:
+    """The name of the file that came with a form, and the measurements in it."""
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
-        raise ParameterError("choose a CSV file", field="file")
+        raise ParameterError("choose a file", field="file")
     name = file.filename.replace("\\", "/").rsplit("/", 1)[-1]
-    if not name.lower().endswith(".csv"):
-        raise ParameterError(f"expected a CSV file, got {name!r}; save the spreadsheet as CSV", field="file")
-    return name, await file.read()
+    if not name.lower().endswith((".csv", *SHEETS)):
+        raise ParameterError(
+            f"expected a spreadsheet (.xlsx or .csv), got {name!r}; save it as one of them", field="file"
+        )
+    return name, await context.uploads.rows(Upload(name, await file.read()))
 
 
-def _imported(opened: Session, name: str, content: bytes, form: FormData) -> dict[str, int]:
-    """Tell what is in this file; how many values became what."""
-    with tempfile.TemporaryDirectory(prefix="surepick-import-") as folder:
-        path = Path(folder) / "file.csv"
-        path.write_bytes(content)
-        try:
-            rows = read_rows(path)
-        except SurepickError as error:
-            raise FileError(str(error).replace(str(path), name)) from None
-    answers, picked = (_text(form, name) == "yes" for name in ("answers", "picked"))
-    return import_rows(opened, rows, answers=answers, picked=picked, worker=_text(form, "who").strip()[:200])
+def _imported(opened: Session, rows: list[Row], form: FormData) -> dict[str, int]:
+    """Tell what is in a file; how many values became what."""
+    answers, picked, sure = (_text(form, key) == "yes" for key in ("answers", "picked", "sure"))
+    who = _text(form, "who").strip()[:LONGEST_NAME]
+    return imported(opened, rows, answers=answers, picked=picked, sure=sure, who=who)
 
 
 def compared(sessions: SessionCache, slugs: list[str]) -> Model:

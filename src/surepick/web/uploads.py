@@ -1,7 +1,7 @@
-"""Problem files from a browser: read by a process of their own, with limited memory and time, in one folder.
+"""Files from a browser: read by a process of their own, with limited memory and time, in one folder.
 
-A problem file can ask for a billion candidates. Whoever may write may ask for that, and gets an error after a
-while; the server goes on.
+A problem file can ask for a billion candidates, a workbook unpacks to a thousand times its size. Whoever may
+write may send that, and gets an error after a while; the server goes on.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.errors import FileError, SurepickError
+from surepick.errors import FileError, MissingExtraError, SurepickError
 from surepick.sessions import codec
+from surepick.sessions.measurement_files import Row, read_rows
 
 SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches
 MOST_FILES = 20
 MOST_KEPT = 8
+_COMMANDS = {"problem": "`surepick new`", "rows": "`surepick import`"}
 
 
 @dataclass(frozen=True)
@@ -65,19 +68,29 @@ class Uploads:
 
     async def problem(self, uploads: Sequence[Upload]) -> tuple[AnyProblem, Past | None]:
         """The problem in the TOML or JSON file among these, and its guess; the others are attachments."""
+        names = [_plain(upload.name) for upload in uploads]
+        answer = await self._read("problem", _main_file(names), uploads)
+        past, about = answer["past"], vars(About.from_json(answer["about"]))
+        problem = codec.problem_from_json(answer["problem"]).with_about(**about)
+        return problem, None if past is None else Past.from_json(past)
+
+    async def rows(self, upload: Upload) -> list[Row]:
+        """The measurements in a CSV or Excel file."""
+        rows: list[Row] = (await self._read("rows", _plain(upload.name), [upload]))["rows"]
+        return rows
+
+    async def _read(self, what: str, main: str, uploads: Sequence[Upload]) -> dict[str, Any]:
+        """What another process finds in the main one of these files."""
         with tempfile.TemporaryDirectory(prefix="surepick-upload-") as place:
             folder = Path(place)
-            names = [_plain(upload.name) for upload in uploads]
-            for name, upload in zip(names, uploads, strict=True):
-                (folder / name).write_bytes(upload.content)
-            main = _main_file(names)
+            for upload in uploads:
+                (folder / _plain(upload.name)).write_bytes(upload.content)
             async with self._turn:
-                answer = await _in_another_process(folder, main)
+                answer = await _in_another_process(what, folder, main)
         if "error" in answer:
             said = answer["error"].replace(str(folder / main), main).replace(str(folder), "the upload")
             raise FileError(said)
-        past = answer["past"]
-        return codec.problem_from_json(answer["problem"]), None if past is None else Past.from_json(past)
+        return answer
 
 
 def _plain(name: str) -> str:
@@ -105,12 +118,13 @@ def _main_file(names: Sequence[str]) -> str:
     return found[0]
 
 
-async def _in_another_process(folder: Path, name: str) -> dict[str, Any]:
+async def _in_another_process(what: str, folder: Path, name: str) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",  # no module may come from the folder that it runs in
         "-m",
         "surepick.web.uploads",
+        what,
         str(folder / name),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -120,14 +134,16 @@ async def _in_another_process(folder: Path, name: str) -> dict[str, Any]:
         async with asyncio.timeout(SECONDS):
             out, _ = await process.communicate()
     except TimeoutError:
-        said = f"reading {name!r} took more than {SECONDS} s; make it smaller, or use `surepick new`"
+        said = f"reading {name!r} took more than {SECONDS} s; make it smaller, or use {_COMMANDS[what]}"
         return {"error": said}
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        return {"error": f"{name!r} asks for more memory or time than an upload may use; use `surepick new`"}
+        return {
+            "error": f"{name!r} asks for more memory or time than an upload may use; use {_COMMANDS[what]}"
+        }
     answer: dict[str, Any] = json.loads(out)
     return answer
 
@@ -141,14 +157,21 @@ def _limit_this_process() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
 
-def _answer(path: str) -> dict[str, Any]:
+def _problem(path: str) -> dict[str, Any]:
     from surepick.problems.files.load import load
 
+    loaded = load(path, confined=True)
+    problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
+    layout = None if problem.layout is None else problem.layout.to_json()
+    kept = {**codec.problem_to_json(problem), "layout": layout}
+    return {"problem": kept, "past": past, "about": problem.about.to_json()}
+
+
+def _answer(what: str, path: str) -> dict[str, Any]:
     try:
-        loaded = load(path, confined=True)
-        problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
-        layout = None if problem.layout is None else problem.layout.to_json()
-        return {"problem": {**codec.problem_to_json(problem), "layout": layout}, "past": past}
+        return _problem(path) if what == "problem" else {"rows": read_rows(Path(path))}
+    except MissingExtraError as error:
+        return {"error": f"{error} (where the dashboard runs), or save the spreadsheet as CSV"}
     except SurepickError as error:
         return {"error": str(error)}
     except RecursionError:
@@ -157,4 +180,4 @@ def _answer(path: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     _limit_this_process()
-    print(json.dumps(_answer(sys.argv[1])))
+    print(json.dumps(_answer(*sys.argv[1:3])))

@@ -1,0 +1,182 @@
+"""What is done to a session beside measuring: each a checked body and one call of the session.
+
+Forms (`managing`) and JSON share these, so that both refuse the same things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from surepick.errors import ParameterError
+from surepick.sessions.measurement_files import Row, arm_and_value, checked_row, import_rows
+from surepick.sessions.session import Session
+from surepick.store import Head
+from surepick.web.api import LARGEST, MOST_VALUES, Body, Name, refuse_other_arm
+
+LONGEST_NOTE = 2000  # letters
+MOST_DOUBTED = 5  # named of the values that surprise
+
+Answer = dict[str, Any]
+
+
+def _of_few_letters(text: str) -> str:
+    if len(text) > LONGEST_NOTE:
+        raise ValueError(f"at most {LONGEST_NOTE:,} letters")
+    return text.strip()
+
+
+def _some(text: str) -> str:
+    if not text:
+        raise ValueError(f"1 to {LONGEST_NOTE:,} letters are needed")
+    return text
+
+
+Remark = Annotated[str, AfterValidator(_of_few_letters)]
+
+
+class Note(Body):
+    """What happened, for the log."""
+
+    note: Annotated[Remark, AfterValidator(_some)]
+
+    def done_to(self, session: Session) -> Answer:
+        """Write it down."""
+        session.note(self.note)
+        return _state(session)
+
+
+class Rename(Body):
+    """Another title; the name stays."""
+
+    title: Name
+
+    def done_to(self, session: Session) -> Answer:
+        """Write it down."""
+        session.rename(self.title)
+        return {"title": session.title, **_state(session)}
+
+
+class Extend(Body):
+    """A stricter promise or a larger budget to go on with."""
+
+    delta: float | None = None
+    epsilon: float | None = None
+    budget: int | None = Field(None, ge=1, le=LARGEST)
+
+    def done_to(self, session: Session) -> Answer:
+        """Go on."""
+        session.extend(delta=self.delta, epsilon=self.epsilon, budget=self.budget)
+        return _state(session)
+
+
+class Close(Body):
+    """An end without a promise."""
+
+    reason: Remark = ""
+
+    def done_to(self, session: Session) -> Answer:
+        """End it."""
+        session.close(self.reason)
+        return _state(session)
+
+
+class Void(Body):
+    """A value that was no measurement, and why; with an arm, a token of another arm is refused."""
+
+    token: str
+    reason: Remark
+    arm: int | str | None = None
+
+    def done_to(self, session: Session) -> Answer:
+        """Take it back; whether the policy had seen it, so that it starts over."""
+        if self.arm is not None:
+            refuse_other_arm(session, self.token, self.arm)
+        return {"seen": session.void(self.token, self.reason), **_state(session)}
+
+
+class Measured(Body):
+    """One row of what is imported, as in a CSV file."""
+
+    token: str = ""
+    arm: str = ""
+    value: float
+    count: int = Field(1, ge=1, le=LARGEST)
+    worker: Name = ""
+    picked: bool = False
+    key: Name = ""
+
+    def as_row(self, number: int) -> Row:
+        """The same as a row of a file."""
+        row = {"token": self.token, "arm": self.arm, "value": repr(self.value), "count": str(self.count)}
+        more = {"worker": self.worker, "picked": "yes" if self.picked else "", "key": self.key}
+        return checked_row(f"row {number}", {**row, **more})
+
+
+class Import(Body):
+    """Measurements, all of which are told or none."""
+
+    rows: Annotated[list[Measured], Field(max_length=MOST_VALUES)]
+    answers: bool = False
+    picked: bool = False
+    sure: bool = False
+    worker: Name = ""
+
+    def done_to(self, session: Session) -> Answer:
+        """Tell them; how many became what."""
+        rows = [row.as_row(number) for number, row in enumerate(self.rows, 1)]
+        told = imported(
+            session, rows, answers=self.answers, picked=self.picked, sure=self.sure, who=self.worker
+        )
+        return {"told": told, **_state(session)}
+
+
+class Delete(Body):
+    """The session's name once more, and where its log was seen to end."""
+
+    name: str
+    position: int = Field(ge=0, le=LARGEST)
+    checksum: str
+
+    def done_to(self, session: Session) -> Answer:
+        """Delete it for good."""
+        if self.name != session.name:
+            raise ParameterError(f"to delete it, type its name: {session.name}", field="typed")
+        session.delete(expected=Head(self.position, self.checksum))
+        return {"deleted": self.name}
+
+
+ACTIONS: dict[str, type[Note | Rename | Extend | Close | Void | Import]] = {
+    "note": Note,
+    "rename": Rename,
+    "extend": Extend,
+    "close": Close,
+    "void": Void,
+    "import": Import,
+}
+
+
+def imported(
+    session: Session, rows: Sequence[Row], *, answers: bool, picked: bool, sure: bool, who: str
+) -> dict[str, int]:
+    """Tell these rows, once somebody has said that values which surprise are right."""
+    doubts = [] if sure else _doubts(session, rows)
+    if doubts:
+        more = f"; and {len(doubts) - MOST_DOUBTED:,} more" if len(doubts) > MOST_DOUBTED else ""
+        raise ParameterError(
+            f"{'; '.join(doubts[:MOST_DOUBTED])}{more}. Nothing was recorded yet: if that is what was "
+            "measured, say that you are sure; a right value is never left out for its size",
+            field="sure",
+        )
+    return import_rows(session, list(rows), answers=answers, picked=picked, worker=who)
+
+
+def _doubts(session: Session, rows: Sequence[Row]) -> list[str]:
+    told = (arm_and_value(session, row) for row in rows)
+    return [found for arm, value in told if (found := session.doubt(arm, value)) is not None]
+
+
+def _state(session: Session) -> Answer:
+    return {"status": "running" if session.status is None else str(session.status)}
