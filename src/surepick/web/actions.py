@@ -127,9 +127,9 @@ class Import(Body):
     def done_to(self, session: Session) -> Answer:
         """Tell them; how many became what."""
         rows = [row.as_row(number) for number, row in enumerate(self.rows, 1)]
-        told = imported(
-            session, rows, answers=self.answers, picked=self.picked, sure=self.sure, who=self.worker
-        )
+        if not self.sure:
+            refuse_doubtful(session, rows)
+        told = import_rows(session, rows, answers=self.answers, picked=self.picked, worker=self.worker)
         return {"told": told, **_state(session)}
 
 
@@ -158,11 +158,9 @@ ACTIONS: dict[str, type[Note | Rename | Extend | Close | Void | Import]] = {
 }
 
 
-def imported(
-    session: Session, rows: Sequence[Row], *, answers: bool, picked: bool, sure: bool, who: str
-) -> dict[str, int]:
-    """Tell these rows, once somebody has said that values which surprise are right."""
-    doubts = [] if sure else _doubts(session, rows)
+def refuse_doubtful(session: Session, rows: Sequence[Row]) -> None:
+    """Refuse rows with values that surprise, before any is told; whoever says that they are right goes on."""
+    doubts = _doubts(session, rows)
     if doubts:
         more = f"; and {len(doubts) - MOST_DOUBTED:,} more" if len(doubts) > MOST_DOUBTED else ""
         raise ParameterError(
@@ -170,7 +168,6 @@ def imported(
             "measured, say that you are sure; a right value is never left out for its size",
             field="sure",
         )
-    return import_rows(session, list(rows), answers=answers, picked=picked, worker=who)
 
 
 def _doubts(session: Session, rows: Sequence[Row]) -> list[str]:

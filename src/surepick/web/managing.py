@@ -18,11 +18,11 @@ from surepick import views
 from surepick.core.numerals import is_numeral, numeral
 from surepick.core.tables import SHEETS
 from surepick.errors import ParameterError, SurepickError
-from surepick.sessions.measurement_files import Row, write_csv, write_json
+from surepick.sessions.measurement_files import Row, import_rows, write_csv, write_json
 from surepick.sessions.requests import measurements_in
 from surepick.sessions.session import Session
 from surepick.views.text import number
-from surepick.web.actions import ACTIONS, Close, Delete, Extend, Note, Rename, Void, imported
+from surepick.web.actions import ACTIONS, Close, Delete, Extend, Note, Rename, Void, refuse_doubtful
 from surepick.web.api import LONGEST_NAME, PlainJson, read
 from surepick.web.context import Context
 from surepick.web.entry import split_choice
@@ -252,7 +252,9 @@ def _imported(opened: Session, rows: list[Row], form: FormData) -> dict[str, int
     """Tell what is in a file; how many values became what."""
     answers, picked, sure = (_text(form, key) == "yes" for key in ("answers", "picked", "sure"))
     who = _text(form, "who").strip()[:LONGEST_NAME]
-    return imported(opened, rows, answers=answers, picked=picked, sure=sure, who=who)
+    if not sure:
+        refuse_doubtful(opened, rows)
+    return import_rows(opened, rows, answers=answers, picked=picked, worker=who)
 
 
 def compared(sessions: SessionCache, slugs: list[str]) -> Model:
