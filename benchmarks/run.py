@@ -27,6 +27,7 @@ QUICK = {
     "bet_gap_e_soundness": ["--runs", "20"],
     "obet": ["--scale", "0.05", "--only", "enumerable"],
     "problems": [],
+    "cold": ["--repeats", "1", "--policies", "BetGapE", "CombGapE"],
     "store": ["--sizes", "100", "--seconds", "1"],
     "web": ["--viewers", "20", "--workers", "4", "--seconds", "4", "--measurements", "5000"],
 }

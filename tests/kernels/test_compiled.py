@@ -93,3 +93,64 @@ def test_folders_of_long_gone_sources_are_removed(package):
         "surepick-3",
     }
     assert len(left) == 5
+
+
+LINKED = """
+import sys
+from surepick.kernels.compiled import compiled, compiled_in_place, compiled_inner, is_compiling
+
+@compiled_inner
+def halved(x):
+    if x < 0.0:
+        raise ValueError("below zero")
+    return x / 2.0
+
+@compiled_in_place
+def quartered(x):
+    return halved(halved(x))
+
+@compiled
+def eighth(x):
+    return halved(quartered(x))
+
+before = is_compiling()
+print(eighth(8.0), before, is_compiling())
+try:
+    eighth(-8.0)
+except ValueError as error:
+    print(error)
+print([name for name in ("scipy.linalg", "scipy.sparse") if name in sys.modules])
+"""
+
+
+def test_inner_functions_are_linked_into_who_calls_them_and_read_with_it_from_the_cache(tmp_path):
+    (tmp_path / "linked.py").write_text(LINKED)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said = [
+        subprocess.run(
+            [sys.executable, "linked.py"],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        for _ in range(2)
+    ]
+    compiled, read = said
+    assert compiled == ["1.0 False True", "below zero", "[]"]
+    assert read == ["1.0 False False", "below zero", "[]"]
+    kept = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")}
+    assert kept == {"linked.eighth"}
+
+
+def test_who_compiles_a_product_of_matrices_still_can():
+    code = """
+import numpy as np
+import surepick.kernels.compiled
+import numba
+two = 2 * np.eye(2)
+print(numba.njit(lambda a: a @ a)(two)[1, 1], numba.njit(lambda a: np.linalg.inv(a))(two)[0, 0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["4.0", "0.5"]

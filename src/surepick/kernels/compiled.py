@@ -1,5 +1,9 @@
 """How this project compiles its loops: cached on disk, most without reference counting. Alone imports Numba.
 
+Most of the work is LLVM's, and Numba has it done for every function by itself, and again in each function
+that calls it. Functions that no Python calls are spared that (`compiled_inner`): they are optimised, and made
+machine code, only as parts of who calls them. It halves the wait for the first run.
+
 Numba keeps machine code by the file that a function stands in, and does not see when a function that it
 calls has changed in another file. So the cache is a folder of our own, named by a digest of every file that
 compiled code may come from: any change there, or another Numba, means another folder. It lies in
@@ -12,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,10 +24,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numba.core.codegen
+import numba.core.compiler
+import numba.core.compiler_machinery
+import numba.core.event
+import numba.core.untyped_passes
+import numba.np.linalg
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+_numba: Any = numba  # most of what is used here has no types
 _settings: Any = numba.config
+_machinery: Any = numba.core.compiler_machinery
+_compiler: Any = numba.core.compiler
+_JITCodeLibrary: Any = numba.core.codegen.JITCodeLibrary
 _PACKAGE = Path(__file__).parent.parent
 _ROOMS = ("kernels", "policies", "problems", "simulation")  # those that may import this module
 _PREFIX = "surepick-"
@@ -31,6 +46,7 @@ _KEPT = 4  # cache folders of other versions that are left in place
 # Sums may be reordered and multiply-adds fused; NaN, infinities and signed zeros do not occur.
 _FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
 _INNER = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_LINKS = numba.version_info.short < (0, 69)  # `_LinkedLibrary` was tried with; with newer ones we wait longer
 
 
 def compiled(function: _F) -> _F:
@@ -54,20 +70,116 @@ def compiled_fast(function: _F) -> _F:
 
 def compiled_inner(function: _F) -> _F:
     """Compile for other compiled functions alone, which is sooner; Python must never call it."""
-    return _njit(function, **_INNER)
-
-
-def compiled_inner_fast(function: _F) -> _F:
-    """Compile a pass over long arrays for other compiled functions alone."""
-    return _njit(function, **_INNER, fastmath=_FAST)
+    return _linked(function)
 
 
 def compiled_in_place(function: _F) -> _F:
-    """Compile as a part of the function that calls it, for a step that is called in one place alone.
+    """Compile as a part of its caller: a step of a tight loop, called in one place.
 
-    Otherwise the machine code of all that it calls would be made twice, here and in the function above.
+    A loop over few plans is a third faster so; but of a function that is called in several places, there
+    would be more to compile.
     """
-    return _inner(function, inline="always")
+    return _linked(function, forceinline=True)
+
+
+def compiled_inner_fast(function: _F) -> _F:
+    """Compile a pass over long arrays for other compiled functions alone.
+
+    It is optimised by itself, so that the order of its sums does not depend on who calls it.
+    """
+    return _njit(function, **_INNER, fastmath=_FAST)
+
+
+def is_compiling() -> bool:
+    """Whether machine code was made in this process, or is being made, rather than read from the cache."""
+    return _compilations.n > 0
+
+
+class _Compilations(numba.core.event.Listener):
+    """How often Numba has begun to compile something."""
+
+    n = 0
+
+    def on_start(self, _event: Any) -> None:
+        """Count it."""
+        self.n += 1
+
+    def on_end(self, _event: Any) -> None:
+        """Nothing to do."""
+
+
+_compilations = _Compilations()
+_numba.core.event.register("numba:compile", _compilations)
+
+
+class _NoEnvironment:
+    """In place of the code generator of a library that has no machine code, which has no environment."""
+
+    def set_env(self, _name: str, _environment: Any) -> None:
+        """Do nothing."""
+
+
+class _LinkedLibrary(_JITCodeLibrary):  # type: ignore[misc]
+    """The code of an inner function as it was written, to be linked into the functions that call it."""
+
+    codegen = _NoEnvironment()
+
+    def _optimize_final_module(self) -> None:
+        """Left to the function that Python calls, in which this will be inlined."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """None: Python never calls it."""
+        return 0
+
+
+@_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class _LinkLater(_machinery.AnalysisPass):  # type: ignore[misc]
+    """Have the function's code kept in a library that is only linked."""
+
+    _name = "surepick_link_later"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        """Numba makes a library only where there is none."""
+        state.library = _LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return False
+
+
+class _InnerCompiler(_compiler.CompilerBase):  # type: ignore[misc]
+    """Numba's compiler of functions, but for the library."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The usual passes and one more."""
+        passes = _compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_LinkLater, numba.core.untyped_passes.IRProcessing)
+        passes.finalize()
+        return [passes]
+
+
+def _spare_scipy() -> None:
+    """Load Numba's array functions without scipy.linalg, which is a quarter of a second in every process.
+
+    They import it to see whether there is a BLAS, and there is: scipy is required. Who compiles a product of
+    matrices still gets it, checked when it is used.
+    """
+    linalg: Any = numba.np.linalg
+    check = getattr(linalg, "ensure_blas", None)
+    if check is None:
+        return
+    linalg.ensure_blas = lambda: None
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = check
+
+
+_spare_scipy()
 
 
 def kernel_sources(package: Path = _PACKAGE) -> list[Path]:
@@ -77,9 +189,12 @@ def kernel_sources(package: Path = _PACKAGE) -> list[Path]:
     return sorted(path for path in files if path.parent in folders)
 
 
-def _inner(function: _F, **options: Any) -> _F:
-    options |= {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return numba.njit(**options)(function)  # type: ignore[no-any-return]
+def _linked(function: _F, **options: Any) -> _F:
+    """Compile for compiled functions that it will be linked into; it is not kept on disk, since they are."""
+    options |= _INNER
+    if not _LINKS:
+        return _njit(function, **options)
+    return _numba.njit(pipeline_class=_InnerCompiler, **options)(function)  # type: ignore[no-any-return]
 
 
 def _njit(function: _F, **options: Any) -> _F:

@@ -54,6 +54,7 @@ BLOCKS_AHEAD = 64  # the same where rounds are blocks
 PROGRESS_SECONDS = 0.1
 REACH = 100.0  # noise scales that a simulated value may lie from its mean
 _started: set[type] = set()  # policies whose loops are compiled
+_said = threading.Event()  # that loops are being compiled
 
 
 @runtime_checkable
@@ -420,8 +421,7 @@ def _compile_notice(policy_type: type) -> Iterator[None]:
     if policy_type in _started:
         yield
         return
-    notice = "surepick: compiling its loops for this machine (once; kept for next time) ..."
-    timer = threading.Timer(1.0, print, [notice], {"file": sys.stderr, "flush": True})
+    timer = threading.Timer(1.0, _say_that_it_compiles)
     timer.daemon = True
     timer.start()
     try:
@@ -429,3 +429,12 @@ def _compile_notice(policy_type: type) -> Iterator[None]:
     finally:
         timer.cancel()
     _started.add(policy_type)
+
+
+def _say_that_it_compiles() -> None:
+    """Once; what only takes long because the machine is busy compiles nothing, and says nothing."""
+    kernels = sys.modules.get("surepick.kernels.compiled")
+    if kernels is not None and kernels.is_compiling() and not _said.is_set():
+        _said.set()
+        notice = "surepick: compiling its loops for this machine (once; kept for next time) ..."
+        print(notice, file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.kernels.compiled import compiled, compiled_in_place, compiled_inner
+from surepick.kernels.compiled import compiled, compiled_inner
 from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.records import RecordArray
 from surepick.policies.betting.bets import (
@@ -91,7 +91,7 @@ def _measure(arms: RecordArray, world: World, used: int) -> None:
             used += 1
 
 
-@compiled_in_place
+@compiled_inner
 def open_block(books: Books) -> None:
     """The bets of the next block, from the past alone; or the stop, when no rival is left."""
     question, now, rows, arms = books.question, books.now, books.rows, books.arms
@@ -119,7 +119,7 @@ def open_block(books: Books) -> None:
             bet.estimate += question.epsilon
 
 
-@compiled_in_place
+@compiled_inner
 def settle_block(books: Books) -> None:
     """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
     now, arms, epsilon = books.now, books.arms, books.question.epsilon
@@ -158,7 +158,7 @@ def _log_mixture(variance_alone: bool, gap: float, spread: float, centre: float,
     return float(log_mixture(gap, spread, centre, prior))
 
 
-@compiled_in_place
+@compiled_inner
 def choose_lead(books: Books) -> None:
     """The plan that looks best now, ruled out or not: a lead that was dropped by bad luck must lead."""
     now, rows, arms, bets = books.now, books.rows, books.arms, books.bets

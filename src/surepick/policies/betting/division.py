@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.kernels.compiled import compiled_fast, compiled_in_place, compiled_inner
+from surepick.kernels.compiled import compiled_fast, compiled_inner
 from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.records import RecordArray
 from surepick.policies.betting.bets import compare
@@ -35,7 +35,7 @@ def _judge_urgency(bets: RecordArray, plans: RecordArray, target: float, smoothi
         bet.urgency = deficit / (ahead * ahead + smoothing * bet.prior)
 
 
-@compiled_in_place
+@compiled_inner
 def divide_cost(books: Books) -> None:
     """New shares of cost, for the rivals that are worst off under the last shares."""
     plans, division, n = books.plans, books.division, books.now.n_rivals
@@ -62,7 +62,7 @@ def divide_cost(books: Books) -> None:
         plans[bets[chosen[k]].rival].dual = dual[k]
 
 
-@compiled_in_place
+@compiled_inner
 def count_block(books: Books) -> None:
     """Whole counts of the block in proportion to the shares of cost; no arm of a rival is left out.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.kernels.compiled import compiled_inner
+from surepick.kernels.compiled import compiled_in_place
 from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.records import RecordArray
 from surepick.policies.gap.state import CYCLE, GAP, RATIO, Arm, Dense, Race, Thin
@@ -13,7 +13,7 @@ from surepick.policies.gap.state import CYCLE, GAP, RATIO, Arm, Dense, Race, Thi
 NO_ARM = 2**62  # beyond the last arm
 
 
-@compiled_inner
+@compiled_in_place
 def chosen_arm(dense: Dense | None, thin: Thin | None, race: Race) -> int:
     """The arm to measure; ties go to the lowest index."""
     if race.rule.arm_rule == CYCLE:
@@ -25,7 +25,7 @@ def chosen_arm(dense: Dense | None, thin: Thin | None, race: Race) -> int:
     return NO_ARM
 
 
-@compiled_inner
+@compiled_in_place
 def _least_measured(used: IntArray, arms: RecordArray) -> int:
     """The least measured arm, the first of several: one after the other when nobody measures unasked."""
     least = used[0]
@@ -35,7 +35,7 @@ def _least_measured(used: IntArray, arms: RecordArray) -> int:
     return least
 
 
-@compiled_inner
+@compiled_in_place
 def _best_of_all(rival: FloatArray, arms: RecordArray, arm_rule: int) -> int:
     best, chosen = -np.inf, -1
     for s in range(len(arms)):
@@ -45,7 +45,7 @@ def _best_of_all(rival: FloatArray, arms: RecordArray, arm_rule: int) -> int:
     return chosen
 
 
-@compiled_inner
+@compiled_in_place
 def _best_of_non_zeros(rows: NonZeros, race: Race) -> int:
     """The same over the arms that lead or rival use, in the order of arms."""
     a, a_end = rows.start[race.now.lead], rows.start[race.now.lead + 1]
@@ -67,7 +67,7 @@ def _best_of_non_zeros(rows: NonZeros, race: Race) -> int:
     return chosen
 
 
-@compiled_inner
+@compiled_in_place
 def _merit(arm: Arm, y: float, arm_rule: int) -> float:
     """How much a measurement of this arm is worth where lead and rival differ by y.
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.kernels.compiled import compiled, compiled_inner, compiled_inner_fast
+from surepick.kernels.compiled import compiled, compiled_in_place, compiled_inner_fast
 from surepick.kernels.feed import Feed, unchanged
 from surepick.kernels.measured import measured
 from surepick.kernels.plan_rows import NonZeros
@@ -61,13 +61,13 @@ REFRESH = 4096
 TINY = 1e-300  # keeps roots positive
 ROUNDING = 1e-12  # a bound computed in floating point may fall short by a few units in the last place
 
-_inflation = compiled_inner(radius.inflation)
-_term = compiled_inner(radius.term)
-_level = compiled_inner(radius.level)
-_ridge_level = compiled_inner(radius.ridge_level)
-_lam_index = compiled_inner(radius.lam_index)
-_lam_value = compiled_inner(radius.lam_value)
-_lam_log_weight = compiled_inner(radius.lam_log_weight)
+_inflation = compiled_in_place(radius.inflation)
+_term = compiled_in_place(radius.term)
+_level = compiled_in_place(radius.level)
+_ridge_level = compiled_in_place(radius.ridge_level)
+_lam_index = compiled_in_place(radius.lam_index)
+_lam_value = compiled_in_place(radius.lam_value)
+_lam_log_weight = compiled_in_place(radius.lam_log_weight)
 
 
 @functools.cache
@@ -111,7 +111,7 @@ def advance(
         now.arm = chosen_arm(dense, thin, race)
 
 
-@compiled_inner
+@compiled_in_place
 def _lacks(race: Race) -> float:
     """How far the rival's upper bound lies above the lead, rounding included.
 
@@ -126,7 +126,7 @@ def _lacks(race: Race) -> float:
     return lacks if gathered <= NEGLIGIBLE * radius else lacks + gathered
 
 
-@compiled_inner
+@compiled_in_place
 def _gathered(race: Race) -> float:
     """`state.gathered_rounding`, compiled."""
     total = 0.0
@@ -136,7 +136,7 @@ def _gathered(race: Race) -> float:
     return EPS * total
 
 
-@compiled_inner
+@compiled_in_place
 def absorb_one(dense: Dense | None, thin: Thin | None, race: Race, s: int, x: float) -> None:
     """Take one measurement of arm s into the evidence and the standing of every plan."""
     now, rule, arm = race.now, race.rule, race.arms[s]
@@ -154,7 +154,7 @@ def absorb_one(dense: Dense | None, thin: Thin | None, race: Race, s: int, x: fl
         _touch_non_zeros(thin.by_arm, race, s, d_mean, d_weight, d_term)
 
 
-@compiled_inner
+@compiled_in_place
 def _arm_changed(arm: Arm, now: Now, rule: Rule) -> None:
     """Bring what is kept of an arm in line with its count and sum."""
     count = float(arm.count)
@@ -168,7 +168,7 @@ def _arm_changed(arm: Arm, now: Now, rule: Rule) -> None:
         arm.gain = arm.variance / (count * arm.cost)  # y^2 gain orders as |y| rad
 
 
-@compiled_inner
+@compiled_in_place
 def _touch_all(
     column: FloatArray, race: Race, lead: float, d_mean: float, d_weight: float, d_term: float
 ) -> None:
@@ -182,7 +182,7 @@ def _touch_all(
         _add_where_apart(column, race.pair, lead, d_term)
 
 
-@compiled_inner
+@compiled_in_place
 def _touch_non_zeros(
     columns: NonZeros, race: Race, s: int, d_mean: float, d_weight: float, d_term: float
 ) -> None:
@@ -199,13 +199,13 @@ def _touch_non_zeros(
             race.pair[k] += d_term * ((1.0 if c != lead else 0.0) - own_share)
 
 
-@compiled_inner
+@compiled_in_place
 def _size(code: int, y: float) -> float:
     """What a difference of y in one arm adds to a spread, before the arm's weight."""
     return abs(y) if code == RECTANGLE else y * y
 
 
-@compiled_inner
+@compiled_in_place
 def refresh(dense: Dense | None, thin: Thin | None, race: Race) -> None:
     """Compute arms, values and lead from the counts and sums; `relead` must follow."""
     now, arms, value = race.now, race.arms, race.value
@@ -230,7 +230,7 @@ def refresh(dense: Dense | None, thin: Thin | None, race: Race) -> None:
             top, now.lead = value[k], k
 
 
-@compiled_inner
+@compiled_in_place
 def _choose_lam(now: Now, n_arms: int) -> None:
     """Pick the mixture's lam for the counts so far, and when to look again."""
     now.lam = _lam_index(now.measured / n_arms)
@@ -240,7 +240,7 @@ def _choose_lam(now: Now, n_arms: int) -> None:
     now.switch = int(COUNTS_PER_LAM * n_arms * 2.0 * now.lam_value) + 1
 
 
-@compiled_inner
+@compiled_in_place
 def relead(dense: Dense | None, thin: Thin | None, race: Race) -> None:
     """Compute spreads and thresholds against the current lead, and fresh roots."""
     now, rule, arms = race.now, race.rule, race.arms
@@ -259,7 +259,7 @@ def relead(dense: Dense | None, thin: Thin | None, race: Race) -> None:
             _score(race, k)
 
 
-@compiled_inner
+@compiled_in_place
 def _compare_all(columns: FloatArray, race: Race) -> None:
     """Every plan's spread and threshold against the lead, arm by arm."""
     rule = race.rule
@@ -282,7 +282,7 @@ def _compare_all(columns: FloatArray, race: Race) -> None:
             race.pair[k] += race.base[race.support[k]]
 
 
-@compiled_inner
+@compiled_in_place
 def _compare_non_zeros(rows: NonZeros, race: Race) -> None:
     """The lead's own spread, terms and support, changed for each plan where the plan has non-zeros."""
     arms, code, lead = race.arms, race.rule.radius, race.now.lead
@@ -305,7 +305,7 @@ def _compare_non_zeros(rows: NonZeros, race: Race) -> None:
         race.pair[k] = pair + race.base[support] if race.rule.paired else 0.0
 
 
-@compiled_inner
+@compiled_in_place
 def _set_level(now: Now, rule: Rule) -> None:
     level = _level(rule.radius, float(now.measured), rule.log_delta, rule.log_plans, now.lam_weight)
     if rule.radius == NORMAL_MIXTURE_JOINT:
@@ -315,7 +315,7 @@ def _set_level(now: Now, rule: Rule) -> None:
     now.level = level
 
 
-@compiled_inner
+@compiled_in_place
 def _find_rival(race: Race) -> bool:
     """Find the plan other than the lead with the largest score; True if instead a new lead was found."""
     if race.rule.radius == RECTANGLE:
@@ -352,7 +352,7 @@ def _find_rival(race: Race) -> bool:
     return new_lead != lead
 
 
-@compiled_inner
+@compiled_in_place
 def _score(race: Race, k: int) -> float:
     """The exact score of plan k; its root is kept for the bounds to come."""
     now = race.now
@@ -362,7 +362,7 @@ def _score(race: Race, k: int) -> float:
     return race.value[k] + root
 
 
-@compiled_inner
+@compiled_in_place
 def _find_rival_by_sizes(race: Race) -> bool:
     """The same for the rectangle, whose scores need no root: value + sqrt(2 level) spread."""
     now, lead = race.now, race.now.lead
