@@ -49,9 +49,10 @@ def cases() -> dict[str, tuple[Any, Any]]:
             found[f"{describe(policy)}, trees"] = policy, trees
     for policy in OF_POLYTOPES:
         rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
-        found[describe(policy)] = policy, sp.Polytope(**rows, noise_scale=0.5)
+        name = describe(policy) + (f" within {policy.epsilon:g}" if policy.epsilon else "")
+        found[name] = policy, sp.Polytope(**rows, noise_scale=0.5)
         dear = sp.Polytope(**rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], costs=[1, 2, 1, 3, 1], minimize=True)
-        found[f"{describe(policy)}, shares and costs"] = policy, dear
+        found[f"{name}, shares and costs"] = policy, dear
     return found
 
 

@@ -9,6 +9,7 @@ import surepick as sp
 from surepick import views
 from surepick.core.vertex_proof import objections
 from surepick.sessions.codec import problem_from_json, problem_to_json
+from surepick.store import MemoryStore
 
 
 @pytest.fixture
@@ -72,6 +73,34 @@ def test_the_proof_of_a_certificate_is_checked_by_arithmetic_alone(problem):
     assert any("edge" in words for words in wrong)
     spoilt = {**json.loads(json.dumps(certificate.to_json())), "proof": proof}
     assert any("proof does not hold" in words for words in session.verify(spoilt).objections)
+
+
+def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alone(problem, tmp_path):
+    url, rng = f"sqlite:///{tmp_path}/mix.db", np.random.default_rng(4)
+    session = sp.Session.create(url, problem, sp.PolyBet(delta=0.05, epsilon=0.4), name="mix")
+    measure(session, rng, n=3)
+    session = sp.Session.load(url, "mix")
+    measure(session, rng)
+    certificate = session.certificate()
+    assert certificate.is_confident
+    assert "within 0.4 of the best" in certificate.guarantee
+    written = json.loads(json.dumps(certificate.to_json()))
+    assert session.verify(written).holds
+    written["proof"]["boxes"] = written["proof"]["boxes"][1:]
+    assert any("do not rule out all plans" in words for words in session.verify(written).objections)
+
+
+def test_exact_sessions_of_version_1_go_on_and_those_within_epsilon_are_refused(problem, monkeypatch):
+    """Decisions of exact answers are as they were; within epsilon they are others, and say so."""
+    assert (sp.PolyBet().version, sp.PolyBet(epsilon=0.1).version) == (1, 2)
+    store = MemoryStore()
+    sp.Session.create(store, problem, sp.PolyBet(), name="exact")
+    with monkeypatch.context() as then:
+        then.setattr(sp.PolyBet, "version", 1)
+        sp.Session.create(store, problem, sp.PolyBet(epsilon=0.4), name="within")
+    assert sp.Session.load(store, "exact").ask(1)
+    with pytest.raises(sp.SurepickError, match="PolyBet version 1, and this surepick has version 2"):
+        sp.Session.load(store, "within")
 
 
 def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):

@@ -45,7 +45,11 @@ OF_INCUMBENTS: list[Policy] = [
     sp.Challenge(0, delta=0.1),
     sp.Challenge(0, delta=0.1, epsilon=0.05, max_batch=3),
 ]
-OF_POLYTOPES: list[Policy] = [sp.PolyBet(delta=0.1), sp.PolyBet(delta=0.1, max_batch=3)]
+OF_POLYTOPES: list[Policy] = [
+    sp.PolyBet(delta=0.1),
+    sp.PolyBet(delta=0.1, max_batch=3),
+    sp.PolyBet(delta=0.1, epsilon=0.05),
+]
 
 
 FOR_SETS = ("CSAR", "TSExplore")
@@ -57,7 +61,7 @@ class OwnContract(PolicyContract):
 
     def depends_on_the_order_of_arms(self, policy):
         """Draws go by position, as do turns, equal counts, parts of a batch, last bits of a design."""
-        if getattr(policy, "max_batch", None):
+        if getattr(policy, "max_batch", None) or (policy.name == "PolyBet" and policy.epsilon):
             return True
         return (
             policy.randomized

@@ -1,4 +1,4 @@
-"""Polytopes of the studies and of the tests, all their vertices, and a PolyBet that cheats.
+"""Polytopes of the studies and of the tests, all their vertices, and PolyBets that cheat.
 
 Shared by the tests and by benchmarks/polytopes.py.
 """
@@ -8,6 +8,8 @@ import itertools
 import numpy as np
 
 import surepick as sp
+from surepick.core.average_proof import Question
+from surepick.policies.betting.average_run import AverageRun
 from surepick.policies.betting.edge_bets import EdgeBets, compare_edges
 from surepick.policies.betting.poly_bet import PolyBet
 from surepick.policies.betting.poly_run import PolyRun
@@ -90,7 +92,7 @@ class PeekingRun(PolyRun):
         n = len(bets.centre)
         gap, spread = np.empty(n), np.empty(n)
         compare_edges(self._account.edges.rows, seen.means, self._variance / seen.counts, gap, spread)
-        super()._settle(EdgeBets(bets.is_open, np.maximum(gap, 0.0), spread / 10, bets.margin), seen)
+        super()._settle(EdgeBets(bets.is_open, np.maximum(gap, 0.0), spread / 10), seen)
 
 
 class Peeking(PolyBet):
@@ -99,3 +101,32 @@ class Peeking(PolyBet):
     def start(self, problem):
         super().start(problem)
         return PeekingRun(problem, self)
+
+
+class PeekingAverageRun(AverageRun):
+    """Takes the plan that the block itself likes best as its lead: what the proof forbids."""
+
+    def _settle(self, bets, seen):
+        means = np.where(self._relevant, self._sign * seen.sums / np.maximum(seen.counts, 1), 0.0)
+        plans = self._rivals.plans
+        super()._settle(bets._replace(lead=plans[int(np.argmax(plans @ means))]), seen)
+
+
+class PeekingAverage(PolyBet):
+    """PolyBet within epsilon with leads chosen after seeing the block: the negative control."""
+
+    def start(self, problem):
+        super().start(problem)
+        return PeekingAverageRun(problem, self)
+
+
+def question_about(problem, seed):
+    """A question as a run might ask it, and the vertices that it is about, in the form's units."""
+    rng, unit, n = np.random.default_rng(seed), problem.form.unit, problem.n_arms
+    vertices = all_vertices(problem) / unit
+    lead = rng.dirichlet(np.full(len(vertices), 0.1)) @ vertices
+    means, variance = rng.normal(size=n), rng.uniform(0.2, 2, n) * 10 ** rng.uniform(-4, -1)
+    gain = float((vertices @ means).max()) + 10 ** rng.uniform(-2, 0)  # above 0 for every plan
+    rates, stakes = np.geomspace(1, 300, 9) * rng.uniform(0.2, 3), np.full(9, np.log(0.5 / 9))
+    square, crosses = float(variance @ lead**2), variance * lead
+    return Question(gain, -means, square, crosses, variance, 1.0, np.log(0.5), stakes, rates), vertices

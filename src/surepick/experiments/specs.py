@@ -50,25 +50,26 @@ def policy_from_spec(spec: Spec, instance: Instance | None = None) -> Policy:
         if value == LARGEST_GAP:
             parameters[name] = _largest_gap(instance, f"{name} of {kind.name}")
     try:
-        return kind(**parameters)
+        policy = kind(**parameters)
     except TypeError:
         known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
         raise ParameterError(
             f"policy {kind.name} takes the parameters {', '.join(known)}; got {', '.join(parameters)}"
         ) from None
+    asked = spec.get("version", policy.version)
+    if asked != policy.version:
+        raise ParameterError(
+            f"the spec asks for version {asked} of {kind.name} and this surepick has version "
+            f"{policy.version}, which decides differently; drop the version from the spec, or install the "
+            "surepick that had it"
+        )
+    return policy
 
 
 def _policy_kind(spec: Spec) -> type[Policy]:
     if "policy" not in spec:
         raise ParameterError(f"a policy spec names its policy, as in {{'policy': 'CombGapE'}}; got {spec!r}")
-    kind = policy_named(str(spec["policy"]))
-    asked = spec.get("version", kind.version)
-    if asked != kind.version:
-        raise ParameterError(
-            f"the spec asks for version {asked} of {kind.name} and this surepick has version {kind.version}, "
-            "which decides differently; drop the version from the spec, or install the surepick that had it"
-        )
-    return kind
+    return policy_named(str(spec["policy"]))
 
 
 def _largest_gap(instance: Instance | None, what: str) -> float:

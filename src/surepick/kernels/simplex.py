@@ -43,13 +43,20 @@ class Tableau(NamedTuple):
 
 def tableau_of(form: StandardForm) -> Tableau:
     """A tableau without a basis yet; see `begin`."""
-    m, n = form.matrix.shape
+    return empty_tableau(form.matrix, form.right, (form.lower, form.upper))
+
+
+def empty_tableau(
+    matrix: FloatArray, right: FloatArray, bounds: tuple[FloatArray, FloatArray], *, priced: bool = False
+) -> Tableau:
+    """The same of any equations and bounds; a priced one keeps the inverse of its basis for `find_prices`."""
+    m, n = matrix.shape
     return Tableau(
-        np.ascontiguousarray(form.matrix),
-        np.ascontiguousarray(form.right),
-        np.ascontiguousarray(form.lower),
-        np.ascontiguousarray(form.upper),
-        np.zeros((m, n + 1)),
+        np.array(matrix, order="C"),  # copies: of read-only arrays code would be compiled once more
+        np.array(right),
+        np.array(bounds[0]),
+        np.array(bounds[1]),
+        np.zeros((m, n + 1 + (m if priced else 0))),
         np.zeros(m, dtype=np.int64),
         np.zeros(n, dtype=np.int64),
         np.zeros(n),
@@ -73,6 +80,8 @@ def restore(tableau: Tableau) -> bool:
         for k in range(n):
             rows[i, k] = tableau.matrix[i, k]
         rows[i, n] = tableau.right[i]
+        for k in range(n + 1, rows.shape[1]):
+            rows[i, k] = 1.0 if k == n + 1 + i else 0.0
     for i in range(m):
         best, at = 0.0, i
         for r in range(i, m):
@@ -81,10 +90,10 @@ def restore(tableau: Tableau) -> bool:
         if best < _PIVOT:
             return False
         if at != i:
-            for k in range(n + 1):
+            for k in range(rows.shape[1]):
                 rows[i, k], rows[at, k] = rows[at, k], rows[i, k]
         _eliminate(rows, i, basis[i])
-    _place(tableau)
+    place(tableau)
     return True
 
 
@@ -105,8 +114,8 @@ def _eliminate(rows: FloatArray, row: int, column: int) -> None:
 
 
 @compiled_inner
-def _place(tableau: Tableau) -> None:
-    """The values of all variables at the basis."""
+def place(tableau: Tableau) -> None:
+    """The values of all variables at the basis; to be called where bounds have changed."""
     rows, at, values, n = tableau.rows, tableau.at, tableau.values, len(tableau.lower)
     for j in range(n):
         if at[j] != _BASIC:
@@ -139,6 +148,17 @@ def solve(tableau: Tableau, costs: FloatArray) -> int:
         moved = _move(tableau, entering)
         still = 0 if moved > 1e-13 else still + 1
     return GAVE_UP
+
+
+@compiled_inner
+def find_prices(tableau: Tableau, prices: FloatArray) -> None:
+    """The prices of the rows where `solve` ended: dual values; if EMPTY, what shows it, up to its sign."""
+    m, first = len(tableau.basis), len(tableau.lower) + 1
+    for k in range(m):
+        total = 0.0
+        for i in range(m):
+            total += tableau.weights[i] * tableau.rows[i, first + k]
+        prices[k] = total
 
 
 @compiled_inner

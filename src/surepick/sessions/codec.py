@@ -277,6 +277,14 @@ def policy_to_json(policy: Policy) -> Json:
     return {"format": FORMAT, "name": policy.name, "version": policy.version, "parameters": parameters}
 
 
+def version_now(data: Mapping[str, Any]) -> int:
+    """The version that the policy of these JSON values has today, which may depend on how it is set."""
+    try:
+        return policy_from_json(data).version
+    except SurepickError:  # its parameters are of another version
+        return policy_named(data["name"]).version
+
+
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
     """The policy that these JSON values describe; its version may have changed since, see `version`."""
     with _readable("policy"):

@@ -19,7 +19,6 @@ from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.core.pilot import check_gaussian
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, SurepickError
-from surepick.policies import policy_named
 from surepick.sessions import codec
 from surepick.sessions.ending import check_last_call
 from surepick.sessions.leasing import AHEAD
@@ -214,7 +213,7 @@ def version_of(text: object) -> tuple[int, ...] | None:
 
 def _is_of_another_version(body: Body) -> bool:
     policy = body["policy"]
-    return bool(policy["version"] != policy_named(policy["name"]).version)
+    return bool(policy["version"] != codec.version_now(policy))
 
 
 def _same(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> bool:

@@ -17,7 +17,7 @@ from surepick.core.policy import Policy, epsilon_of
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, SessionError
-from surepick.policies import policy_named, usual_name
+from surepick.policies import usual_name
 from surepick.sessions import codec
 
 LATER = ("recalls", "cuts")  # settings that the first logs do not have, where they are false
@@ -223,7 +223,7 @@ def whole(name: str, what: str, value: object, *, least: int) -> int:
 
 
 def _check_version(kept: Mapping[str, Any]) -> None:
-    current = policy_named(kept["name"]).version
+    current = codec.version_now(kept)
     if kept["version"] != current:
         raise SessionError(
             f"this session was begun with {kept['name']} version {kept['version']}, and this surepick has "

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick._version import __version__
+from surepick.core import average_proof, vertex_proof
 from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.core.polytope import Polytope
-from surepick.core.vertex_proof import objections as objections_to
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, ParameterError, ProblemError
 from surepick.sessions import codec
@@ -178,7 +178,8 @@ def _of_proof(ledger: Ledger, proof: Any) -> list[str]:
     if not (isinstance(ledger.problem, Polytope) and ledger.plan is not None and proof):
         return []
     try:
-        wrong = objections_to(ledger.problem, ledger.plan, proof, ledger.run.policy.delta)
+        kind = average_proof if "series" in proof else vertex_proof
+        wrong = kind.objections(ledger.problem, ledger.plan, proof, ledger.run.policy.delta)
     except (KeyError, TypeError, ValueError, ProblemError):
         wrong = ["it has another form"]
     return [f"the certificate's proof does not hold: {words}" for words in wrong]

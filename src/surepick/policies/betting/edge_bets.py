@@ -22,7 +22,6 @@ class EdgeBets(NamedTuple):
     is_open: BoolArray  # (n_edges,) whether there is a bet
     centre: FloatArray  # (n_edges,) of the mixture over gaps
     prior: FloatArray  # (n_edges,) its variance
-    margin: FloatArray  # (1,) what is added to every gap: an edge may improve by this much
 
 
 class Purses(NamedTuple):
@@ -55,8 +54,7 @@ def settle_edges(
     for k in range(len(gap)):
         if bets.is_open[k]:
             if bets.centre[k] >= 0.0 and purses.purse[k] > NOTHING:
-                own = gap[k] + bets.margin[0]
-                purses.purse[k] += log_mixture(own, spread[k], bets.centre[k], bets.prior[k])
+                purses.purse[k] += log_mixture(gap[k], spread[k], bets.centre[k], bets.prior[k])
             purses.peak[k] = max(purses.peak[k], log_add(log_cash, purses.purse[k]))
 
 
@@ -65,5 +63,5 @@ def warm_up() -> None:
     rows = NonZeros(np.array([0, 1]), np.zeros(1, dtype=np.int64), np.ones(1))
     one = np.ones(1)
     compare_edges(rows, one, one, one.copy(), one.copy())
-    bets = EdgeBets(np.ones(1, dtype=bool), one, one, np.zeros(1))
+    bets = EdgeBets(np.ones(1, dtype=bool), one, one)
     settle_edges(bets, Purses(np.zeros(1), np.zeros(1)), one, one, math.log(0.5))

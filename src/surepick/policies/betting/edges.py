@@ -64,15 +64,15 @@ class Vertices:
 
     def __init__(self, problem: Polytope) -> None:
         self.form, self._sign = problem.form, problem.sign
-        self._tableau: Tableau = tableau_of(problem.form)
-        if begin(self._tableau) != SOLVED or not restore(self._tableau):
-            raise _unsolved()
-        self.first = self._tableau.at.copy()
+        self.tableau: Tableau = tableau_of(problem.form)
+        if begin(self.tableau) != SOLVED or not restore(self.tableau):
+            raise unsolved()
+        self.first = self.tableau.at.copy()
 
     def edges(self, at: IntArray) -> Edges:
         """The edges of a basis."""
         self._go_to(at)
-        tableau = self._tableau
+        tableau = self.tableau
         full = self.form.directions(tableau.basis, tableau.at, tableau.rows[:, :-1])
         gains = self._sign * full[:, : self.form.n_arms] + 0.0
         return Edges(at.copy(), tableau.values.copy(), np.ascontiguousarray(gains), full)
@@ -84,11 +84,11 @@ class Vertices:
         at = start
         for _ in range(3):  # again where rounding has gathered on the way
             self._go_to(at)
-            if solve(self._tableau, costs) != SOLVED:
-                raise _unsolved()
-            if np.array_equal(at, self._tableau.at):
+            if solve(self.tableau, costs) != SOLVED:
+                raise unsolved()
+            if np.array_equal(at, self.tableau.at):
                 return self.edges(at)
-            at = self._tableau.at.copy()
+            at = self.tableau.at.copy()
         return self.edges(at)
 
     def clearest(self, edges: Edges, means: FloatArray, variance: FloatArray) -> Edges:
@@ -136,20 +136,6 @@ class Vertices:
                 found[moving[enters]] = BASIC
         return found
 
-    def furthest(self, edges: Edges) -> float:
-        """A number that the steps to any plan, added up over the edges, do not exceed; proved by prices."""
-        form, mask = self.form, edges.is_edge
-        moving = np.flatnonzero(edges.at != BASIC)[mask]
-        sign = np.where(edges.at[moving] == AT_LOWER, 1.0, -1.0)
-        costs = np.zeros(len(form.lower))
-        costs[moving] = -sign
-        self._go_to(edges.at)
-        if solve(self._tableau, costs) != SOLVED:
-            raise _unsolved()
-        basis = np.flatnonzero(self._tableau.at == BASIC)
-        prices = np.asarray(np.linalg.solve(form.matrix[:, basis].T, costs[basis]), dtype=np.float64)
-        return -form.safe_bound(costs, prices) - float(sign @ edges.values[moving])
-
     def neighbour(self, edges: Edges, k: int) -> FloatArray:
         """The plan at the other end of an edge; the vertex itself where the edge has no length."""
         return self.form.plan(edges.values + self.length(edges, k) * edges.full[k])
@@ -162,9 +148,9 @@ class Vertices:
         return max(0.0, float((room[moves] / np.abs(step[moves])).min(initial=math.inf)))
 
     def _go_to(self, at: IntArray) -> None:
-        self._tableau.at[:] = at
-        if not restore(self._tableau):
-            raise _unsolved()
+        self.tableau.at[:] = at
+        if not restore(self.tableau):
+            raise unsolved()
 
 
 def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
@@ -180,7 +166,8 @@ def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
     return [other for other in found if not np.array_equal(other, plan)]
 
 
-def _unsolved() -> ProblemError:
+def unsolved() -> ProblemError:
+    """What to say where a linear program fails."""
     return ProblemError(
         "a linear program of this polytope could not be solved: its numbers differ too much in size; choose "
         "units that make them alike"

@@ -1,18 +1,25 @@
-"""PolyBet: the best of all plans of a polytope, by showing that no edge at one vertex improves.
+"""PolyBet: the best of all plans of a polytope, or one within epsilon of it.
 
-Ours; the proof is in docs/polytopes.md, line by line with the names of `poly_run`.
+Ours; both proofs are in docs/polytopes.md, line by line with the names of `poly_run` and `average_run`.
 
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem.
 
 Proof status: wrong with probability at most delta, at any time and under any stop, without a union over
-vertices, edges, bases or time. A vertex that is not best has an edge that improves. Every basis that has led
-has an account, with a purse for each of its edges that bets that this edge does not improve. Cash, and for
-each wrong basis the purse of one edge that does improve, together are a non-negative supermartingale that
-starts at 1 (Ville's inequality). The answer is a vertex all of whose edges' purses, with the cash, have
-reached 1/delta.
+plans, vertices, edges, bases or time (Ville's inequality).
 
-Cost of a block: a pass over the edges of the lead, an allocation over them, and a linear program whenever an
-edge of the lead looks better.
+*Exactly* (epsilon = 0): a vertex that is not best has an edge that improves. Every basis that has led has
+an account, with a purse for each of its edges that bets that this edge does not improve. Cash, and for each
+wrong basis the purse of one edge that does improve, together are a non-negative supermartingale that starts
+at 1. The answer is a vertex all of whose edges' purses, with the cash, have reached 1/delta.
+
+*Within epsilon*: the answer is the average of the leads of a series of blocks. Its bets against any plan b
+are a function of two numbers, and where b is best and the average is not within epsilon, they are below a
+supermartingale that starts at 1. The answer is given when bets and cash have reached 1/delta against every
+plan of the polytope at once, which a search over boxes of plans proves.
+
+Cost of a block: exactly, a pass over the edges of the lead, an allocation over them, and a linear program
+whenever an edge of the lead looks better; within epsilon some hundred small linear programs, and a thousand
+or more for the proof at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +39,8 @@ from surepick.policies.betting.block_run import check_max_batch
 class PolyBet:
     """The best of all plans of a `Polytope`, wrong with probability at most `delta`.
 
-    With `epsilon` above 0 the answer may be up to that much worse than the best plan, and ties end.
+    With `epsilon` above 0 the answer may be up to that much worse than the best plan, in the units of the
+    plans' values: ties end, and it need not be a vertex.
     `max_batch` limits how many measurements are asked for at once. Larger blocks are asked for in parts.
 
     >>> import surepick as sp
@@ -47,7 +55,7 @@ class PolyBet:
     max_batch: int | None = None
 
     name: ClassVar[str] = "PolyBet"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # of answers within epsilon; see below
     randomized: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
 
@@ -55,6 +63,8 @@ class PolyBet:
         check_delta(self.delta)
         check_epsilon(self.epsilon)
         check_max_batch(self.max_batch)
+        if not self.epsilon:  # exact answers are decided as ever, and their sessions go on
+            object.__setattr__(self, "version", 1)
 
     @property
     def guarantee(self) -> str:
@@ -70,7 +80,12 @@ class PolyBet:
                 "within linear limits become an sp.Polytope"
             )
         known_noise_scale(problem)
-        from surepick.policies.betting import poly_run  # imports Numba, which takes half a second
+        if self.epsilon:
+            from surepick.policies.betting import average_run  # imports Numba, which takes half a second
+
+            average_run.warm_up()
+            return average_run.AverageRun(problem, self)
+        from surepick.policies.betting import poly_run
 
         poly_run.warm_up()
         return poly_run.PolyRun(problem, self)

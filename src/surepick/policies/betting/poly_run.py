@@ -1,4 +1,4 @@
-"""A run of PolyBet: accounts of the bases that have led, and a block at a time.
+"""A run of PolyBet for the exact best plan: accounts of the bases that have led, and a block at a time.
 
 `poly_bet` says what is promised and why; the proof is in docs/polytopes.md, with the names of this file.
 """
@@ -55,7 +55,6 @@ class Account:
 
     edges: Edges
     born: IntArray  # (n_arms,) counts when it was nominated first
-    margin: float  # how much each edge may improve by, with epsilon
     purses: Purses
     next_stake: float = 0.0  # measurements at which it may be staked again
     dual: FloatArray = field(default_factory=lambda: np.zeros(0))  # (n_edges,) how much each edge bound last
@@ -119,7 +118,7 @@ class PolyRun(BlockRun[EdgeBets]):
     def proof(self) -> Mapping[str, Any] | None:
         """The edges of the answer's basis with the evidence on each; `core/vertex_proof.py` checks it."""
         account = self._account
-        if account is None or not self._is_sure or self._policy.epsilon:
+        if account is None or not self._is_sure:
             return None
         return proof_of(self._problem, account.edges.at, account.edges.full, account.purses.peak)
 
@@ -130,7 +129,6 @@ class PolyRun(BlockRun[EdgeBets]):
         account = self._account
         is_open = account.is_open(self._target)
         gap, spread = self._estimates(account, self._evidence.counts)
-        gap += account.margin
         self._put_stake(account, gap[is_open], spread[is_open])
         return Block(self._divide(account, is_open, gap, spread), self._bets(account, is_open, gap, spread))
 
@@ -155,7 +153,7 @@ class PolyRun(BlockRun[EdgeBets]):
         old = 1.0 - np.minimum(spread / since, 1.0)
         distrust = TUNING.distrust * math.log(max(int(account.edges.is_edge.sum()), 1))
         centre = gap - (distrust * np.sqrt(old) + TUNING.caution) * np.sqrt(spread)
-        return EdgeBets(is_open, centre, spread, np.array([account.margin]))
+        return EdgeBets(is_open, centre, spread)
 
     def _divide(self, account: Account, is_open: BoolArray, gap: FloatArray, spread: FloatArray) -> IntArray:
         """Whole counts in proportion to shares of cost; every arm of an open edge gets one at least."""
@@ -214,8 +212,6 @@ class PolyRun(BlockRun[EdgeBets]):
             gap = self._estimates(self._account, self._evidence.counts)[0][is_edge]
             if (gap >= 0).all():
                 edges = self._account.edges
-            elif (gap + self._account.margin >= 0).all():
-                return  # within epsilon it is as good as the best, and its purses are not lost
         if edges is None:
             edges = self._vertices.best(means, start)
         edges = self._vertices.clearest(edges, means, np.where(np.isfinite(weight), weight, 0.0))
@@ -227,10 +223,7 @@ class PolyRun(BlockRun[EdgeBets]):
         if account is None:
             n = len(edges.gains)
             purses = Purses(np.full(n, NOTHING), np.zeros(n))
-            margin = 0.0
-            if self._policy.epsilon:
-                margin = self._policy.epsilon / (self._vertices.furthest(edges) * self._vertices.form.unit)
-            account = Account(edges, self._evidence.counts, margin, purses, dual=np.zeros(n))
+            account = Account(edges, self._evidence.counts, purses, dual=np.zeros(n))
             if len(self._accounts) >= TUNING.accounts:
                 del self._accounts[next(iter(self._accounts))]
         self._accounts[edges.key] = account
@@ -255,7 +248,7 @@ class PolyRun(BlockRun[EdgeBets]):
             **self._measured_state(),
             "log_cash": self._log_cash,
             "accounts": [
-                [a.edges.at, a.born, a.margin, a.purses.purse, a.purses.peak, a.next_stake, a.dual]
+                [a.edges.at, a.born, a.purses.purse, a.purses.peak, a.next_stake, a.dual]
                 for a in self._accounts.values()
             ],
             "bets": [] if bets is None else list(bets),
@@ -267,9 +260,9 @@ class PolyRun(BlockRun[EdgeBets]):
         self._restore_measured(state, EdgeBets(*state["bets"]) if state["bets"] else None)
         self._log_cash, self._is_sure = state["log_cash"], state["is_sure"]
         self._accounts, self._account = {}, None
-        for at, born, margin, purse, peak, next_stake, dual in state["accounts"]:
+        for at, born, purse, peak, next_stake, dual in state["accounts"]:
             edges = self._vertices.edges(at)
-            self._account = Account(edges, born, margin, Purses(purse, peak), next_stake, dual)
+            self._account = Account(edges, born, Purses(purse, peak), next_stake, dual)
             self._accounts[edges.key] = self._account
 
 

@@ -1,0 +1,260 @@
+"""The proof that an average of leads is within epsilon of all plans, and its check by arithmetic alone.
+
+A series of blocks knows of every plan x two numbers, and of its bets against x one (docs/polytopes.md):
+
+    L(x) = gain + gains.x,     Q(x) = square - 2 crosses.x + sum_s squares_s x_s^2,
+    W(x) = log(cash + sum_j exp(log_stakes_j + rates_j L(x) - rates_j^2 Q(x) / 2)).
+
+The proof shows W(x) >= target for every plan at once. It is a tree of boxes: each box is bounded by *cuts*
+and then ruled out, or split in two. A cut is a point (L0, Q0) and prices of the rows, any numbers whatever:
+W is convex in (L, Q) and lies above its tangent at that point, Q(x) lies below its secants on the box, and
+what is then left is linear, bounded by the prices (Neumaier and Shcherbina 2004). The bound rules out the
+box, or else says how far each variable can be from its bounds in a plan that is not ruled out. No solver
+takes part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+from surepick.core.policy import Answer
+from surepick.core.polytope import Polytope
+from surepick.core.standard_form import ROUNDING, StandardForm
+from surepick.core.vertex_proof import variable_names
+
+NATS = 1e-9  # what logarithms and exponentials may err by
+_MET = 1e-8  # how far a row or a bound may be missed; amounts are near 1
+_PASSES = 6  # of finding bounds that follow from rows
+_GAIN = "gain"  # the name of the variable L(x) - gain where a box is split
+
+
+class Question(NamedTuple):
+    """Whether W(x) >= target for every plan x; see above. Without rates: L(x) >= target sqrt(Q(x))."""
+
+    gain: float
+    gains: FloatArray  # (n_arms,)
+    square: float
+    crosses: FloatArray  # (n_arms,)
+    squares: FloatArray  # (n_arms,) not negative
+    target: float
+    log_cash: float
+    log_stakes: FloatArray  # (n_rates,)
+    rates: FloatArray  # (n_rates,) positive
+
+
+class System(NamedTuple):
+    """The rows and bounds of a polytope, and one variable more: what `gains` add to L."""
+
+    matrix: FloatArray  # (m + 1, n + 1)
+    right: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+class Cut(NamedTuple):
+    """A tangent and prices; without a tangent (nan) it bounds the plans of the polytope alone."""
+
+    at_gain: float
+    at_square: float
+    unit: float  # prices are whole multiples of it
+    prices: FloatArray  # (m + 1,) whole numbers
+
+
+class Node(NamedTuple):
+    """A box: its cuts, and where it is split then; a box that is not split is ruled out by its last cut."""
+
+    cuts: tuple[Cut, ...]
+    variable: int  # -1 where it is not split
+    value: float
+
+
+def system_of(form: StandardForm, question: Question) -> System:
+    """The polytope with bounds that follow from its rows, and the variable for L."""
+    low, high = tight_bounds(form)
+    m, n = form.matrix.shape
+    matrix = np.zeros((m + 1, n + 1))
+    matrix[:m, :n], matrix[m, : form.n_arms], matrix[m, n] = form.matrix, question.gains, -1.0
+    ends = question.gains * np.array([low[: form.n_arms], high[: form.n_arms]])
+    least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    room = NATS * (abs(least) + abs(most) + 1e-300)
+    return System(
+        matrix, np.append(form.right, 0.0), np.append(low, least - room), np.append(high, most + room)
+    )
+
+
+def tight_bounds(form: StandardForm) -> tuple[FloatArray, FloatArray]:
+    """Bounds of all variables that follow from single rows, moved outwards by what rounding may be."""
+    a, low, high = form.matrix, form.lower.copy(), form.upper.copy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_PASSES if len(a) else 0):
+            ends = np.sort([a * low, a * high], axis=0)
+            sizes = np.abs(form.right) + np.abs(ends).max(axis=0).sum(axis=1)
+            others = ends.sum(axis=2)[:, :, None] - ends
+            rest = np.sort(
+                [(form.right[:, None] - others[0]) / a, (form.right[:, None] - others[1]) / a], axis=0
+            )
+            room = ROUNDING * sizes[:, None] / np.abs(a)
+            new_low = np.where(a != 0, rest[0] - room, -np.inf).max(axis=0)
+            new_high = np.where(a != 0, rest[1] + room, np.inf).min(axis=0)
+            low, high = np.maximum(low, new_low), np.minimum(high, new_high)
+    return low, np.maximum(low, high)
+
+
+def log_wealth(question: Question, plans: FloatArray) -> FloatArray:
+    """W of each of these plans, (n_plans,)."""
+    gain = question.gain + plans @ question.gains
+    square = question.square - 2 * plans @ question.crosses + plans**2 @ question.squares
+    z = question.log_stakes + gain[:, None] * question.rates - 0.5 * square[:, None] * question.rates**2
+    return np.asarray(np.logaddexp(np.logaddexp.reduce(z, axis=1), question.log_cash))
+
+
+def is_covered(question: Question, system: System, nodes: list[Node]) -> bool:
+    """Whether this tree of boxes rules out every plan."""
+    boxes: list[tuple[FloatArray, FloatArray] | None] = [(system.lower, system.upper)]
+    for node in nodes:
+        if not boxes:
+            return False
+        box = boxes.pop()
+        for cut in node.cuts:
+            box = None if box is None else _cut(question, system, box, cut)
+        if node.variable < 0:
+            if box is not None:
+                return False
+            continue
+        boxes += [None, None] if box is None else _halves(box, node.variable, node.value)
+    return not boxes
+
+
+def _halves(box: tuple[FloatArray, FloatArray], variable: int, value: float) -> list[Any]:
+    """The box above the value, then the one below, which is looked at first."""
+    above, below = (box[0].copy(), box[1]), (box[0], box[1].copy())
+    above[0][variable] = max(above[0][variable], value)
+    below[1][variable] = min(below[1][variable], value)
+    return [half if (half[0] <= half[1]).all() else None for half in (above, below)]
+
+
+def _cut(
+    question: Question, system: System, box: tuple[FloatArray, FloatArray], cut: Cut
+) -> tuple[FloatArray, FloatArray] | None:
+    """The part of the box where plans may be that are not ruled out; None where there is none."""
+    low, high = box
+    costs, const, size, need = np.zeros(len(low)), 0.0, 0.0, 0.0
+    if not math.isnan(cut.at_gain):
+        slope, need = _tangent(question, cut.at_gain, cut.at_square)
+        n = len(question.gains)
+        first, last = low[:n], high[:n]
+        costs[:n] = question.gains - slope * (question.squares * (first + last) - 2 * question.crosses)
+        products = slope * question.squares * first * last
+        const = question.gain - slope * question.square + float(products.sum())
+        parts = np.abs(question.gains) + slope * (
+            question.squares * (np.abs(first) + np.abs(last)) + 2 * np.abs(question.crosses)
+        )
+        size = abs(question.gain) + slope * abs(question.square) + float(np.abs(products).sum())
+        size += float(parts @ np.maximum(np.abs(first), np.abs(last)))
+    prices = cut.prices * cut.unit
+    reduced = costs - system.matrix.T @ prices
+    ends = np.minimum(reduced * low, reduced * high)
+    size += float(np.abs(prices) @ np.abs(system.right))
+    size += float(
+        (np.abs(costs) + np.abs(system.matrix.T) @ np.abs(prices)) @ np.maximum(np.abs(low), np.abs(high))
+    )
+    room = need - (const + float(prices @ system.right) + float(ends.sum()) - ROUNDING * size)
+    if room < 0:  # not at 0: without a tangent and without prices nothing is shown
+        return None
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        reach = np.where(reduced != 0, room / np.abs(reduced), np.inf)
+    new_high = np.where(reduced > 0, np.minimum(high, low + reach + ROUNDING * (np.abs(low) + reach)), high)
+    new_low = np.where(reduced < 0, np.maximum(low, high - reach - ROUNDING * (np.abs(high) + reach)), low)
+    return (new_low, new_high) if (new_low <= new_high).all() else None
+
+
+def _tangent(question: Question, gain: float, square: float) -> tuple[float, float]:
+    """The slope r and the need of L - r Q >= need, which implies W >= target wherever it holds.
+
+    W is convex in (L, Q), so that it lies above its tangent at any point.
+    """
+    if not len(question.rates):  # L >= target sqrt(Q), and a root lies below its tangents
+        root = math.sqrt(square)
+        return question.target / (2 * root), question.target * root / 2 * (1 + NATS)
+    z = question.log_stakes + question.rates * gain - 0.5 * question.rates**2 * square
+    top = max(float(z.max()), question.log_cash)
+    e = np.exp(z - top)
+    total = float(e.sum()) + math.exp(question.log_cash - top)
+    first, second = float(e @ question.rates) / total, float(e @ question.rates**2) / total
+    slope = second / (2 * first)
+    here = top + math.log(total) - NATS
+    return slope, gain - slope * square + (question.target - here) / first
+
+
+def proof_of(problem: Polytope, average: FloatArray, question: Question, nodes: list[Node]) -> dict[str, Any]:
+    """The proof as JSON values."""
+    names = [*variable_names(problem), _GAIN]
+    numbers = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in question._asdict().items()}
+    return {
+        "average": [float(x) for x in average],
+        "series": numbers,
+        "boxes": [
+            {
+                "cuts": [
+                    [
+                        None if math.isnan(cut.at_gain) else [cut.at_gain, cut.at_square],
+                        cut.unit,
+                        [int(x) for x in cut.prices.tolist()],
+                    ]
+                    for cut in node.cuts
+                ],
+                "split": None if node.variable < 0 else [names[node.variable], node.value],
+            }
+            for node in nodes
+        ],
+    }
+
+
+def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float) -> list[str]:
+    """What is wrong with a proof that this plan is within epsilon of all; nothing where it holds."""
+    question = Question(**{k: _number(x) for k, x in proof["series"].items()})
+    form = problem.form
+    names = {name: j for j, name in enumerate([*variable_names(problem), _GAIN])}
+    nodes = [
+        Node(
+            tuple(Cut(*_point(at), unit, np.array(prices, dtype=float)) for at, unit, prices in box["cuts"]),
+            -1 if box["split"] is None else names[box["split"][0]],
+            0.0 if box["split"] is None else float(box["split"][1]),
+        )
+        for box in proof["boxes"]
+    ]
+    average = np.array(proof["average"], dtype=float)
+    found = {
+        "the evidence asked for is not enough": not question.target >= -math.log(delta),
+        "stakes or squares are not positive": not (
+            len(question.rates) and (question.rates > 0).all() and (question.squares >= 0).all()
+        ),
+        "the answer is not the average of the leads": np.abs(problem.vector(plan) - average).max() / form.unit
+        > _MET,
+        "the answer is no plan": not _is_plan(problem, problem.vector(plan)),
+        "the boxes do not rule out all plans": not is_covered(question, system_of(form, question), nodes),
+    }
+    return [words for words, wrong in found.items() if wrong]
+
+
+def _number(value: Any) -> Any:
+    return np.array(value, dtype=float) if isinstance(value, list) else value
+
+
+def _point(at: Any) -> tuple[float, float]:
+    return (math.nan, math.nan) if at is None else (float(at[0]), float(at[1]))
+
+
+def _is_plan(problem: Polytope, plan: FloatArray) -> bool:
+    rows, room = problem.rows, _MET * (1 + np.abs(plan).max(initial=0.0))
+    return bool(
+        (rows.a_ub @ plan <= rows.b_ub + room).all()
+        and (np.abs(rows.a_eq @ plan - rows.b_eq) <= room).all()
+        and (plan >= rows.lower - room).all()
+        and (plan <= rows.upper + room).all()
+    )

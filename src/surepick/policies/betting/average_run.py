@@ -1,0 +1,350 @@
+"""A run of PolyBet within epsilon: the answer is the average of the leads, a block at a time.
+
+`poly_bet` says what is promised and why; the proof is in docs/polytopes.md, with the names of this file.
+Amounts are in units of the standard form, where they are near 1; means are turned so that larger is better.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.average_proof import Question, log_wealth, proof_of, system_of
+from surepick.core.evidence import Evidence
+from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.core.polytope import Polytope
+from surepick.policies.betting.block_run import Block, BlockRun
+from surepick.policies.betting.box_cuts import ALIVE, COVERED
+from surepick.policies.betting.covering import Cover, Effort, cover
+from surepick.policies.betting.division import divide
+from surepick.policies.betting.poly_bet import PolyBet
+from surepick.policies.betting.rivals import Rivals
+from surepick.policies.betting.series import Series
+
+
+class Tuning(NamedTuple):
+    """The constants of PolyBet within epsilon. None bears on the guarantee; set on other instances."""
+
+    first_stake: float = 0.5  # of the cash
+    stake: float = 0.4  # of the cash, later
+    restart: float = 1.5  # growth of the measurements between stakes
+    ripe: float = 1.8  # standard errors that the lead must be ahead of all rivals, epsilon included
+    smoothing: float = 8.0  # squared standard errors added to squared gaps: calm allocations
+    calm: float = 0.15  # share of the new allocation in the one that is used
+    block_share: float = 0.15  # a block is at most this share of what was spent
+    need_share: float = 0.25  # and of what seems to be needed still
+    slack: float = 1.5  # nats above the target that a run is expected to need
+    lowest_rate: float = 4.0  # rates reach from the least that suits a rival that binds, divided by this
+    highest_rate: float = 2.0  # to the largest, times this
+    rate_ratio: float = 1.5
+    rounds: int = 4  # of looking for rivals, before a block
+    draws: int = 6  # plans of draws around the means, before a block
+    programs: int = 30_000  # of one proof, for a transport of nine and nine places
+
+
+TUNING = Tuning()
+_LEAST_DEFICIT = 0.3  # nats
+_LEAST_LEVEL = 0.5  # standard errors
+_STEPS, _TOLERANCE = 60, 0.005  # of the allocation
+_WARMTH = 0.9  # of its start from the last one
+_BINDS = 0.01  # of the dual weight
+_LOCAL = 5  # rivals from which others are looked for
+_NEAR = 1.0  # nats below the target at which a proof is tried
+_WORK = 17 * 81  # entries of the tableau that `programs` is for
+_LEAST_PROGRAMS = 500
+
+
+class Bets(NamedTuple):
+    """What is fixed before a block: the lead, and the weight of the block in every series."""
+
+    lead: FloatArray  # (n_arms,)
+    weight: float
+
+
+class _View(NamedTuple):
+    """The lead against all known rivals, by the estimates."""
+
+    lead: FloatArray
+    gap: FloatArray  # (n_rivals,) with epsilon
+    squares: FloatArray  # (n_rivals, n_arms) squared differences to the lead
+    spread: FloatArray  # (n_rivals,) variance of the gap
+    urgency: FloatArray
+    share: FloatArray  # (n_arms,) of cost
+    worst: float  # the largest urgency-weighted variance for one unit of cost
+
+    @property
+    def clear(self) -> float:
+        """Standard errors by which the lead is ahead of the closest rival."""
+        return float((self.gap / np.sqrt(np.maximum(self.spread, 1e-300))).min())
+
+
+class AverageRun(BlockRun[Bets]):
+    """A run of PolyBet within epsilon; owned and changed by whoever started it."""
+
+    def __init__(self, problem: Polytope, policy: PolyBet) -> None:
+        super().__init__(policy, problem.relevant)
+        self._problem, self._policy, self._form = problem, policy, problem.form
+        self._sign = problem.sign * self._form.unit  # of a mean, in units of the form
+        self._variance = np.where(self._relevant, (known_noise_scale(problem) * self._form.unit) ** 2, 0.0)
+        self._costs, self._price = problem.costs, self._variance * problem.costs
+        self._target = -math.log(policy.delta)
+        self._rivals = Rivals(problem)
+        self._log_cash = 0.0
+        self._series: list[Series] = []
+        self._next_stake = 0.0
+        self._share: FloatArray | None = None  # of cost, calmed
+        self._n_blocks = 0
+        self._proved: int | None = None  # the series whose average is proved
+
+    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
+        """The next part of the block, or the average of the leads once it is proved."""
+        del rng  # nothing is drawn
+        if self._block is None and self._proved is None:
+            self._block = self._open_block()
+        if self._block is None:
+            assert self._proved is not None
+            return Stop(self._answer(self._series[self._proved].average))
+        return Measure(self._block.next_request(self._policy.max_batch))
+
+    def _answer(self, values: FloatArray) -> tuple[float, ...]:
+        form = self._form
+        inside = np.clip(values, form.lower[: form.n_arms], form.upper[: form.n_arms])
+        return tuple(form.plan(inside).tolist())
+
+    def standing(self) -> Standing:
+        """The average closest to a proof, the rival that it has the least evidence against, and the risk."""
+        if not self._is_started:
+            return Standing()
+        k = self._furthest()
+        if k is None:
+            view = self._view(self._rivals.lead)
+            rival = self._rivals.plans[int(np.argmin(np.where(view.spread > 0, view.gap, np.inf)))]
+            average, risk = self._rivals.lead, 1.0
+        else:
+            average = self._series[k].average
+            wealth = log_wealth(self._question(k), self._rivals.plans)
+            rival, risk = self._rivals.plans[int(np.argmin(wealth))], self._risk(k, float(wealth.min()))
+        means, spread = self._estimates()
+        away = average - rival
+        radius = math.sqrt(2 * float(away**2 @ spread) * self._target)
+        return Standing(self._answer(average), self._answer(rival), float(away @ means), radius, risk)
+
+    def _risk(self, k: int, most: float) -> float:
+        """1 over what the wealth against every plan is proved to be at least: `most` or somewhat less."""
+        if self._proved == k:
+            return self._policy.delta
+        for level in (most - 0.05, most - 0.5, most - 1.5):
+            if level <= 0:
+                break
+            question = self._question(k)._replace(target=level)
+            if self._cover(question, _LEAST_PROGRAMS).status == COVERED:
+                return math.exp(-level)
+        return 1.0
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """Boxes that together hold all plans, each ruled out; `core/average_proof.py` checks it."""
+        if self._proved is None:
+            return None
+        question = self._question(self._proved)
+        found = self._cover(question, self._programs, keep=True)
+        average = self._series[self._proved].average * self._form.unit
+        return proof_of(self._problem, average, question, found.nodes)
+
+    def _cover(self, question: Question, most: int, *, keep: bool = False) -> Cover:
+        square = self._policy.epsilon**2 / (8 * max(question.target, 0.1))
+        effort = Effort(self._rivals.first, square, most)
+        return cover(question, system_of(self._form, question), effort, keep=keep)
+
+    @property
+    def _programs(self) -> int:
+        return max(_LEAST_PROGRAMS, min(TUNING.programs, TUNING.programs * _WORK // self._form.matrix.size))
+
+    def _question(self, k: int) -> Question:
+        return self._series[k].question(self._policy.epsilon, self._target + 1e-9, self._log_cash)
+
+    def _furthest(self) -> int | None:
+        """The series whose least evidence against a known rival is largest; None before any block of one."""
+        if self._proved is not None:
+            return self._proved
+        least = [
+            float(log_wealth(self._question(k), self._rivals.plans).min()) if series.weight else -math.inf
+            for k, series in enumerate(self._series)
+        ]
+        best = int(np.argmax(least)) if least else -1
+        return None if best < 0 or not self._series[best].weight else best
+
+    def _estimates(self) -> tuple[FloatArray, FloatArray]:
+        """The means, turned so that larger is better, and their variances; 0 of arms that do not matter."""
+        counts = np.maximum(self._evidence.counts, 1)
+        means = np.where(self._relevant, self._sign * self._evidence.sums / counts, 0.0)
+        return means, self._variance / counts
+
+    def _choose_lead(self) -> None:
+        """The vertex that looks best."""
+        if self._proved is None:
+            self._rivals.choose_lead(self._estimates()[0])
+
+    def _open_block(self) -> Block[Bets]:
+        """Lead, counts, weight and stakes of the next block, from the past alone."""
+        if not self._is_started:
+            return Block(self._relevant.astype(np.int64), None)
+        means, spread = self._estimates()
+        self._rivals.draw(means, np.sqrt(spread), self._n_blocks, TUNING.draws)
+        view = self._find_rivals()
+        self._put_stake(view)
+        calm = (
+            view.share if self._share is None else (1 - TUNING.calm) * self._share + TUNING.calm * view.share
+        )
+        self._share = calm
+        counts = self._counts(calm, view.worst)
+        self._n_blocks += 1
+        return Block(counts, Bets(view.lead, self._weight(view, counts)))
+
+    def _find_rivals(self) -> _View:
+        """Compare the lead with its rivals, and look for harder ones until none is found."""
+        for _ in range(TUNING.rounds):
+            view = self._view(self._rivals.lead)
+            means, spread = self._estimates()
+            error = np.sqrt(np.maximum(view.spread, 1e-300))
+            level = max(view.clear, _LEAST_LEVEL)
+            found = self._rivals.find(
+                self._sureness(view.lead, means, spread, level),
+                np.argsort(view.gap / error, kind="stable")[:_LOCAL],
+            )
+            price = self._price / np.maximum(view.share, 1e-300)
+            need = view.urgency * (view.squares @ price)
+            level = math.sqrt(max(1.0 / max(view.worst, 1e-300), 1e-12))
+            found += self._rivals.find(
+                self._sureness(view.lead, means, price, level), np.argsort(-need, kind="stable")[:_LOCAL]
+            )
+            if not found:
+                break
+        return self._view(self._rivals.lead) if found else view
+
+    def _sureness(self, lead: FloatArray, means: FloatArray, spread: FloatArray, level: float) -> Question:
+        """Whether the lead is ahead of all plans by `level` standard errors, epsilon included."""
+        nothing = np.zeros(0)
+        gain = float(lead @ means) + self._policy.epsilon
+        return Question(
+            gain, -means, float(spread @ lead**2), spread * lead, spread, level, 0.0, nothing, nothing
+        )
+
+    def _view(self, lead: FloatArray) -> _View:
+        plans, (means, spread) = self._rivals.plans, self._estimates()
+        gap, squares = (lead - plans) @ means + self._policy.epsilon, (lead - plans) ** 2
+        variance = squares @ spread
+        urgency = 1.0 / (np.maximum(gap, 0.0) ** 2 + TUNING.smoothing * variance + 1e-300)
+        k = self._furthest()
+        if k is not None:
+            missing = self._target - log_wealth(self._question(k), plans)
+            urgency *= np.clip(missing, _LEAST_DEFICIT, 2 * self._target)
+        share, worst = self._divide(squares * urgency[:, None] * self._price)
+        return _View(lead, gap, squares, variance, urgency, share, worst)
+
+    def _divide(self, rows: FloatArray) -> tuple[FloatArray, float]:
+        """Shares of cost that nearly minimise the largest need of a rival, and that need."""
+        n_rivals, n_arms = rows.shape
+        dual = _WARMTH * self._rivals.dual + (1 - _WARMTH) / n_rivals
+        dual /= dual.sum()
+        share = np.zeros(n_arms)
+        worst = divide(rows, dual, share, np.zeros(n_arms), np.zeros(n_rivals), _STEPS, _TOLERANCE)
+        self._rivals.dual = dual
+        share = 0.999 * share + 0.001 * self._relevant / np.count_nonzero(self._relevant)
+        return share, float(worst)
+
+    def _put_stake(self, view: _View) -> None:
+        """Begin a series with some of the cash where the lead is clear of all rivals, now and then again."""
+        measured = self._evidence.n_measurements
+        if measured < self._next_stake or view.clear < TUNING.ripe:
+            return
+        price = self._price / np.maximum(view.share, 1e-300)
+        variance = view.squares @ price
+        binds = (self._rivals.dual > _BINDS) & (view.spread > 1e-6 * view.spread.max())
+        if not binds.any():
+            return
+        rates = np.maximum(view.gap, 0.5 * self._policy.epsilon)[binds] / variance[binds]
+        low, high = float(rates.min()) / TUNING.lowest_rate, float(rates.max()) * TUNING.highest_rate
+        n_rates = max(2, math.ceil(math.log(high / low) / math.log(TUNING.rate_ratio)) + 1)
+        share = TUNING.stake if self._series else TUNING.first_stake
+        stakes = np.full(n_rates, self._log_cash + math.log(share / n_rates))
+        self._series.append(Series.begin(stakes, np.geomspace(low, high, n_rates), len(price)))
+        self._log_cash += math.log1p(-share)
+        self._next_stake = TUNING.restart * measured
+
+    def _counts(self, share: FloatArray, worst: float) -> IntArray:
+        """Whole counts in proportion to shares of cost; every arm that matters gets one at least."""
+        costs, relevant = self._costs, self._relevant
+        spent = float(self._evidence.counts @ costs)
+        need = 2 * (self._target + TUNING.slack) * worst
+        budget = min(TUNING.block_share * spent, TUNING.need_share * need)
+        budget = max(budget, float(costs[relevant].sum()))
+        return np.where(relevant, np.maximum(np.rint(share * budget / costs), 1), 0).astype(np.int64)
+
+    def _weight(self, view: _View, counts: IntArray) -> float:
+        """What the block is worth for the rivals that bind, in units of cost."""
+        spread = self._variance / np.maximum(counts, 1)
+        return view.worst / max(float(self._rivals.dual @ (view.urgency * (view.squares @ spread))), 1e-300)
+
+    def _settle(self, bets: Bets, seen: Evidence) -> None:
+        """Add the block to every series, by its own means; then look whether one of them is proved."""
+        counts = np.maximum(seen.counts, 1)
+        means = np.where(self._relevant, self._sign * seen.sums / counts, 0.0)
+        for series in self._series:
+            series.add(bets.lead, bets.weight, means, self._variance / counts)
+        for k in range(len(self._series)):
+            if self._is_proved(k):
+                self._proved = k
+                break
+        self._rivals.forget()
+
+    def _is_proved(self, k: int) -> bool:
+        """Whether every plan is ruled out by this series; what is found not to be becomes a rival."""
+        question = self._question(k)
+        wealth = log_wealth(question, self._rivals.plans)
+        if wealth.min() < self._target - _NEAR:
+            return False
+        if self._rivals.find(question, np.argsort(wealth, kind="stable")[: _LOCAL + 1]):
+            return False
+        found = self._cover(question, self._programs)
+        if found.status == ALIVE:
+            self._rivals.add_near(question, found.alive)
+        return found.status == COVERED
+
+    def state(self) -> dict[str, Any]:
+        """All that a fresh run needs to become this one."""
+        bets = None if self._block is None else self._block.bets
+        return {
+            **self._measured_state(),
+            "log_cash": self._log_cash,
+            "series": [series.state() for series in self._series],
+            "next_stake": self._next_stake,
+            "share": self._share,
+            "n_blocks": self._n_blocks,
+            "proved": self._proved,
+            "rivals": self._rivals.state(),
+            "bets": [] if bets is None else list(bets),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is."""
+        self._restore_measured(state, Bets(*state["bets"]) if state["bets"] else None)
+        self._log_cash, self._next_stake = state["log_cash"], state["next_stake"]
+        self._share, self._n_blocks, self._proved = state["share"], state["n_blocks"], state["proved"]
+        self._series = [Series(*parts) for parts in state["series"]]
+        self._rivals.restore(state["rivals"])
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
+    run = AverageRun(Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0]), PolyBet(epsilon=0.5))
+    for _ in range(200):
+        decision = run.decide()
+        if not isinstance(decision, Measure):
+            break
+        run.absorb(decision.counts, np.array([5.0, 1.0]) * decision.counts)

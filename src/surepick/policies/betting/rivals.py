@@ -1,0 +1,122 @@
+"""The plans of a polytope that a lead is compared with: vertices found by linear programs.
+
+None of it bears on the guarantee, which is about all plans: rivals that are known steer what is measured.
+Every linear program starts from a basis that is a function of the past, never from where the last one ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.average_proof import Question
+from surepick.core.polytope import Polytope
+from surepick.kernels.simplex import SOLVED, restore, solve
+from surepick.policies.betting.boundary import descend
+from surepick.policies.betting.edges import Vertices, unsolved
+
+_MOST = 250  # rivals that are kept
+_FIRST = 12  # plans in arbitrary directions, to begin with
+_DIGITS = 9  # plans that agree so far are the same
+_NEW = 0.02  # dual weight of a new rival
+
+
+class Rivals:
+    """Distinct vertices, the last lead's basis, and how much each binds; changed by the run that owns it."""
+
+    def __init__(self, problem: Polytope) -> None:
+        self._vertices = Vertices(problem)
+        self._n_arms, self._sign = problem.form.n_arms, problem.sign
+        self.first = self._vertices.first
+        self._at = self.first  # of the lead
+        self.lead: FloatArray = np.zeros(self._n_arms)
+        self.plans: FloatArray = np.zeros((0, self._n_arms))
+        self.dual: FloatArray = np.zeros(0)
+        self._keys: set[bytes] = set()
+        for weights in self._noise(0, _FIRST // 2):
+            self.add(self._best(weights))
+            self.add(self._best(-weights))
+
+    def choose_lead(self, means: FloatArray) -> None:
+        """The vertex that is best under these means."""
+        self.lead = self._best(means)
+        self._at = self._vertices.tableau.at.copy()
+        self.add(self.lead)
+
+    def draw(self, means: FloatArray, error: FloatArray, block: int, n: int) -> None:
+        """Add the best plans under draws around the means; the draws are a function of the block's number."""
+        for noise in self._noise(1 + block, n):
+            self.add(self._best(means + noise * error))
+
+    def find(self, question: Question, starts: IntArray) -> int:
+        """Look from some rivals and the lead for plans that are not ruled out; how many were new."""
+        plans = [*self.plans[starts], self.lead]
+        return sum(self.add_near(question, plan) for plan in plans)
+
+    def add_near(self, question: Question, plan: FloatArray) -> bool:
+        """Add the plan that a search from this one ends at, if it is not ruled out and new."""
+        tableau, point = self._go_back(), np.array(plan)
+        return descend(question, tableau, np.zeros(len(tableau.lower)), point) < 0.0 and self.add(point)
+
+    def add(self, plan: FloatArray) -> bool:
+        """Add a plan; whether it is new."""
+        key = np.round(plan, _DIGITS).tobytes()
+        if key in self._keys:
+            return False
+        self._keys.add(key)
+        self.plans = np.vstack([self.plans, plan])
+        self.dual = np.append(self.dual, _NEW)
+        self.dual = self.dual / self.dual.sum()
+        return True
+
+    def forget(self) -> None:
+        """Keep those that bind most, and the last to come, where there are too many."""
+        if len(self.plans) <= _MOST:
+            return
+        order = np.argsort(-self.dual, kind="stable")
+        kept = np.sort(order[:_MOST])
+        self.plans, self.dual = self.plans[kept], self.dual[kept] / self.dual[kept].sum()
+        self._keys = {np.round(plan, _DIGITS).tobytes() for plan in self.plans}
+
+    def state(self) -> list[Any]:
+        """Everything, in order."""
+        return [self._at, self.lead, self.plans, self.dual]
+
+    def restore(self, state: list[Any]) -> None:
+        """Become the rivals whose state this is."""
+        self._at, self.lead, self.plans, self.dual = state
+        self._keys = {np.round(plan, _DIGITS).tobytes() for plan in self.plans}
+
+    def _noise(self, stream: int, n: int) -> FloatArray:
+        """Numbers like noise, turned with the means: to minimise is to maximise the negative."""
+        return self._sign * _noise(stream, n, self._n_arms)
+
+    def _best(self, weights: FloatArray) -> FloatArray:
+        """The vertex with the largest weights.x."""
+        tableau = self._go_back()
+        costs = np.zeros(len(tableau.lower))
+        costs[: self._n_arms] = -weights
+        if solve(tableau, costs) != SOLVED or not restore(tableau):
+            raise unsolved()
+        return tableau.values[: self._n_arms].copy()
+
+    def _go_back(self) -> Any:
+        """The tableau at the lead's basis."""
+        tableau = self._vertices.tableau
+        tableau.at[:] = self._at
+        if not restore(tableau):
+            raise unsolved()
+        return tableau
+
+
+def _noise(stream: int, n: int, n_arms: int) -> FloatArray:
+    """Numbers of mean 0 and variance 1 that look random and are a function of where they stand."""
+    with np.errstate(over="ignore"):
+        z = np.arange(stream * 10**6, stream * 10**6 + 4 * n * n_arms, dtype=np.uint64)
+        z = (z + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # splitmix64
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    uniform = (z ^ (z >> np.uint64(31))).astype(float) / 2.0**64
+    return np.sqrt(3.0) * (uniform.reshape(n, n_arms, 4).sum(axis=2) - 2.0)

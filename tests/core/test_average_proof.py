@@ -1,0 +1,56 @@
+"""The check of a proof that all plans are ruled out: what it accepts is true, whatever the prices are."""
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surepick as sp
+from polytopes import all_vertices, question_about, transport
+from surepick.core.average_proof import Cut, Node, is_covered, log_wealth, system_of, tight_bounds
+
+SMALL = sp.Polytope(A_ub=[[0.4, 0.8, 0.3, 0.6], [0.7, 0.2, 0.5, 0.9]], b_ub=[0.8, 0.9], upper=1.0)
+
+
+def test_bounds_that_follow_from_rows_hold_for_all_vertices_and_leave_no_more_than_a_supply():
+    problem, _ = transport(3, 3, 3)
+    low, high = tight_bounds(problem.form)
+    supply = np.repeat(problem.rows.b_eq[:3], 3) / problem.form.unit
+    assert (high <= supply + 1e-9).all()
+    assert (problem.form.upper > 1.5 * supply).any()
+    for polytope in (problem, SMALL):
+        low, high = tight_bounds(polytope.form)
+        vertices = all_vertices(polytope) / polytope.form.unit
+        assert (vertices >= low[: polytope.n_arms] - 1e-8).all()
+        assert (vertices <= high[: polytope.n_arms] + 1e-8).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**6))
+def test_no_prices_rule_out_a_plan_that_is_not(seed):
+    """Arbitrary tangents, prices and splits: the box of a plan that is not ruled out never goes."""
+    rng = np.random.default_rng(seed)
+    question, vertices = question_about(SMALL, seed)
+    question = question._replace(target=float(log_wealth(question, vertices).min()) + 1e-6)
+    system = system_of(SMALL.form, question)
+    m, n = system.matrix.shape
+    nodes = []
+    for _ in range(15):  # a chain of splits; seven or eight boxes are left to be ruled out
+        cuts = []
+        for _ in range(rng.integers(0, 5)):
+            at = (math.nan, math.nan) if rng.random() < 0.3 else (rng.uniform(0, 3), 10 ** rng.uniform(-5, 0))
+            cuts.append(Cut(*at, 10 ** rng.uniform(-6, 1), np.rint(rng.normal(0, 50, m))))
+        variable = int(rng.integers(0, n)) if len(nodes) < 7 else -1
+        value = rng.uniform(system.lower[variable], system.upper[variable])
+        nodes.append(Node(tuple(cuts), variable, value))
+    assert not is_covered(question, system, nodes)
+
+
+def test_nothing_is_shown_by_no_cut_or_by_a_cut_without_prices_and_tangent():
+    question, vertices = question_about(SMALL, 1)
+    question = question._replace(target=float(log_wealth(question, vertices).min()) + 0.1)
+    system = system_of(SMALL.form, question)
+    nothing = Cut(math.nan, math.nan, 1.0, np.zeros(len(system.right)))
+    for nodes in ([], [Node((), -1, 0.0)], [Node((nothing,), -1, 0.0)]):
+        assert not is_covered(question, system, nodes)

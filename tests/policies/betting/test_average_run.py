@@ -1,0 +1,123 @@
+"""PolyBet within epsilon: the average of the leads, its proof, its promise, and the cheat that is caught."""
+
+import json
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from hard_families import is_refuted
+from polytopes import KINDS, PeekingAverage, transport
+from surepick.core.average_proof import log_wealth, objections
+from surepick.core.policy import Measure, Stop
+from surepick.planning.comparison import is_error
+
+
+def finished(problem, policy, means, seed=0):
+    run, rng = policy.start(problem), np.random.default_rng(seed)
+    while isinstance(decision := run.decide(), Measure):
+        counts = decision.counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=len(means)))
+    assert isinstance(decision, Stop)
+    return run, decision.plan
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [("3x3", 0.05), ("5x4", 0.02), ("9x9", 0.05), ("mix", 0.1)])
+def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_solver(kind, epsilon):
+    problem, means = KINDS[kind](302)
+    run, plan = finished(problem, sp.PolyBet(0.05, epsilon), means)
+    truth = problem.sign * (np.array(plan) - problem.best_plan(means)) @ means
+    assert -epsilon <= truth <= 1e-9
+    assert run.standing().lead == plan
+    assert run.standing().risk == 0.05
+    proof = json.loads(json.dumps(run.proof()))
+    assert objections(problem, plan, proof, 0.05) == []
+    assert objections(problem, plan, proof, 0.04) == ["the evidence asked for is not enough"]
+    moved = problem.vector(plan) + 1e-3
+    assert "the answer is no plan" in objections(problem, tuple(moved), proof, 0.05)
+    for spoil in ("target", "gain", "log_cash"):
+        worse = {"target": 0.5, "gain": -epsilon / 2, "log_cash": 0.0}[spoil]
+        series = {**proof["series"], spoil: proof["series"][spoil] + worse}
+        if spoil != "log_cash":
+            assert objections(problem, plan, {**proof, "series": series}, 0.05)
+    fewer = {**proof, "boxes": proof["boxes"][:-1]}
+    assert objections(problem, plan, fewer, 0.05) == ["the boxes do not rule out all plans"]
+
+
+def test_ties_end_and_take_few_measurements():
+    """By freeway many transports tie, and the exact question never ends."""
+    problem, _ = KINDS["9x9"](7)
+    means = sp.problems.cities.city_hours("freeway").numbers.ravel()
+    outcome = sp.simulate(problem, sp.PolyBet(epsilon=0.1), sp.Gaussian(means), seed=0, budget=20_000)
+    assert outcome.status is sp.Status.CONFIDENT
+    assert not is_error(problem, sp.Gaussian(means), outcome)
+    assert "within 0.1 of the best" in outcome.guarantee
+
+
+def test_costs_scales_and_fixed_arms():
+    """An arm that is the same in all plans is never measured; a dear one less often."""
+    rows = {"A_eq": [[1, 1, 1, 0]], "b_eq": [1.0], "lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2]}
+    means = [1.0, 0.9, 0.2, 5.0]
+    noise = [0.5, 0.5, 0.25, 1.0]
+    cheap = sp.Polytope(**rows, noise_scale=noise)
+    dear = sp.Polytope(**rows, noise_scale=noise, costs=[9.0, 1.0, 1.0, 1.0])
+    shares = []
+    for problem in (cheap, dear):
+        outcome = sp.simulate(
+            problem, sp.PolyBet(epsilon=0.05), sp.Gaussian(means, noise), seed=1, budget=10**6
+        )
+        assert outcome.plan[3] == 2.0
+        assert outcome.counts[3] == 0
+        shares.append(outcome.counts[0] / outcome.n_measurements)
+    assert shares[1] < 0.8 * shares[0]
+
+
+def test_the_risk_falls_and_is_proved_by_boxes_of_its_own():
+    problem, means = transport(301, 3, 3)
+    run, rng, risks = sp.PolyBet(0.01, 0.1).start(problem), np.random.default_rng(3), []
+    while isinstance(decision := run.decide(), Measure):
+        counts = decision.counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=len(means)))
+        standing = run.standing()
+        risks.append(standing.risk)
+        assert standing.lead is not None
+        assert standing.rival is not None
+    assert risks[0] == 1.0
+    assert min(risks[:-1]) < 0.9
+    assert risks[-1] == 0.01
+
+
+RUNS = 60
+
+
+@pytest.mark.parametrize("policy", [sp.PolyBet, PeekingAverage])
+def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
+    """Leads of small blocks are often the wrong arm, and then so is the average."""
+    problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0]), sp.Gaussian([0.3, 0.0])
+    outcomes = [
+        sp.simulate(problem, policy(delta=0.05, epsilon=0.05), truth, seed=r, budget=400) for r in range(RUNS)
+    ]
+    wrong = sum(is_error(problem, truth, outcome) for outcome in outcomes)
+    assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingAverage)
+
+
+def test_the_wealth_against_a_best_plan_does_not_grow_on_average():
+    """The supermartingale of the proof: without epsilon, and with means of 0, every plan is best."""
+    problem, values = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0]), []
+    best = np.array([[0.0, 1.0, 0.0]])
+    for seed in range(200):
+        rng, run = np.random.default_rng(seed), sp.PolyBet(delta=1e-9, epsilon=1.0).start(problem)
+        for _ in range(6):
+            counts = run.decide().counts
+            run.absorb(counts, np.sqrt(counts) * rng.normal(size=3))
+        state = run.state()
+        total = np.exp(state["log_cash"])
+        for series in run._series:
+            if series.weight:
+                question = series.question(0.0, 1.0, -np.inf)
+                total += float(np.exp(log_wealth(question, best))[0])
+            else:
+                total += float(np.exp(series.log_stakes).sum())
+        values.append(min(total, 50.0))
+    assert len({round(value, 6) for value in values}) > 100
+    assert 0.3 < np.mean(values) < 1 + 4 * np.std(values) / np.sqrt(len(values))
