@@ -3,6 +3,7 @@
 python benchmarks/polytopes.py costs               # multiples of the limit, beside BetGapE on a drawn list
 python benchmarks/polytopes.py costs --delta 1e-6
 python benchmarks/polytopes.py lists               # how often a drawn list lacks the best plan
+python benchmarks/polytopes.py epsilon             # within epsilon of the best; ties, certificates
 python benchmarks/polytopes.py sizes               # 20 x 20, 50 x 50
 python benchmarks/polytopes.py errors --runs 2000  # error rates, with the cheat that must be caught
 
@@ -10,6 +11,7 @@ Instances and noise are fresh: nothing was set with these seeds.
 """
 
 import argparse
+import json
 import math
 import sys
 import time
@@ -22,8 +24,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 import surepick as sp
 from hard_families import is_refuted
 from polytopes import KINDS, Peeking, assignment, transport
+from surepick.core.average_proof import objections
+from surepick.core.policy import Measure
 from surepick.planning.comparison import binomial_interval, is_error
 from surepick.planning.limit import binary_kl
+from surepick.problems.cities import city_hours
 
 FIRST, NOISE = 401, 2_000
 HARDEST = 3e5  # T* kl above which vertices nearly tie; such instances are reported, too
@@ -122,6 +127,61 @@ def lists(n=60):
         print(f"| {kind} | {missing} of {n} | {np.mean(losses):.4f} | {np.max(losses):.4f} |", flush=True)
 
 
+def freeway(seed):
+    """Hours by freeway: roads share segments, many plans tie, and the exact question does not end."""
+    problem, _ = transport(seed)
+    return problem, city_hours("freeway").numbers.ravel()
+
+
+WITHIN = {  # instances, runs of each, epsilons
+    "3x3": (KINDS["3x3"], 20, 3, (0.1, 0.05)),
+    "5x4": (KINDS["5x4"], 20, 3, (0.1, 0.05, 0.02)),
+    "9x9": (KINDS["9x9"], 20, 3, (0.1, 0.05, 0.02)),
+    "9x9 by freeway": (freeway, 20, 2, (0.1, 0.05, 0.02)),
+    "mix": (KINDS["mix"], 10, 3, (0.1,)),
+    "program": (KINDS["program"], 6, 2, (0.3,)),
+}
+
+
+def within_epsilon(only):
+    """Measurements, errors, CPU, and the certificates: their size and whether they hold."""
+    print(
+        "| case | instances x runs | epsilon | measurements, mean | most | wrong | loss, share of epsilon | "
+        "CPU s (max) | proof, kB (max) | proofs that hold |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
+    for kind, (make, instances, runs, epsilons) in WITHIN.items():
+        for epsilon in epsilons if only in (None, kind) else ():
+            found = [
+                _within(*make(seed), epsilon, NOISE + r)
+                for seed in range(FIRST, FIRST + instances)
+                for r in range(runs)
+            ]
+            counts, losses, cpu, size, holds = (np.array(x) for x in zip(*found, strict=True))
+            each = counts.reshape(instances, runs).mean(axis=1)
+            print(
+                f"| {kind} | {instances} x {runs} | {epsilon} | {each.mean():,.0f} ± "
+                f"{each.std(ddof=1) / math.sqrt(instances):,.0f} | {each.max():,.0f} | "
+                f"{(losses > 1).sum()} of {len(found)} | {losses.mean():.2f} | {cpu.mean():.2f} "
+                f"({cpu.max():.2f}) | {size.mean():.0f} ({size.max():.0f}) | {holds.sum()} of {len(found)} |",
+                flush=True,
+            )
+
+
+def _within(problem, means, epsilon, seed):
+    """Measurements, loss as a share of epsilon, CPU seconds, size of the proof, and whether it holds."""
+    began = time.process_time()
+    run, rng, n = sp.PolyBet(0.05, epsilon).start(problem), np.random.default_rng(seed), 0
+    while isinstance(decision := run.decide(), Measure):
+        counts = decision.counts
+        n += int(counts.sum())
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=len(means)))
+    seconds = time.process_time() - began
+    loss = problem.sign * (problem.best_plan(means) - np.array(decision.plan)) @ means
+    proof = json.dumps(run.proof())
+    holds = not objections(problem, decision.plan, json.loads(proof), 0.05)
+    return n, float(loss) / epsilon, seconds, len(proof) / 1000, holds
+
+
 def sizes():
     print("| transport | arms | edges | limit | measurements | x | CPU s |\n|---|---|---|---|---|---|---|")
     for m in (6, 9, 12, 15, 20, 50):
@@ -185,16 +245,18 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("study", choices=["costs", "lists", "sizes", "errors"])
+    parser.add_argument("study", choices=["costs", "lists", "epsilon", "sizes", "errors"])
     parser.add_argument("--delta", type=float, default=0.05)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--no-lists", action="store_true")
-    parser.add_argument("--kind", choices=list(STUDIES))
+    parser.add_argument("--kind", choices=list({**STUDIES, **WITHIN}))
     given = parser.parse_args()
     if given.study == "costs":
         all_costs(given.delta, given.kind, with_list=not given.no_lists)
     elif given.study == "errors":
         errors(given.runs)
+    elif given.study == "epsilon":
+        within_epsilon(given.kind)
     else:
         {"lists": lists, "sizes": sizes}[given.study]()
 
