@@ -29,7 +29,7 @@ from surepick.sessions.tapes import LostTapesError
 from surepick.store import Draft, Event, Head, Snapshot, Store, View
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
-SNAPSHOT_FORMAT = 3
+SNAPSHOT_FORMAT = 2
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = (
     20  # after this many consecutive events of its own, a session assumes that it is the only writer

@@ -256,11 +256,15 @@ class PolyRun(BlockRun[EdgeBets]):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the run whose state this is; the lead is the account that was used last."""
-        self._restore_measured(state, EdgeBets(*state["bets"]) if state["bets"] else None)
+        """Become the run whose state this is; the lead is the account that was used last.
+
+        States of earlier versions also have a margin, of bets and of accounts, which is 0.
+        """
+        self._restore_measured(state, EdgeBets(*state["bets"][:3]) if state["bets"] else None)
         self._log_cash, self._is_sure = state["log_cash"], state["is_sure"]
         self._accounts, self._account = {}, None
-        for at, born, purse, peak, next_stake, dual in state["accounts"]:
+        for at, born, *others in state["accounts"]:
+            purse, peak, next_stake, dual = others[-4:]
             edges = self._vertices.edges(at)
             self._account = Account(edges, born, Purses(purse, peak), next_stake, dual)
             self._accounts[edges.key] = self._account
