@@ -21,7 +21,7 @@ from surepick.cli.check import check
 from surepick.cli.compare import compare
 from surepick.cli.demo import demo
 from surepick.cli.export import export, import_
-from surepick.cli.extend import close, extend, last_call
+from surepick.cli.extend import add_plan, close, extend, last_call, new_epoch
 from surepick.cli.init import init
 from surepick.cli.limit import limit
 from surepick.cli.mcp import mcp
@@ -51,7 +51,7 @@ app = typer.Typer(
 PLANNING: tuple[Callable[..., None], ...] = (demo, init, check, advise, simulate, compare, limit, reproduce)
 SESSIONS: tuple[Callable[..., None], ...] = (
     *(new, ask, sheet, tell, void, withdraw, status, list_, log, export),
-    *(import_, extend, last_call, close, verify, doctor, run, challenge),
+    *(import_, extend, add_plan, last_call, new_epoch, close, verify, doctor, run, challenge),
 )
 LOOKING: tuple[Callable[..., None], ...] = (watch, report, certificate, serve, mcp)
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option

@@ -1,4 +1,4 @@
-"""`extend`, `last-call` and `close`: go on with a stricter promise, or end."""
+"""`extend`, `add-plan`, `last-call` and `close`: go on with a stricter promise or more plans, or end."""
 
 from __future__ import annotations
 
@@ -48,6 +48,39 @@ def last_call(
     opened = open_session(store, session)
     opened.last_call(n, gaussian=gaussian)
     answer(state_of(opened), as_json, lambda: print_status(opened, store))
+
+
+def add_plan(
+    name: Annotated[str, typer.Argument(help="The name of the new plan.", show_default=False)],
+    plan: Annotated[
+        str, typer.Argument(help='What it takes of each arm: "2*tea + coffee".', show_default=False)
+    ],
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Add a plan to a session that runs, or has an answer; what is promised stays as it is.
+
+    Try: surepick add-plan "by bike" "bike + 2*walk"
+    """
+    opened = open_session(store, session)
+    opened.add_plan(name, plan)
+    answer(state_of(opened), as_json, lambda: print_status(opened, store))
+
+
+def new_epoch(
+    reason: Annotated[str, typer.Argument(help="What has changed.", show_default=False)],
+    name: Annotated[str, typer.Option(help="The name of the new session.", show_default=False)],
+    session: Name = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """End a session because what is measured has changed, and begin another with its values as past alone.
+
+    Try: surepick new-epoch "the bridge is open again" --name trips-2
+    """
+    begun = open_session(store, session).new_epoch(reason, name=name)
+    answer(state_of(begun), as_json, lambda: print_status(begun, store))
 
 
 def close(

@@ -290,6 +290,15 @@ class ProbingPolicy(Policy, Protocol):
 
 
 @runtime_checkable
+class GrowingRun(Run, Protocol):
+    """A run to whose problem plans may be added, as its proof allows: between two rounds."""
+
+    def grow(self, problem: Problem) -> None:
+        """Go on with this problem, whose first plans are those that there were."""
+        ...
+
+
+@runtime_checkable
 class RememberingRun(Run, Protocol):
     """A run that can begin with what was thought of the arms before, and whose proof does not mind."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -209,6 +209,52 @@ class Problem(Measurable):
     def plan(self, name: str) -> int:
         """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
         return index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
+
+    def with_plan(self, name: str, plan: Numbers | str) -> Problem:
+        """The same problem with one more plan, the last of the list.
+
+        The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. One
+        that is there already is refused.
+
+        >>> problem = Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"])
+        >>> problem.with_plan("both", "tea + coffee").values([2.0, 3.0]).tolist()
+        [2.0, 3.0, 5.0]
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise ProblemError(f"a plan needs a name, got {name!r}", field="name")
+        if name in self.plan_names or name in dict(self.duplicates):
+            raise ProblemError(f"there is a plan named {name!r} already; choose another name", field="name")
+        row = self._row_of(name, plan)
+        matrix = self.plans
+        if isinstance(matrix, np.ndarray):
+            plans: Any = np.vstack([matrix, row])
+        else:
+            from scipy import sparse
+
+            plans = _sparse_matrix(sparse.vstack([matrix, sparse.csr_array(row)]))
+        _refuse_non_finite(plans, self.arm_names, (*self.plan_names, name))
+        _, _, twins = _merge_duplicates(plans)
+        if twins:
+            same = self.plan_names[twins[0][1]]
+            raise ProblemError(f"plan {name!r} is the same as {same!r}, which is there already", field="plan")
+        longer: Problem = self._with(
+            plans=plans, plan_names=(*self.plan_names, name), relevant=_relevant_arms(plans)
+        )
+        listing = self.about.listing
+        if listing is None:
+            return longer
+        return longer.with_about(listing=replace(listing, n_plans=longer.n_plans))
+
+    def _row_of(self, name: str, plan: Numbers | str) -> FloatArray:
+        """One plan as a table of one row."""
+        if isinstance(plan, str | Mapping):
+            return read_expressions({name: plan}, self.arm_names)[0] + 0.0
+        row = _dense_matrix([plan]) + 0.0
+        if row.shape != (1, self.n_arms):
+            raise ProblemError(
+                f"a plan is one number for each of the {self.n_arms} arms, got {plan!r}", field="plan"
+            )
+        return row
 
     def _repr_html_(self) -> str:
         first = range(min(self.n_plans, MOST_ROWS))

@@ -78,6 +78,6 @@ def _log(session: Session) -> dict[str, Any]:
         if len(last) == LAST_EVENTS and last[0].kind in _REMARKS:
             remarks.append(last[0])
         last.append(event)
-    problem = session.given_problem
+    problem = session.problem
     rows = [log_row(event, problem, most_text=LONGEST_EVENT) for event in (*remarks, *last)]
     return {"kinds": kinds.most_common(), "rows": rows}

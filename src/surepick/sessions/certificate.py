@@ -27,6 +27,7 @@ from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural, shortened
 from surepick.errors import ProblemError
 from surepick.sessions import codec
+from surepick.sessions.arriving import added_assumption
 from surepick.sessions.certificate_text import text
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.noise_check import NoiseFinding, check_noise, could_have_seen
@@ -39,7 +40,7 @@ MOST_RIVALS = 100  # the closest ones; the others are further away
 NEWER = (
     *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
     *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call", "proof"),
-    *("noise_check", "past"),
+    *("noise_check", "past", "added"),
 )
 
 
@@ -101,6 +102,7 @@ class Certificate:
     remaining: tuple[str, ...] | None = None
     among: str | None = None  # the same as a sentence
     last_call: int | None = None  # measurements after which it was to end, if it was called
+    added: tuple[str, ...] | None = None  # plans that were added while it ran
     past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
     proof: Mapping[str, Any] | None = None  # what `core/vertex_proof.py` checks by arithmetic alone
 
@@ -192,6 +194,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         listing=None if listing is None else dataclasses.asdict(listing),
         last_call=None if ledger.run.called is None else ledger.run.called["n"],
         past=_worth(setup),
+        added=tuple(body["name"] for body in ledger.arrived) or None,
         proof=None if ledger.plan is None else ledger.run.proof(),
         **({} if ledger.plan is not None else _remaining(ledger)),
     )
@@ -321,7 +324,8 @@ def _against(
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
     unasked = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
     voided = _voided_assumption(ledger) if ledger.tapes.voided else ""
-    return _noise(setup, ledger) + unasked + voided + _called_assumption(ledger)
+    chosen = _called_assumption(ledger) + added_assumption(ledger.arrived)
+    return _noise(setup, ledger) + unasked + voided + chosen
 
 
 def _noise(setup: Setup, ledger: Ledger) -> str:

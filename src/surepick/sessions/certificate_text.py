@@ -48,6 +48,8 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield "rests on", _rests_on(certificate)
     if certificate.last_call is not None:
         yield "last call", how_many(certificate.last_call, "measurement")
+    if certificate.added:
+        yield "added", f"while it ran: {', '.join(certificate.added)}"
     if certificate.past is not None:
         least, most = min(certificate.past.values()), max(certificate.past.values())
         worth = f"{most:.3g}" if least == most else f"{least:.3g} to {most:.3g}"

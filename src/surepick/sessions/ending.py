@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from surepick.core.past import Past
+from surepick.core.policy import takes_past
 from surepick.core.ranging import named_ranging
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions.certificate import promised
@@ -52,6 +58,16 @@ def closing(ledger: Ledger, reason: str) -> Change:
     """The end by hand; nothing where the session has ended, or its answer is only not written down yet."""
     closed = NewEvent("closed", {"reason": str(reason)}, ledger.closing_key())
     return Change([] if ledger.is_over or ledger.is_due else [closed])
+
+
+def epoch_of(ledger: Ledger) -> Any:
+    """The settings of a session that goes on from here with other means: seed, budget left, and a past."""
+    setup, evidence = ledger.setup, ledger.evidence
+    left = None if setup.budget is None else max(setup.budget - ledger.n_measurements, 1)
+    past = None
+    if takes_past(setup.policy) and evidence.counts.any():
+        past = Past.from_history(setup.problem, evidence.counts, np.nan_to_num(evidence.means))
+    return {"seed": setup.seed, "budget": left, "pilot": setup.pilot, "past": past}
 
 
 def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from surepick.errors import ParameterError
 from surepick.sessions import codec
+from surepick.sessions.arriving import refuse_starting_over
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change
 
@@ -15,6 +16,8 @@ def extension(ledger: Ledger, delta: float | None, epsilon: float | None, budget
     if not changes and budget is None:
         raise ParameterError("extend needs a smaller delta, a smaller epsilon or a larger budget")
     setup = ledger.setup.extended(changes, budget)
+    if setup.policy != ledger.setup.policy:
+        refuse_starting_over(ledger.arrived, "another delta or epsilon")
     if ledger.run.called is not None and setup.policy == ledger.setup.policy:
         raise ParameterError(
             "the last call ended what this session can prove at its delta; extend it to a smaller "

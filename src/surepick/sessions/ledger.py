@@ -15,6 +15,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer, Standing
 from surepick.errors import MissingFunctionError, SessionError
 from surepick.sessions import codec
+from surepick.sessions.arriving import ADDED, lengthened, refuse_starting_over, with_added
 from surepick.sessions.noise_record import Withdrawals
 from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import Token, told_in
@@ -49,6 +50,7 @@ class Ledger:
         self._surprises: list[int] = []
         self.doubtful: list[tuple[int, int | None, float]] = []  # arm, index of its tape, value: implausible
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
+        self.arrived: list[Body] = []  # the plans that were added, in their order
         self.epoch = 0  # how often it was extended, or the policy started over
         self.withdrawals = Withdrawals(setup.problem.n_arms)
         self.tapes = Tapes(setup.problem.n_arms)
@@ -60,6 +62,7 @@ class Ledger:
             "extended": self._extended,
             "closed": self._closed,
             "called": self.call_last,
+            ADDED: self._added,
         }
         self._begin(setup, run)
 
@@ -247,6 +250,8 @@ class Ledger:
     def _voided(self, body: Body) -> None:
         """Take a value back; a policy that has seen it starts over, on tapes that never had it."""
         token = Token(body["arm"], body["index"])
+        if token.index < self.tapes.first_unused(token.arm):
+            refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
         if self.tapes.void(token, body.get("count", 1)):
             self.epoch += 1
             self._start_over(self.setup)
@@ -263,11 +268,23 @@ class Ledger:
             raise SessionError("a last call is for a session that runs, and for more than its open round")
         self.run.call_last(body, self.tapes.n_missing)
 
+    def _added(self, body: Body) -> None:
+        """Take in a plan: the policy knows it from its next decision on."""
+        setup = lengthened(self, body)
+        self.arrived.append(body)
+        self.setup = setup
+        self._give(lambda run: run.grow(setup))
+        if self.status is not None:  # it had an answer, which was about the plans before
+            self.epoch += 1
+            self.status = self.plan = None
+
     def _extended(self, body: Body) -> None:
         policy = codec.policy_from_json(body["policy"])
         setup = replace(self.setup, policy=policy, budget=body["budget"])
         if policy == self.setup.policy and self.run.called is not None:
             raise SessionError("after the last call a session goes on with another delta or epsilon alone")
+        if policy != self.setup.policy:
+            refuse_starting_over(self.arrived, "another delta or epsilon")
         self.epoch += 1
         if policy != self.setup.policy:
             self._start_over(setup)
@@ -299,14 +316,17 @@ class Ledger:
             "budget": self.setup.budget,
             "recent": list(self.recent_arms),
             "withdrawals": self.withdrawals.to_json(),
+            **({"arrived": self.arrived} if self.arrived else {}),
         }
 
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> Ledger:
         """The ledger that was kept, for a session that was created with this setup."""
         setup = replace(setup, policy=codec.policy_from_json(kept["policy"]), budget=kept["budget"])
+        for body in kept.get("arrived", ()):
+            setup = with_added(setup, body)
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
-        ledger.tapes = Tapes.from_json(kept)
+        ledger.tapes, ledger.arrived = Tapes.from_json(kept), list(kept.get("arrived", ()))
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
         ledger.doubtful = [(arm, index, value) for arm, index, value in kept.get("doubtful", ())]
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]

@@ -52,7 +52,7 @@ def write_json(session: Session, stream: TextIO) -> None:
     data = {
         "session": session.name,
         "status": "running" if session.status is None else str(session.status),
-        "problem": codec.problem_to_json(session.given_problem),
+        "problem": codec.problem_to_json(session.ledger().setup.problem),
         "policy": codec.policy_to_json(session.policy),
         "seed": session.seed,
         "measurements": [{**row, "value": float(row["value"])} for row in _rows(session)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Begun, begin, hand_over, standing_after
 from surepick.core.policy import (
     BudgetedRun,
+    GrowingRun,
     Onlooker,
     Policy,
     ProvingRun,
@@ -25,6 +27,7 @@ from surepick.core.policy import (
     recalling,
     start,
 )
+from surepick.core.problem import Problem
 from surepick.errors import SessionError
 from surepick.sessions.history import Sample, Trace
 from surepick.sessions.noise_record import NoiseRecord
@@ -65,6 +68,7 @@ class PolicyRun:
         self.n_unasked_counted = 0
         self.called: Body | None = None  # the event of the last call
         self._n_last: int | None = None  # of its measurements, after the open round and until it is due
+        self._n_new = 0  # plans that the policy will know from its next decision on
         self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self._run: Run | None = start(self.policy, self.problem, setup.past) if setup.pilot is None else None
@@ -86,11 +90,13 @@ class PolicyRun:
         """Where the run stands."""
         if self._run is None:
             return Standing()
-        return standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
+        standing = standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
+        return _with_new(standing, self.problem, self._n_new) if self._n_new else standing
 
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
-        return self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+        known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+        return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
 
     def proof(self) -> Mapping[str, Any] | None:
         """What proves the answer, where the policy has it in a form that can be checked by itself."""
@@ -129,6 +135,28 @@ class PolicyRun:
         if self.setup.recalls and self.problem.relevant[arm]:
             self._unasked.append((arm, value))
 
+    @property
+    def can_grow(self) -> bool:
+        """Whether plans may be added."""
+        run = self._run if self._run is not None else self._begun(np.ones(self.problem.n_arms)).run
+        return isinstance(run, GrowingRun)
+
+    def grow(self, setup: Setup) -> None:
+        """Take in a plan from the next decision on; the open round was decided without it."""
+        assert isinstance(setup.problem, Problem)
+        self.setup = setup
+        scale = self.problem.noise_scale
+        bounds = setup.problem.bounds
+        self.problem = setup.problem if scale is None else setup.problem.with_noise(scale, bounds)
+        self._n_new += 1
+
+    def _grow(self) -> None:
+        if self._n_new:
+            assert isinstance(self._run, GrowingRun)
+            assert isinstance(self.problem, Problem)
+            self._run.grow(self.problem)
+            self._n_new = 0
+
     def go_on_with(self, setup: Setup) -> None:
         """Take another budget from here on."""
         self.setup = setup
@@ -136,6 +164,7 @@ class PolicyRun:
     def decide(self) -> Decision | None:
         """What to measure now that a complete round was seen, or the answer; None of who can only look."""
         self._recall()
+        self._grow()
         if self._run is None:
             assert self.setup.pilot is not None
             return Decision(
@@ -206,7 +235,7 @@ class PolicyRun:
     def to_json(self) -> Body | None:
         """As JSON values, or None when the policy's run does not say what its state is."""
         state = None if self._run is None else run_to_json(self._run)
-        if self._run is not None and state is None:
+        if self._run is not None and (state is None or self._n_new):
             return None
         scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
         return {
@@ -241,6 +270,15 @@ class PolicyRun:
             assert run._run is not None
             restore_run(run._run, kept["run"])
         return run
+
+
+def _with_new(standing: Standing, problem: AnyProblem, n_new: int) -> Standing:
+    """The same where so many plans have been added since, against which nothing is known."""
+    assert isinstance(problem, Problem)
+    new = tuple(range(problem.n_plans - n_new, problem.n_plans))
+    remaining = None if standing.remaining is None else (*standing.remaining, *new)
+    risk = None if standing.risk is None else 1.0
+    return replace(standing, risk=risk, remaining=remaining, good=())
 
 
 def _sparse(counts: IntArray) -> list[list[int]]:

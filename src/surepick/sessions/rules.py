@@ -20,6 +20,7 @@ from surepick.core.pilot import check_gaussian
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, SurepickError
 from surepick.sessions import codec
+from surepick.sessions.arriving import ADDED, growing
 from surepick.sessions.ending import check_last_call
 from surepick.sessions.leasing import AHEAD
 from surepick.sessions.ledger import Ledger
@@ -372,6 +373,18 @@ def _extended(ledger: Ledger, body: Body, key: str | None) -> None:
     )
 
 
+def _added(ledger: Ledger, body: Body, key: str | None) -> None:
+    _shape(body, {"name": str, "amounts": list, "n_ahead": int})
+    _require(key == f"plan:{body['name']}", f"its key is {key!r} and should be 'plan:{body['name']}'")
+    problem, arms = growing(ledger), []
+    for pair in body["amounts"]:
+        both = type(pair) is list and [type(part) for part in pair] == [int, float]
+        _require(both and 0 <= pair[0] < problem.n_arms and pair[1] != 0, f"its amount {pair!r} is none")
+        arms.append(pair[0])
+    _require(sorted(set(arms)) == arms, "its amounts are not in the order of the arms")
+    _require(body["n_ahead"] == ledger.tapes.n_ahead, "it has another number of values told ahead")
+
+
 def _called(ledger: Ledger, body: Body, key: str | None) -> None:
     _shape(body, {"n": int, "gaussian": bool, "n_ahead": int})
     _require(key == ledger.calling_key(), f"its key is {key!r} and should be {ledger.calling_key()!r}")
@@ -396,4 +409,5 @@ RULES: dict[str, Callable[[Ledger, Body, str | None], None]] = {
     "extended": _extended,
     "closed": _closed,
     "called": _called,
+    ADDED: _added,
 }

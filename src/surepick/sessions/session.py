@@ -12,14 +12,17 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Unpack
 
+from surepick.core.arrays import Numbers
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy
 from surepick.errors import NameTakenError, ParameterError, SessionError
-from surepick.sessions.ending import calling, closing
+from surepick.sessions.arriving import ADDED, addition
+from surepick.sessions.ending import calling, closing, epoch_of
 from surepick.sessions.extending import extension
 from surepick.sessions.heartbeat import Heartbeat, Hold
 from surepick.sessions.leasing import Leasing
@@ -114,7 +117,8 @@ class Session(Reading):
         in_log = problem.is_listed or problem.recipe() is not None
         oracle = None if in_log else oracle_of(problem)
         session = cls(place, name, oracle=oracle, clock=settings.get("clock", time.time))
-        refuse_other(name, session.ledger().setup, problem, policy, settings)
+        begun = replace(session.ledger().setup, problem=session.given_problem)
+        refuse_other(name, begun, problem, policy, settings)
         return session
 
     @classmethod
@@ -274,6 +278,38 @@ class Session(Reading):
         """
         with self._changing() as replica:
             replica.commit(lambda: extension(self._ledger, delta, epsilon, budget), quick=False)
+
+    def add_plan(self, name: str, plan: Numbers | str) -> None:
+        """Add a plan to the list while the session runs, or after its answer, which was about the others.
+
+        The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. The
+        policy knows it from its next round on. What is promised stays as it is, whoever adds which plans, and
+        when; they may be chosen by looking at everything but values that were told ahead of the rounds.
+        """
+        with self._changing() as replica:
+
+            def adding() -> Change:
+                body = addition(self._ledger, name, plan)
+                return Change([NewEvent(ADDED, body, f"plan:{name}")])
+
+            replica.commit(adding, quick=False)
+
+    def new_epoch(self, reason: str, *, name: str) -> Session:
+        """End this session because what is measured has changed, and begin another of this name.
+
+        The values of this one are past to the new one, where its policy can begin with a past: they count as
+        at most 20 measurements of each arm and win no bet. It has the same problem, policy and seed, what is
+        left of the budget, and a promise of its own.
+        """
+        if not str(reason).strip():
+            raise ParameterError("say what has changed: a new epoch has a reason", field="reason")
+        self.close(f"new epoch: {reason}")
+        with self.held() as ledger:
+            settings = epoch_of(ledger)
+            problem, policy = ledger.setup.problem, ledger.setup.policy
+        begun = Session.create(self.store, problem, policy, name=name, lease=self.lease, **settings)
+        begun.note(f"a new epoch of {self.name!r}: {reason}")
+        return begun
 
     def last_call(self, n: int | None = None, *, gaussian: bool = False) -> None:
         """Say that these n measurements are the last: one round, and a test of what leads now.

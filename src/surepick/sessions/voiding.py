@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from surepick.errors import ParameterError, SessionError
+from surepick.sessions.arriving import refuse_starting_over
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
 from surepick.sessions.requests import Token, told_key
@@ -37,6 +38,8 @@ def refuse_void(ledger: Ledger, token: Token) -> None:
             f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
             field="token",
         )
+    if token.index < tapes.first_unused(token.arm):
+        refuse_starting_over(ledger.arrived, "taking back a value that the policy has seen")
     if ledger.run.called is not None:
         raise SessionError(
             "after the last call no value can be taken back: the session would start over and could be "

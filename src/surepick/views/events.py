@@ -60,6 +60,9 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield "" if body["plan"] is None else f"with {problem.name_of(body['plan'])}"
         case "extended":
             yield f"delta {body['policy']['parameters'].get('delta')}, budget {body['budget']}"
+        case "plan-added":
+            amounts = ", ".join(f"{amount:g} × {problem.arm_names[arm]}" for arm, amount in body["amounts"])
+            yield f"the plan “{body['name']}” ({amounts})"
         case "called":
             yield f"the next {how_many(body['n'], 'measurement')} are the last"
             yield "and their noise is Gaussian" if body["gaussian"] else ""

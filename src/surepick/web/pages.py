@@ -262,7 +262,7 @@ def log_rows(opened: Session, first: int, last: int) -> list[LogRow]:
     """The events after position `first` up to `last`, the newest first."""
     first = max(first, 0)
     events = itertools.islice(opened.events(after=first), max(last - first, 0))
-    return [log_row(event, opened.given_problem) for event in events][::-1]
+    return [log_row(event, opened.problem) for event in events][::-1]
 
 
 def _listing(opened: Session, name: str, found: Any, page: int, n: int) -> Model:

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, mean_variance
 from surepick.core.past import Past
@@ -33,6 +33,7 @@ from surepick.core.policy import Measure, Standing, Stop, check_delta, check_eps
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
+from surepick.policies.betting.arriving import grown
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.books import make_books, put_past, refill, state_of
 from surepick.policies.betting.last_call import GAUSSIAN_NOISE, LastCall, cut, last_counts, log_p
@@ -141,6 +142,21 @@ class BetRun(BlockRun[int]):
         put_past(self._books, past)
         if self._is_started:
             self._choose_lead()
+
+    def grow(self, problem: Problem) -> None:
+        """Go on with more plans, the old ones first; between two blocks. See `arriving`."""
+        if self._block is not None or self._last is not None:
+            raise ParameterError("plans arrive between two blocks, and not after the last call")
+        self._books = grown(self._books, problem, self._policy.delta, self._policy.epsilon)
+        self._problem, self._relevant = problem, problem.relevant
+        if self._is_started:
+            self._choose_lead()
+
+    def _first_counts(self) -> IntArray:
+        """One of each arm that matters and of which nothing is known; of newcomers the unmeasured ones."""
+        counts = super()._first_counts()
+        has_led = bool((self._books.nominations.slots["owner"] >= 0).any())
+        return np.where(self._evidence.counts > 0, 0, counts) if has_led else counts
 
     @property
     def takes_whole_blocks(self) -> bool:
