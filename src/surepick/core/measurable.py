@@ -98,8 +98,9 @@ class Measurable:
         >>> sp.Problem([[1, 0], [0, 1]], noise_scale=4.0).with_bounded_variance().noise
         'bounded variance'
         """
-        if self.noise_scale is None or self.bounds is not None:
-            had = "bounds" if self.bounds is not None else "noise_scale=None"
+        if self.noise_scale is None or self.bounds is not None or self.probes is not None:
+            had = "noise_scale=None" if self.bounds is None else "bounds"
+            had = had if self.probes is None else "probes"
             raise ProblemError(
                 f"noise of bounded variance needs a noise scale, at least the standard deviation of one "
                 f"measurement, and this problem has {had}; no pilot can bound it without knowing more of "

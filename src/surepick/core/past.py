@@ -100,6 +100,10 @@ def fitting(problem: AnyProblem, past: P) -> P:
     """The same past, refused where it is not about the arms of this problem; None is fine."""
     if past is None:
         return past
+    if problem.probes is not None:
+        raise ParameterError(
+            "a past is about arms that are measured by themselves, not by probes", field="past"
+        )
     if not past.worth.shape == past.means.shape == (problem.n_arms,):
         raise ParameterError(
             f"a past has a worth and a mean for each of the {problem.n_arms} arms, got shapes "

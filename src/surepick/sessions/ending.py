@@ -65,7 +65,7 @@ def epoch_of(ledger: Ledger) -> Any:
     setup, evidence = ledger.setup, ledger.evidence
     left = None if setup.budget is None else max(setup.budget - ledger.n_measurements, 1)
     past = None
-    if takes_past(setup.policy) and evidence.counts.any():
+    if takes_past(setup.policy) and setup.problem.probes is None and evidence.counts.any():
         past = Past.from_history(setup.problem, evidence.counts, np.nan_to_num(evidence.means))
     return {"seed": setup.seed, "budget": left, "pilot": setup.pilot, "past": past}
 

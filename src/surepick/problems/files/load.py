@@ -79,7 +79,9 @@ def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | No
 
     A spread of 0 says nothing of the kind, and a scale that is to be learned has a pilot instead.
     """
-    if guess is None or spread is None or problem.noise_scale is None or not spread.any():
+    if guess is None or spread is None or not spread.any():
+        return None
+    if problem.noise_scale is None or problem.probes is not None:
         return None
     return Past.from_guess(problem, guess, np.where(spread > 0, spread, np.inf))
 
