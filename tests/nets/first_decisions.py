@@ -16,7 +16,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import numpy as np
 
 import surepick as sp
-from policy_contract import CASES, FOR_SETS, FOR_SINGLE_ARMS, OF_INCUMBENTS, OF_POLYTOPES, WITHOUT_DELTA
+from policy_contract import (
+    CASES,
+    FOR_SETS,
+    FOR_SINGLE_ARMS,
+    OF_INCUMBENTS,
+    OF_POLYTOPES,
+    OF_SINGLE_ARMS,
+    WITHOUT_DELTA,
+)
 from surepick.policies import describe
 from surepick.problems import tree_family
 from surepick.testing import Tape, decisions
@@ -34,7 +42,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
     """Policies and problems by name: sets of arms, shares of arms where the policy takes them, trees."""
     problem = sp.Problem(SETS, noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
     found: dict[str, tuple[Any, Any]] = {}
-    for policy in [*CASES, *WITHOUT_DELTA, *OF_INCUMBENTS]:
+    for policy in [*CASES, *WITHOUT_DELTA, *OF_SINGLE_ARMS, *OF_INCUMBENTS]:
         if policy.name in FOR_SINGLE_ARMS:
             found[describe(policy)] = policy, sp.Problem(np.eye(5), noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
             dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True)

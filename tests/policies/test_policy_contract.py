@@ -5,14 +5,21 @@ import pytest
 
 import surepick as sp
 from hulls import hull
-from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES, WITHOUT_DELTA, OwnContract
+from policy_contract import (
+    CASES,
+    OF_INCUMBENTS,
+    OF_POLYTOPES,
+    OF_SINGLE_ARMS,
+    WITHOUT_DELTA,
+    OwnContract,
+)
 from surepick.policies import POLICIES
 from surepick.testing import Tape, decisions
 from surepick.testing.policies import N_ARMS
 
 
 class TestEveryPolicy(OwnContract):
-    policies = CASES + WITHOUT_DELTA
+    policies = CASES + WITHOUT_DELTA + OF_SINGLE_ARMS
 
 
 class TestPoliciesOfPolytopes(OwnContract):
@@ -43,9 +50,8 @@ class TestPoliciesOfPolytopes(OwnContract):
 
 
 def test_every_registered_policy_is_in_the_suite():
-    assert {type(policy).name for policy in CASES + WITHOUT_DELTA + OF_INCUMBENTS + OF_POLYTOPES} == set(
-        POLICIES
-    )
+    every = CASES + WITHOUT_DELTA + OF_SINGLE_ARMS + OF_INCUMBENTS + OF_POLYTOPES
+    assert {type(policy).name for policy in every} == set(POLICIES)
 
 
 @pytest.mark.parametrize("policy", OF_POLYTOPES, ids=str)

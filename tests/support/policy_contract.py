@@ -16,6 +16,7 @@ CASES: list[Policy] = [
     sp.CombGapE(delta=0.1, radius="normal-mixture-joint"),
     sp.CombGapE(delta=0.1, radius="kaufmann-koolen"),
     sp.CombGapE(delta=0.1, radius="published"),
+    sp.CombGapE(delta=0.1, radius="heuristic"),
     sp.CombGapE(delta=0.1, arm_rule="naive"),
     sp.Uniform(delta=0.1),
     sp.CLUCB(delta=0.1),
@@ -30,6 +31,19 @@ CASES: list[Policy] = [
 ]
 
 
+# For plans that are single arms.
+OF_SINGLE_ARMS: list[Policy] = [
+    sp.policies.EBTCI(delta=0.1),
+    sp.policies.KN(delta=0.1, zone=0.05, first=5),
+    sp.policies.KNPlusPlus(delta=0.1, zone=0.05, first=5),
+    sp.policies.LUCB(delta=0.1),
+    sp.policies.LilUCB(delta=0.1, variant="heuristic"),
+    sp.policies.Rinott(delta=0.1, zone=0.05, first=5),
+    sp.policies.TTTS(delta=0.1, radius="heuristic"),
+    sp.policies.TTUCB(delta=0.1, radius="normal-mixture"),
+    sp.policies.TrackAndStop(delta=0.1),
+    sp.policies.TrackAndStop(delta=0.1, tracking="C", radius="heuristic"),
+]
 # Only a budget ends their runs, the session's or their own.
 WITHOUT_DELTA: list[Policy] = [
     sp.Pick(),
@@ -53,7 +67,8 @@ OF_POLYTOPES: list[Policy] = [
 
 
 FOR_SETS = ("CSAR", "TSExplore")
-FOR_SINGLE_ARMS = ("OCBA",)
+FOR_SINGLE_ARMS = ("OCBA", *(policy.name for policy in OF_SINGLE_ARMS))
+WITH_A_ZONE = ("KN", "KNPlusPlus", "Rinott")
 
 
 class OwnContract(PolicyContract):
@@ -70,14 +85,17 @@ class OwnContract(PolicyContract):
         )
 
     def depends_on_the_order_of_plans(self, policy):
-        """Draws go to plans by position where only the winner of many draws is drawn."""
-        return getattr(policy, "draws", "") == "winner"
+        """Draws go by position where only the winner is drawn, as do, for single arms, equal counts."""
+        return getattr(policy, "draws", "") == "winner" or policy.name in ("TTTS", "TrackAndStop")
 
     def needs_zeros_and_ones(self, policy):
         return policy.name in FOR_SETS
 
     def needs_single_arms(self, policy):
         return policy.name in FOR_SINGLE_ARMS
+
+    def answers_ties(self, policy):
+        return policy.name in WITH_A_ZONE
 
     def measures_what_all_plans_share(self, policy):
         """As the paper does, which measures every arm once first."""

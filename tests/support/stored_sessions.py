@@ -34,7 +34,10 @@ MOST_STEPS = 3000
 CHANGING = {"GenTSExplore", "TSExplore"}
 
 # policies that came after the file was written
-LATER = {"CSA", "CSAR", "Challenge", "LinearOCBA", "MinimaxCombSAR", "OCBA", "Pick", "PolyBet"}
+LATER = {
+    *("CSA", "CSAR", "Challenge", "LinearOCBA", "MinimaxCombSAR", "OCBA", "Pick", "PolyBet"),
+    *("EBTCI", "KN", "KNPlusPlus", "LUCB", "LilUCB", "Rinott", "TTTS", "TTUCB", "TrackAndStop"),
+}
 
 PLANS = ((1, 1, 0, 0), (0, 1, 1, 0), (0, 0, 1, 1), (1, 0, 0, 1), (1, 0, 1, 0))
 METALS = ("copper", "tin", "zinc", "lead")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
@@ -105,11 +105,11 @@ class _Tally:
     ) -> None:
         self.rows = rows
         self.failures: list[Failure] = []
-        self._wanted = wanted
         self._skipped = skipped
         self._report = report
         self._began = time.monotonic()
         self._kinds = {case: _kind(case) for case in wanted}
+        self._left = Counter(self._kinds.values())  # of each kind
         self._seconds: dict[str, list[float]] = {}
         for case in wanted:
             if case in rows:
@@ -120,40 +120,34 @@ class _Tally:
         self._learn(row)
 
     def _learn(self, row: Row) -> None:
-        self._seconds.setdefault(self._kinds[row.case], []).append(row.seconds)
+        kind = self._kinds[row.case]
+        self._left[kind] -= 1
+        self._seconds.setdefault(kind, []).append(row.seconds)
 
     def report(self, parallel: int, last: Row | None = None) -> None:
         """Tell the caller where the run stands."""
         if self._report is None:
             return
-        left = [case for case in self._wanted if case not in self.rows]
-        done = len(self._wanted) - len(left)
+        total = len(self._kinds)
+        done = total - self._left.total()
         elapsed = time.monotonic() - self._began
-        self._report(
-            RunProgress(
-                done,
-                len(self._wanted),
-                self._skipped,
-                len(self.failures),
-                elapsed,
-                self._left(left, parallel),
-                last,
-            )
-        )
+        seconds_left = self._seconds_left(parallel)
+        failed = len(self.failures)
+        self._report(RunProgress(done, total, self._skipped, failed, elapsed, seconds_left, last))
 
-    def _left(self, left: Sequence[Case], parallel: int) -> float | None:
+    def _seconds_left(self, parallel: int) -> float | None:
         """Each case left at the mean of its kind (same policy, like problem), shared by the workers."""
         if not self._seconds:
             return None
         means = {kind: fmean(seconds) for kind, seconds in self._seconds.items()}
         unknown = fmean(means.values())
-        return sum(means.get(self._kinds[case], unknown) for case in left) / max(parallel, 1)
+        return sum(n * means.get(kind, unknown) for kind, n in self._left.items()) / max(parallel, 1)
 
 
 def _kind(case: Case) -> str:
-    """What cases that take about as long have in common: all but the seeds."""
+    """What cases that take about as long have in common: all but the seeds and the budget."""
     problem = {name: value for name, value in case.problem.items() if name != "seed"}
-    return codec.dumps([problem, dict(case.policy), case.budget])
+    return codec.dumps([problem, dict(case.policy)])
 
 
 _DIED = (

@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from surepick.policies.picking.pick import Pick as Pick
     from surepick.policies.sampling.gen_ts_explore import GenTSExplore as GenTSExplore
     from surepick.policies.sampling.ts_explore import TSExplore as TSExplore
+    from surepick.policies.selection.kn import KN as KN
+    from surepick.policies.selection.kn_plus_plus import KNPlusPlus as KNPlusPlus
+    from surepick.policies.selection.lil_ucb import LilUCB as LilUCB
+    from surepick.policies.selection.lucb import LUCB as LUCB
+    from surepick.policies.selection.rinott import Rinott as Rinott
+    from surepick.policies.selection.top_two import EBTCI as EBTCI
+    from surepick.policies.selection.top_two import TTTS as TTTS
+    from surepick.policies.selection.top_two import TTUCB as TTUCB
+    from surepick.policies.selection.track_and_stop import TrackAndStop as TrackAndStop
 
 # Where each policy stands; imported when it is first used, since a command needs one or two of them.
 _HOMES = {
@@ -46,7 +55,12 @@ _HOMES = {
     "CSAR": "picking.csar",
     "Challenge": "betting.challenge",
     "CombGapE": "gap.comb_gap_e",
+    "EBTCI": "selection.top_two",
     "GenTSExplore": "sampling.gen_ts_explore",
+    "KN": "selection.kn",
+    "KNPlusPlus": "selection.kn_plus_plus",
+    "LUCB": "selection.lucb",
+    "LilUCB": "selection.lil_ucb",
     "LinGapE": "gap.lin_gap_e",
     "LinearOCBA": "picking.linear_ocba",
     "MinimaxCombSAR": "picking.minimax_comb_sar",
@@ -56,6 +70,10 @@ _HOMES = {
     "Pick": "picking.pick",
     "PolyBet": "betting.poly_bet",
     "RAGE": "phased.rage",
+    "Rinott": "selection.rinott",
+    "TTTS": "selection.top_two",
+    "TTUCB": "selection.top_two",
+    "TrackAndStop": "selection.track_and_stop",
     "TSExplore": "sampling.ts_explore",
     "Uniform": "gap.uniform",
 }

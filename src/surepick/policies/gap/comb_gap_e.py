@@ -35,8 +35,9 @@ class CombGapE:
     """The paper's policy: measure the arm that most shrinks the uncertainty between the lead and its rival.
 
     `arm_rule="naive"` measures the least measured arm on which they differ, the paper's baseline. `radius` is
-    one of `normal-mixture`, `normal-mixture-joint`, `kaufmann-koolen` (proved) or `published` (to reproduce
-    the paper; it does not keep its promise, see docs/guarantees.md).
+    one of `normal-mixture`, `normal-mixture-joint`, `kaufmann-koolen` (proved), `published` (to reproduce the
+    paper; it does not keep its promise, see docs/guarantees.md) or `heuristic` (to compare with published
+    tables; it has no proof).
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]])

@@ -12,6 +12,7 @@ y and support supp(y), with T_s measurements of arm s of noise scale R_s,
 | normal-mixture       | (T + lam)/T^2 | 1/2 log(1 + T/lam) | 0        | log((K-1)/(p delta))                |
 | normal-mixture-joint | (T + lam)/T^2 | 0                  | 0        | log(1/(p delta)) + sum of the terms |
 | kaufmann-koolen      | 1/T           | 2 log(4 + log T)   | m C(x/m) | 0                                   |
+| heuristic            | 1/T           | 0                  | 0        | log((1 + log t)/delta)              |
 | ridge (LinGapE)      | 1/(T + 1)     | 1/2 log(1 + T)     | 0        | 1/2 (sqrt(2 l) + S)^2               |
 
 with l = log(K^2/delta) + sum of the terms.
@@ -21,6 +22,10 @@ level = log(4 d t^3 / delta).
 
 *published*: eq. (1) of Nakamura & Sugiyama. Its proof has three holes (docs/guarantees.md): it is for
 reproducing the paper and promises nothing.
+
+*heuristic*: the threshold of most published experiments with likelihood-ratio stops (Garivier & Kaufmann
+2016 and after), t the measurements so far. It has no proof, neither over time nor over plans: it is for
+comparing with published tables and promises nothing.
 
 *normal-mixture*: for each arm, exp(theta S - R^2 theta^2 T/2) is a supermartingale for every theta when the
 noise is R-sub-Gaussian; mixing theta over N(0, 1/(R^2 lam)) and multiplying over the arms of supp(y) gives
@@ -52,7 +57,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.promise import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
 from surepick.errors import ParameterError, suggestion
 
-PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE = range(6)
+PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE, HEURISTIC = range(7)
 
 # The mixture is tightest for a pair whose arms have about this many times lam measurements.
 COUNTS_PER_LAM = 8.0
@@ -80,6 +85,7 @@ RADII = {
             SUB_GAUSSIAN,
         ),
         Radius("kaufmann-koolen", KAUFMANN_KOOLEN, True, GAUSSIAN),
+        Radius("heuristic", HEURISTIC, False, "nobody has a proof for it"),
     )
 }
 
@@ -143,6 +149,8 @@ def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_
         return math.log(4.0) + log_plans + 3.0 * math.log(n_measured + 1.0) - log_delta
     if code == RIDGE:
         return 2.0 * log_plans - log_delta
+    if code == HEURISTIC:
+        return math.log(1.0 + math.log(n_measured)) - log_delta
     return 0.0
 
 
@@ -208,6 +216,8 @@ def guarantee(name: str, delta: float, epsilon: float) -> str:
     'none: the published radius has been seen to err more often than delta'
     """
     radius = radius_named(name)
+    if radius.code == HEURISTIC:
+        return Promise.none("the heuristic threshold log((1 + log t)/delta) has no proof").text
     if not radius.sound:
         return Promise.none("the published radius has been seen to err more often than delta").text
     return promise(delta, epsilon, radius.assumption)

@@ -1,0 +1,130 @@
+"""KN, KN++ and Rinott: their boxes, their constants, their promise, and what breaks it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.errors import ParameterError
+from surepick.planning.comparison import binomial_interval
+from surepick.policies import KN, KNPlusPlus, Rinott
+from surepick.policies.selection.rinott import rinott_h
+
+
+def kn(samples, delta, zone, first):
+    """The box of the 2001 paper in plain Python on given tapes: the answer and the measurements."""
+    k = len(samples)
+    eta = 0.5 * ((2 * delta / (k - 1)) ** (-2 / (first - 1)) - 1)
+    h2 = 2 * eta * (first - 1)
+    s2 = {(i, j): np.var(samples[i][:first] - samples[j][:first], ddof=1) for i in range(k) for j in range(k)}
+    inside, r, used = set(range(k)), first, k * first
+    while True:
+        mean = {i: samples[i][:r].mean() for i in inside}
+
+        def width(i, j, r=r):
+            return max(0.0, zone / (2 * r) * (h2 * s2[i, j] / zone**2 - r))
+
+        inside = {i for i in inside if all(mean[i] >= mean[j] - width(i, j) for j in inside if j != i)}
+        if len(inside) == 1:
+            return inside.pop(), used
+        used, r = used + len(inside), r + 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kn_follows_its_box(seed):
+    rng = np.random.default_rng(seed)
+    means, scale = rng.normal(0, 0.5, 5), rng.uniform(0.5, 2.0, 5)
+    samples = [rng.normal(m, s, 4000) for m, s in zip(means, scale, strict=True)]
+    answer, used = kn(samples, 0.1, 0.4, 8)
+    places = np.zeros(5, dtype=int)
+
+    class Tapes:
+        def __init__(self):
+            self.means = means
+
+        def measure(self, counts, rng):
+            sums = np.array(
+                [samples[s][p : p + c].sum() for s, (p, c) in enumerate(zip(places, counts, strict=True))]
+            )
+            places[:] += counts
+            return sums
+
+    outcome = sp.simulate(sp.Problem(np.eye(5)), KN(0.1, zone=0.4, first=8), Tapes())
+    assert (outcome.plan, outcome.n_measurements) == (answer, used)
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [([0.3, 0.0], 81), ([0.3, *[0.0] * 9], 848), ([-0.3 * i for i in range(10)], 382)],
+    ids=["two arms", "slippage", "monotone"],
+)
+def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
+    """80 runs here, within four standard errors and 10%; the arena has 400."""
+    problem, policy = sp.Problem(np.eye(len(means))), KN(zone=0.3)
+    used = [sp.simulate(problem, policy, sp.Gaussian(means), seed=seed).n_measurements for seed in range(80)]
+    assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
+
+
+@pytest.mark.parametrize("policy", [KN(0.1, zone=0.5, first=10), Rinott(0.1, zone=0.5, first=10)], ids=str)
+def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(policy):
+    """Two arms at the zone's edge, scales 1 and 3; a zone three times as wide must fail the same test."""
+    problem = sp.Problem(np.eye(2), noise_scale=[1.0, 3.0])
+    truth = sp.Gaussian([0.5, 0.0], [1.0, 3.0])
+
+    def is_kept(policy, runs=250):
+        wrong = sum(sp.simulate(problem, policy, truth, seed=seed).plan != 0 for seed in range(runs))
+        return binomial_interval(wrong, runs, confidence=1 - 1e-6)[0] <= 0.1
+
+    assert is_kept(policy)
+    assert not is_kept(type(policy)(0.1, zone=1.5, first=10))
+
+
+def test_unknown_scales_that_differ_are_learned():
+    """The noise scale of the problem is not looked at, and the noisier pair of arms is measured longer."""
+    used = []
+    for scale in (0.2, 2.0):
+        problem = sp.Problem(np.eye(2), noise_scale=5.0)
+        used.append(sp.simulate(problem, KN(zone=0.3), sp.Gaussian([0.3, 0.0], scale), seed=3).n_measurements)
+    assert used[0] == 40
+    assert used[1] > 60
+
+
+@pytest.mark.parametrize(("n_plans", "first"), [(2, 20), (10, 10)])
+def test_rinott_s_constant_by_simulation(n_plans, first):
+    """Means at the edge: Phi of the gap given the two spreads, averaged over chi-square draws."""
+    rng = np.random.default_rng(1)
+    h = rinott_h(n_plans, first, 0.05)
+    spread = rng.chisquare(first - 1, (40_000, n_plans)) / (first - 1)
+    # with N_i = h^2 S_i^2 the noise of a mean, in zones, has variance 1 / (h^2 s_i)
+    best = rng.standard_normal(len(spread)) / (h * np.sqrt(spread[:, 0])) + 1.0
+    others = rng.standard_normal((len(spread), n_plans - 1)) / (h * np.sqrt(spread[:, 1:]))
+    assert np.mean(best > others.max(axis=1)) == pytest.approx(0.95, abs=0.005)
+
+
+def test_rinott_takes_two_stages():
+    policy, first = Rinott(zone=0.5, first=10), 10
+    run = policy.start(sp.Problem(np.eye(3)))
+    rng = np.random.default_rng(2)
+    values = rng.normal([1.0, 0.4, 0.0], [1.0, 2.0, 0.1], (first, 3))
+    for row in values:
+        assert run.decide(rng).counts.tolist() == [1, 1, 1]
+        run.absorb(np.ones(3, dtype=np.int64), row)
+    wanted = np.ceil(rinott_h(3, first, 0.05) ** 2 * values.var(axis=0, ddof=1) / 0.25)
+    more = run.decide(rng).counts
+    assert more.tolist() == np.maximum(wanted - first, 0).tolist()
+    run.absorb(more, more * np.array([1.0, 0.4, 0.0]))
+    assert run.decide(rng).plan == 0
+
+
+def test_what_they_promise():
+    assert KN(zone=0.3).guarantee.startswith(
+        "the best plan, if it is better than every other by at least 0.3"
+    )
+    assert KNPlusPlus().guarantee.startswith("none: ")
+    outcome = sp.simulate(sp.Problem(np.eye(2)), KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.0]))
+    assert outcome.plan == 0
+    assert outcome.guarantee.startswith("none")
+    for wrong in ({"zone": 0.0}, {"zone": math.inf}, {"first": 1}, {"delta": 0.0}):
+        with pytest.raises(ParameterError):
+            KN(**wrong)
