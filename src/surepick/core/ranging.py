@@ -71,7 +71,7 @@ def named_ranging(
     problem: AnyProblem, plan: Answer | None, evidence: Evidence
 ) -> Mapping[str, tuple[float, float]] | None:
     """The same at the estimates, by the names of the arms; None where it is not known."""
-    if plan is None or not evidence.counts[problem.relevant].all():
+    if plan is None or problem.probes is not None or not evidence.counts[problem.relevant].all():
         return None
     means = np.nan_to_num(evidence.means)
     if isinstance(problem, Polytope):

@@ -82,10 +82,10 @@ class Dense:
         keep = slice(None) if probes is None else np.flatnonzero(probes[self.owner])
         rows, owner = self.rows[keep], self.owner[keep]
         weights = ((1 - TRACE) * share / costs)[owner]
-        matrix = rows.T @ (weights[:, None] * rows) + TRACE * self._even(costs)
+        matrix = rows.T @ (weights[:, None] * rows) + TRACE * self.even(costs)
         return _DensePlay(matrix, rows, owner, costs)
 
-    def _even(self, costs: FloatArray) -> FloatArray:
+    def even(self, costs: FloatArray) -> FloatArray:
         """M of one share for every probe; kept for the prices that were asked last."""
         kept: tuple[FloatArray, FloatArray] | None = self.__dict__.get("_kept")
         if kept is None or kept[0] is not costs:

@@ -108,11 +108,11 @@ def test_a_wrong_inverse_never_bets(monkeypatch):
     problem, means = probe_cases.soare(3, 0.5)
     right = block_estimates._pseudo_inverse
     monkeypatch.setattr(block_estimates, "_pseudo_inverse", lambda rows, n: 1.001 * right(rows, n))
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=2000)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=300)
     assert outcome.plan is None
     assert outcome.standing.risk == 1.0
     monkeypatch.setattr(block_estimates, "_pseudo_inverse", lambda rows, n: right(rows, n) * np.nan)
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=500)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=100)
     assert outcome.standing.risk == 1.0
 
 

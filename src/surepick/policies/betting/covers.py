@@ -6,8 +6,6 @@ question; on single arms it is the set of arms in which they differ.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
@@ -50,25 +48,16 @@ def _set_cover(information: Diagonal, shares: FloatArray, costs: FloatArray, awa
 
 def _spanning_cover(information: Dense, shares: FloatArray, costs: FloatArray, away: FloatArray) -> BoolArray:
     """Pivoted Gram-Schmidt on rows times sqrt(share / cost); then without probes that no gap needs."""
-    owner = information.owner
-    rest = information.rows * np.sqrt((shares + 1e-12) / costs)[owner][:, None]
-    start = (rest**2).sum(axis=1)
-    left = away / max(float(np.abs(away).max()), 1e-300)
-    chosen = np.zeros(information.n_probes, dtype=bool)
-    while (left**2).sum(axis=1).max() > _SPANNED**2:
-        size = (rest**2).sum(axis=1)
-        size[size <= _SPANNED**2 * start] = 0.0
-        if not size.any():
+    from surepick.policies.betting.probe_kernels import span_targets
+
+    owner, chosen = information.owner, np.zeros(information.n_probes, dtype=bool)
+    size = max(float(np.abs(away).max()), 1e-300)
+    for least in (_WORTH * float(shares.max()), -1.0):  # all probes, where those with shares do not span
+        chosen[:] = False
+        some = np.flatnonzero((shares > least)[owner])
+        welcome = np.sqrt((shares + 1e-12) / costs)[owner[some], None]
+        if span_targets(information.rows[some] * welcome, owner[some], away / size, chosen, _SPANNED):
             break
-        probe = int(owner[int(np.argmax(size))])
-        chosen[probe] = True
-        for r in np.flatnonzero(owner == probe):
-            length = math.sqrt(float(rest[r] @ rest[r]))
-            if length > _SPANNED * math.sqrt(start[r]):
-                unit = rest[r] / length
-                for _ in range(2):
-                    rest = rest - np.outer(rest @ unit, unit)
-                    left = left - np.outer(left @ unit, unit)
     rows = chosen[owner]
     weights = np.abs(np.linalg.lstsq(information.rows[rows].T, away.T, rcond=None)[0]).max(axis=1)
     needed = np.bincount(owner[rows], weights > _NEEDED * weights.max(), minlength=len(chosen)) > 0
@@ -86,26 +75,14 @@ def fill(
 
     A trace of the ideal design stands for what is not chosen yet.
     """
+    from surepick.policies.betting.probe_kernels import Readings, fill_counts
+
     counts = np.floor(shares * budget / costs)
-    rows = np.flatnonzero((shares > _WORTH * shares.max())[information.owner])
-    own = information.owner[rows]
-    readings = information.rows[rows]
-    ideal = information.matrix(shares / costs)
-    known = information.matrix(counts) + _TRACE * budget * ideal
+    some = np.flatnonzero((shares > _WORTH * shares.max())[information.owner])
+    known = information.matrix(counts) + _TRACE * budget * information.matrix(shares / costs)
     known += 1e-9 * np.trace(known) * np.eye(len(known))
-    through = np.linalg.solve(known, readings.T).T  # rows of X W
-    gain, ahead = through @ targets.T, 1.0 + np.einsum("rd,rd->r", through, readings)
-    spent = float(counts @ costs)
-    while spent < budget * (1 - 1e-9):
-        worth = np.bincount(own, (gain * gain).sum(axis=1) / ahead, minlength=len(costs)) / costs
-        probe = int(np.argmax(worth))
-        if not worth[probe] > 0:
-            break
-        counts[probe] += 1
-        spent += float(costs[probe])
-        for i in np.flatnonzero(own == probe):
-            row, own_gain, step = through[i].copy(), gain[i].copy(), readings @ through[i] / ahead[i]
-            ahead = ahead - step * step * ahead[i]
-            through -= np.outer(step, row)
-            gain -= np.outer(step, own_gain)
+    readings = Readings(
+        information.rows[some], information.owner[some], costs, np.asarray(np.linalg.inv(known), dtype=float)
+    )
+    fill_counts(readings, targets, counts, float(budget))
     return counts.astype(np.int64)

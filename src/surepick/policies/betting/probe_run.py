@@ -30,6 +30,8 @@ from surepick.policies.betting.tuning import TUNING
 
 _WORKING_SET = 256  # rivals that a division looks at
 _EFFORT, _FIRST_EFFORT = Effort(0.02, 40), Effort(0.05, 60)  # of a division, and of that of the first block
+_WARMTH = 0.9  # of the start of a division from the last one
+_BINDING = 1e-3  # of the largest weight: targets that rounding looks at
 _LEAST_DEFICIT = 0.1  # nats: a rival about to be dropped still counts a little
 _NOMINATIONS = 64  # leads whose nomination is remembered; a forgotten one counts as new
 _COVERS = 2.0  # covers that a block costs at least where readings mix arms: short ones interpolate
@@ -157,7 +159,9 @@ class ProbeRun(BlockRun[Bets]):
         if self._even:
             return np.full(len(costs), max(1, round(budget / float(costs.sum()))), dtype=np.int64)
         if isinstance(self._information, Dense):
-            counts = fill(self._information, self._shares, costs, targets * np.sqrt(dual)[:, None], budget)
+            keep = dual > _BINDING * dual.max()
+            weighted = targets[keep] * np.sqrt(dual[keep])[:, None]
+            counts = fill(self._information, self._shares, costs, weighted, budget)
             span = cover(self._information, counts * costs / budget + 1e-6 * self._shares, costs, away)
         else:
             counts = np.rint(self._shares * budget / costs).astype(np.int64)
@@ -180,17 +184,25 @@ class ProbeRun(BlockRun[Bets]):
             return targets, np.full(len(targets), 1.0 / len(targets))
         dual = self._dual[rivals[worst]]
         dual = dual / dual.sum() if dual.sum() > 0 else np.full(len(worst), 1.0 / len(worst))
-        found = probe_allocation(
-            self._information,
-            targets,
-            self._costs,
-            _EFFORT,
-            start=ProbeAllocation(self._shares, dual, np.inf, 0.0, 0),
-        )
-        self._shares = found.shares
+        self._shares, dual = self._divided(targets, dual)
         self._dual[:] = 0.0
-        self._dual[rivals[worst]] = found.dual
-        return targets, found.dual
+        self._dual[rivals[worst]] = dual
+        return targets, dual
+
+    def _divided(self, targets: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Shares of cost for these targets, and how much each binds, from the last ones on."""
+        information, n = self._information, len(self._probes)
+        if not isinstance(information, Dense):
+            start = ProbeAllocation(self._shares, dual, np.inf, 0.0, 0)
+            found = probe_allocation(information, targets, self._costs, _EFFORT, start=start)
+            return found.shares, found.dual
+        from surepick.policies.betting.probe_kernels import Readings, divide_probes
+
+        readings = Readings(information.rows, information.owner, self._costs, information.even(self._costs))
+        shares = _WARMTH * self._shares + (1 - _WARMTH) / n
+        dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)
+        divide_probes(readings, targets, shares, dual, tuple(_EFFORT))
+        return shares, dual
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""

@@ -1,0 +1,295 @@
+"""The loops of blocks whose readings mix arms, compiled: shares of cost, a cover, whole counts.
+
+None of it bears on the guarantee: a rough division costs measurements, never correctness. Formulas are those
+of `design.probe_allocation`, which is certified; here every step counts and a few percent do not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.kernels.compiled import compiled_allocating, compiled_inner, compiled_inner_fast
+
+_LOOK = 10  # steps between looks at all probes and all targets
+_TRACE = 1e-9  # of the even design, which keeps the information regular
+_IN_PLAY, _USEFUL = 1e-5, 0.9  # shares of the largest share, and use of the largest use, that stay in play
+_BINDING, _CLOSE = 1e-7, 0.8  # the same for the weight and the value of targets
+_OF_SHARES = 0.8  # power of the multiplicative step; that of the targets is 1
+
+
+class Readings(NamedTuple):
+    """The rows of all probes, and what they cost."""
+
+    rows: FloatArray  # (n_readings, rank)
+    owner: IntArray  # (n_readings,)
+    costs: FloatArray  # (n_probes,)
+    even: FloatArray  # (rank, rank) information of a unit of cost spread evenly
+
+
+@compiled_inner_fast
+def add_information(rows: FloatArray, weight: FloatArray, matrix: FloatArray) -> None:
+    """matrix += sum_i weight_i x_i x_i'."""
+    n, rank = rows.shape
+    for i in range(n):
+        if weight[i] > 0.0:
+            for a in range(rank):
+                scaled = weight[i] * rows[i, a]
+                for b in range(rank):
+                    matrix[a, b] += scaled * rows[i, b]
+
+
+@compiled_inner_fast
+def _dot(first: FloatArray, second: FloatArray) -> float:
+    total = 0.0
+    for a in range(len(first)):
+        total += first[a] * second[a]
+    return total
+
+
+@compiled_inner_fast
+def _apply(matrix: FloatArray, vector: FloatArray, out: FloatArray) -> None:
+    """out = matrix @ vector, for a symmetric matrix."""
+    out[:] = 0.0
+    for a in range(len(vector)):
+        scaled = vector[a]
+        for b in range(len(vector)):
+            out[b] += scaled * matrix[a, b]
+
+
+@compiled_inner
+def invert(matrix: FloatArray, inverse: FloatArray, factor: FloatArray) -> bool:
+    """The inverse of a positive definite matrix by its Cholesky factor; False where it has none."""
+    rank = len(matrix)
+    for a in range(rank):
+        for b in range(a + 1):
+            total = matrix[a, b] - _dot(factor[a, :b], factor[b, :b])
+            if a == b:
+                if not total > 0.0:
+                    return False
+                factor[a, a] = math.sqrt(total)
+            else:
+                factor[a, b] = total / factor[b, b]
+    # the factor's inverse, by rows of its transpose; then its product with itself
+    for a in range(rank):
+        for b in range(rank):
+            inverse[a, b] = 0.0
+    for c in range(rank):
+        inverse[c, c] = 1.0 / factor[c, c]
+        for a in range(c + 1, rank):
+            inverse[c, a] = -_dot(factor[a, c:a], inverse[c, c:a]) / factor[a, a]
+    for a in range(rank):
+        for b in range(a + 1):
+            matrix[a, b] = _dot(inverse[a, a:], inverse[b, a:])
+            matrix[b, a] = matrix[a, b]
+    for a in range(rank):
+        for b in range(rank):
+            inverse[a, b] = matrix[a, b]
+    return True
+
+
+@compiled_inner_fast
+def _add_uses(
+    rows: FloatArray, solved: FloatArray, dual: FloatArray, through: FloatArray, weight: FloatArray
+) -> None:
+    """weight_i = sum_j dual_j (x_i.solved_j)^2 where it is not negative, by the matrix of the targets."""
+    rank = rows.shape[1]
+    through[:, :] = 0.0
+    for j in range(len(dual)):
+        if dual[j] > 0.0:
+            for a in range(rank):
+                scaled = dual[j] * solved[j, a]
+                for b in range(rank):
+                    through[a, b] += scaled * solved[j, b]
+    for i in range(len(rows)):
+        if weight[i] >= 0.0:
+            total = 0.0
+            for a in range(rank):
+                part = 0.0
+                for b in range(rank):
+                    part += through[a, b] * rows[i, b]
+                total += part * rows[i, a]
+            weight[i] = max(total, 0.0)
+
+
+@compiled_allocating
+def divide_probes(
+    readings: Readings,
+    targets: FloatArray,  # (n, rank)
+    shares: FloatArray,  # (n_probes,) in: start, out: the best found; sums to 1
+    dual: FloatArray,  # (n,) the same for the targets
+    effort: tuple[float, int],  # tolerance and the most steps
+) -> float:
+    """Shares of cost that nearly minimise the largest z' M^-1 z, and that value."""
+    rows, owner, costs, even = readings
+    tolerance, steps = effort
+    n_probes, n, rank = len(costs), targets.shape[0], targets.shape[1]
+    weight, uses = np.empty(len(rows)), np.empty(n_probes)
+    matrix, inverse, factor = np.empty((rank, rank)), np.empty((rank, rank)), np.zeros((rank, rank))
+    solved, value = np.empty((n, rank)), np.zeros(n)
+    playing, binding = np.ones(n_probes, dtype=np.bool_), np.ones(n, dtype=np.bool_)
+    best, best_dual, upper, lower = shares.copy(), dual.copy(), np.inf, 0.0
+    for step in range(steps):
+        full = step % _LOOK == 0 or step == steps - 1
+        for i in range(len(rows)):
+            weight[i] = shares[owner[i]] / costs[owner[i]]
+        matrix[:, :] = _TRACE * even
+        add_information(rows, weight, matrix)
+        if not invert(matrix, inverse, factor):
+            break
+        phi, worst = 0.0, 0.0
+        for j in range(n):
+            if full or binding[j]:
+                _apply(inverse, targets[j], solved[j])
+                value[j] = _dot(targets[j], solved[j])
+                phi += dual[j] * value[j]
+                worst = max(worst, value[j])
+        for i in range(len(rows)):
+            weight[i] = 0.0 if full or playing[owner[i]] else -1.0
+        _add_uses(rows, solved, dual, matrix, weight)
+        uses[:] = 0.0
+        for i in range(len(rows)):
+            uses[owner[i]] += max(weight[i], 0.0)
+        most = 0.0
+        for o in range(n_probes):
+            uses[o] /= costs[o]
+            most = max(most, uses[o])
+        if full:
+            lower = max(lower, phi * phi / most)
+            if worst < upper:
+                upper = worst
+                best[:], best_dual[:] = shares, dual
+            if upper <= (1.0 + tolerance) * lower:
+                break
+            top_share, top_dual = shares.max(), dual.max()
+            for j in range(n):
+                binding[j] = dual[j] > _BINDING * top_dual or value[j] > _CLOSE * worst
+                dual[j] = max(dual[j], _BINDING * top_dual) if binding[j] else 0.0
+            for o in range(n_probes):
+                playing[o] = shares[o] > _IN_PLAY * top_share or uses[o] > _USEFUL * most
+                shares[o] = max(shares[o], _IN_PLAY * top_share) if playing[o] else 0.0
+        total_dual, total_share = 0.0, 0.0
+        for j in range(n):
+            dual[j] *= value[j] / phi if binding[j] else 0.0
+            total_dual += dual[j]
+        for o in range(n_probes):
+            if playing[o]:
+                shares[o] *= (uses[o] / phi) ** _OF_SHARES
+            total_share += shares[o]
+        for j in range(n):
+            dual[j] /= total_dual
+        for o in range(n_probes):
+            shares[o] /= total_share
+    shares[:], dual[:] = best, best_dual
+    return upper
+
+
+@compiled_inner_fast
+def _take_out(vectors: FloatArray, unit: FloatArray) -> None:
+    """Remove from each row its part along a unit vector."""
+    for i in range(len(vectors)):
+        along = 0.0
+        for a in range(len(unit)):
+            along += vectors[i, a] * unit[a]
+        for a in range(len(unit)):
+            vectors[i, a] -= along * unit[a]
+
+
+@compiled_allocating
+def span_targets(
+    rows: FloatArray,  # (n_readings, rank), weighted by how welcome they are; changed
+    owner: IntArray,
+    left: FloatArray,  # (n, rank) what is to be spanned, about 1 in size; changed
+    chosen: BoolArray,  # (n_probes,) out: True for the probes taken
+    spanned: float,  # of its length: what is left of a vector that counts as spanned
+) -> bool:
+    """Take probes by the longest row that is left until the targets are spanned; whether they are."""
+    rank = rows.shape[1]
+    start = np.empty(len(rows))
+    for i in range(len(rows)):
+        start[i] = _dot(rows[i], rows[i])
+    unit = np.empty(rank)
+    for _ in range(rank + 1):
+        most = 0.0
+        for j in range(len(left)):
+            most = max(most, _dot(left[j], left[j]))
+        if most <= spanned * spanned:
+            return True
+        longest, which = 0.0, -1
+        for i in range(len(rows)):
+            size = _dot(rows[i], rows[i])
+            if size > longest and size > spanned * spanned * start[i]:
+                longest, which = size, i
+        if which < 0:
+            return False
+        probe = owner[which]
+        chosen[probe] = True
+        for i in range(len(rows)):
+            if owner[i] == probe:
+                length = math.sqrt(_dot(rows[i], rows[i]))
+                if length > spanned * math.sqrt(start[i]):
+                    for a in range(rank):
+                        unit[a] = rows[i, a] / length
+                    for _ in range(2):
+                        _take_out(rows, unit)
+                        _take_out(left, unit)
+    return False
+
+
+@compiled_inner_fast
+def _worth(gain: FloatArray, ahead: FloatArray, owner: IntArray, worth: FloatArray) -> None:
+    worth[:] = 0.0
+    for i in range(len(ahead)):
+        total = 0.0
+        for j in range(gain.shape[1]):
+            total += gain[i, j] * gain[i, j]
+        worth[owner[i]] += total / ahead[i]
+
+
+@compiled_allocating
+def fill_counts(
+    readings: Readings,  # those worth looking at; `even` is the inverse of the information so far
+    targets: FloatArray,  # (n_targets, rank)
+    counts: FloatArray,  # (n_probes,) changed
+    budget: float,
+) -> None:
+    """Add uses one by one where the targets gain most for their cost, until the budget is spent."""
+    rows, owner, costs, inverse = readings
+    n, rank = rows.shape
+    through, gain = np.empty((n, rank)), np.empty((n, len(targets)))
+    for i in range(n):
+        _apply(inverse, rows[i], through[i])
+        for j in range(len(targets)):
+            gain[i, j] = _dot(through[i], targets[j])
+    ahead, worth, step = np.empty(n), np.empty(len(costs)), np.empty(n)
+    row, own = np.empty(rank), np.empty(gain.shape[1])
+    for i in range(n):
+        ahead[i] = 1.0 + _dot(through[i], rows[i])
+    spent = 0.0
+    for o in range(len(costs)):
+        spent += counts[o] * costs[o]
+    while spent < budget * (1.0 - 1e-9):
+        _worth(gain, ahead, owner, worth)
+        probe, most = -1, 0.0
+        for o in range(len(costs)):
+            if worth[o] / costs[o] > most:
+                probe, most = o, worth[o] / costs[o]
+        if probe < 0:
+            break
+        counts[probe] += 1.0
+        spent += costs[probe]
+        for i in range(n):
+            if owner[i] == probe:
+                scale = ahead[i]
+                row[:], own[:] = through[i], gain[i]
+                for k in range(n):
+                    step[k] = _dot(rows[k], row) / scale
+                for k in range(n):
+                    ahead[k] -= step[k] * step[k] * scale
+                    for a in range(rank):
+                        through[k, a] -= step[k] * row[a]
+                    for j in range(len(own)):
+                        gain[k, j] -= step[k] * own[j]
