@@ -201,7 +201,7 @@ class ProbeRun(BlockRun[Bets]):
         readings = Readings(information.rows, information.owner, self._costs, information.even(self._costs))
         shares = _WARMTH * self._shares + (1 - _WARMTH) / n
         dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)
-        divide_probes(readings, targets, shares, dual, tuple(_EFFORT))
+        divide_probes(readings, targets, shares, dual, (_EFFORT.tolerance, _EFFORT.most_steps))
         return shares, dual
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
