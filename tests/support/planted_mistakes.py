@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from surepick.sessions import codec, telling
-from surepick.sessions.ledger import NewEvent
+from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
+from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
-from surepick.sessions.settings import Setup
+from surepick.sessions.settings import Body, Setup
+from surepick.store import Head, MemoryStore
 
 
 def close_before_the_decision(patch: pytest.MonkeyPatch) -> None:
@@ -66,7 +68,7 @@ def decide_whatever_others_wrote(patch: pytest.MonkeyPatch) -> None:
 
 
 def share_a_session_without_its_lock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("session_histories.TurnLock", lambda scheduler: nullcontext())
+    patch.setattr("session_clients.TurnLock", lambda scheduler: nullcontext())
 
 
 def keep_an_unasked_measurement_twice(patch: pytest.MonkeyPatch) -> None:
@@ -78,6 +80,33 @@ def keep_an_unasked_measurement_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(telling.Telling, "_recorded", careless)
 
 
+def delete_what_others_wrote_meanwhile(patch: pytest.MonkeyPatch) -> None:
+    def delete(self: Session, *, expected: Head) -> None:
+        self.store.delete(self.name, expected=self.store.head(self.name))
+
+    patch.setattr(Session, "delete", delete)
+
+
+def hand_out_what_somebody_holds(patch: pytest.MonkeyPatch) -> None:
+    claim = MemoryStore.claim
+
+    def greedy(
+        self: MemoryStore, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float
+    ) -> list[str]:
+        wanted = list(tokens)
+        self.release(name, wanted)
+        return claim(self, name, wanted, worker=worker, until=until, now=now)
+
+    patch.setattr(MemoryStore, "claim", greedy)
+
+
+def void_without_starting_over(patch: pytest.MonkeyPatch) -> None:
+    def voided(self: Ledger, body: Body) -> None:
+        self.tapes.void(Token(body["arm"], body["index"]), body.get("count", 1))
+
+    patch.setattr(Ledger, "_voided", voided)
+
+
 MISTAKES = [
     close_before_the_decision,
     extend_what_was_seen_before,
@@ -87,4 +116,7 @@ MISTAKES = [
     decide_whatever_others_wrote,
     share_a_session_without_its_lock,
     keep_an_unasked_measurement_twice,
+    delete_what_others_wrote_meanwhile,
+    hand_out_what_somebody_holds,
+    void_without_starting_over,
 ]

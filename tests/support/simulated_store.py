@@ -59,6 +59,7 @@ class Database:
         self.on_disk = self.states[-1]  # what a power cut leaves
         self.writer: object | None = None
         self.claimer: object | None = None
+        self.grave: list[Event] | None = None  # the log that was deleted, as it was then
 
     @property
     def now(self) -> MemoryStore:
@@ -143,7 +144,12 @@ class SimulatedStore:
         return self._read(lambda state: state.snapshot(name))
 
     def delete(self, name: str, *, expected: Head) -> None:
-        self._write(lambda state: state.delete(name, expected=expected))
+        def change(state: MemoryStore) -> None:
+            log = list(state.read(name))
+            state.delete(name, expected=expected)
+            self._database.grave = log
+
+        self._write(change)
 
     def settle(self) -> None:
         """Nothing to wait for."""

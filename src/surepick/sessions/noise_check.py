@@ -29,7 +29,7 @@ from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
 from surepick.sessions.wandering import visible, wander
 
 LEVEL = 0.019  # how often the check may warn of nothing, all looks together
-WANDERING = 0.009  # of it; the hardest to see
+WANDERING = 0.013  # of it: the hardest to see
 EACH = (LEVEL - WANDERING) / 6  # the other looks
 FEWEST_BLOCKS = 4  # of an arm, for its blocks of one length to be looked at
 TAU = 1.0  # noise scales: the size of change that the drift alarm is made for

@@ -1,0 +1,355 @@
+"""The processes of simulated histories, and their users: who asks, tells, takes back, extends, deletes.
+
+Everything goes through the code that users run. What it acknowledged is written down in `Acknowledged`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import surepick as sp
+from scheduler import TurnLock
+from simulated_store import DiedError, Process, SimulatedStore
+from surepick.errors import ParameterError, SessionError, StoreError, SurepickError
+from surepick.sessions import heartbeat
+from surepick.sessions.measurement_files import import_rows
+from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.session import Session
+
+if TYPE_CHECKING:
+    from session_histories import History
+
+NAME, LEASE, BEAT = "mine", 100.0, 30.0
+DELTAS = (0.3, 0.2, 0.1, 0.05)
+Given = dict[str, Any]  # what a worker has measured, as `tell` takes it
+
+
+@dataclass
+class Leased:
+    """That a worker was given a token: from when, and until when."""
+
+    worker: str
+    since: float
+    until: float
+
+
+@dataclass
+class Acknowledged:
+    """What users were told has happened, and what they do not know about: tried, and no answer came."""
+
+    told: dict[tuple[str, str], Given] = field(default_factory=dict)  # (token, worker): what counts
+    late: list[tuple[str, str]] = field(default_factory=list)
+    recorded: dict[str, tuple[int, float]] = field(default_factory=dict)  # by key
+    noted: Counter[str] = field(default_factory=Counter)
+    extended: list[dict[str, Any]] = field(default_factory=list)
+    n_withdrawn: int = 0
+    voided: set[str] = field(default_factory=set)
+    n_called: int = 0
+    leases: dict[str, Leased] = field(default_factory=dict)  # by token: the last that was given
+    seen: Counter[str] = field(default_factory=Counter)  # what went wrong, for tests of the simulation itself
+    certificates: list[dict[str, Any]] = field(default_factory=list)
+    tried: Counter[str] = field(default_factory=Counter)  # by kind of event, answered or not
+
+
+class Running:
+    """A process of the simulation, its session, and its clock; when it has died another takes its place."""
+
+    def __init__(self, history: History, name: str) -> None:
+        self.history = history
+        self.name = name
+        self.skew = history.rng.uniform(-1, 1) * history.skew
+        self.process = Process(name)
+        self.session: Session | None = None
+
+    def clock(self) -> float:
+        return self.history.now + self.skew
+
+    def opened(self) -> Session:
+        """The session of this process; a new process where the old one has died."""
+        if self.process.is_dead:
+            self.process, self.session = Process(self.name), None
+        if self.session is None:
+            history = self.history
+            store = SimulatedStore(history.database, self.process, history.faults)
+            session = Session.load(store, NAME, clock=self.clock)
+            session._lock = TurnLock(history.scheduler)  # type: ignore[assignment]
+            session._heartbeat._lock = TurnLock(history.scheduler)  # type: ignore[assignment]
+            heartbeat._LIVING.discard(session._heartbeat)  # a fork of the tests is none of its business
+            self.session = session
+        return self.session
+
+
+class Client:
+    """A user of the session: one worker, in a process that it may share."""
+
+    def __init__(self, history: History, running: Running, worker: str) -> None:
+        self.history, self.running, self.worker = history, running, worker
+        self.held: dict[str, Any] = {}  # tokens in hand, with the value once it is measured
+        self.again: list[Callable[[Session], None]] = []  # deliveries that may come a second time
+        self.n = 0
+
+    def live(self) -> None:
+        """Do one thing after the other; what died or got no answer is repeated, or given up."""
+        rng = self.history.rng
+        for _ in range(self.history.n_steps):
+            step = self._choose()
+            for _ in range(8):
+                try:
+                    step(self.running.opened())
+                    break
+                except DiedError:
+                    self._say("died")
+                    self.history.done.seen["death"] += 1
+                    if rng.random() < 0.5:
+                        self.held = {}
+                except StoreError as error:
+                    if self.history.database.grave is not None:
+                        self._say(f"deleted: {error}")
+                        self.history.done.seen["after it was deleted"] += 1
+                        return
+                    self.history.done.seen["no answer"] += 1
+                    self._say(f"no answer: {error}")
+                if rng.random() < 0.2:
+                    break
+            self.history.now += rng.choice([0.0, 1.0, LEASE / 3, LEASE + 1])
+            if rng.random() < self.history.faults.death:
+                self._power_cut()
+
+    def _power_cut(self) -> None:
+        self._say("the power is cut")
+        self.history.done.seen["power cut"] += 1
+        for running in self.history.processes:
+            running.process.is_dead = True
+        self.history.database.power_cut()
+
+    def _choose(self) -> Callable[[Session], None]:
+        rng, faces = self.history.rng, [self.ask] * 4 + [self.tell] * 6
+        faces += [self.withdraw, self.record, self.note, self.extend, self.look, self.close, self.import_]
+        faces += [self.void, self.beat, *self.history.rare_steps(self)]
+        if self.again:
+            faces += [rng.choice(self.again)] * 2  # delivered twice
+        return rng.choice(faces)
+
+    def _say(self, line: str) -> None:
+        self.history.told(f"{self.worker}: {line}")
+
+    def ask(self, session: Session) -> None:
+        history = self.history
+        seconds = history.rng.choice([None, None, BEAT])
+        n = history.rng.choice([1, 2, 5])
+        requests = session.ask(n, worker=self.worker, wait=False, heartbeat=seconds)
+        self._say(f"asked, got {[r.token for r in requests]}")
+        for request in requests:
+            self._got(request, seconds or LEASE)
+            self.held.setdefault(request.token, self._measured(request))
+        if not requests and session.status in (sp.Status.CLOSED, sp.Status.BUDGET_SPENT):
+            self._extend(session, {"budget": 500})
+
+    def _got(self, request: Request, seconds: float) -> None:
+        """No token is two workers' at a time; when a lease has ended it is handed on."""
+        mine = Leased(self.worker, request.expires - seconds, request.expires)
+        theirs = self.history.done.leases.get(request.token)
+        if theirs is not None and theirs.worker != self.worker:
+            self.history.done.seen["handed on"] += 1
+            apart = theirs.until <= mine.since or mine.until <= theirs.since
+            assert apart or not self.history.is_orderly, f"{request.token} is {mine} and {theirs}"
+        if theirs is None or theirs.until <= mine.until:
+            self.history.done.leases[request.token] = mine
+
+    def _give_back(self, token: str) -> None:
+        """What is told or withdrawn may be anybody's from the moment on that this is under way."""
+        if (lease := self.history.done.leases.get(token)) and lease.worker == self.worker:
+            del self.history.done.leases[token]
+
+    def _measured(self, request: Request) -> Given:
+        rng, value = self.history.rng, self.history.value
+        several = rng.random() if request.wanted > 2 else 1.0
+        if several < 0.3:
+            return {"value": [value(request.arm) for _ in range(rng.choice([2, 3]))]}
+        if several < 0.5:
+            count = rng.choice([2, 3])
+            return {"mean": sum(value(request.arm) for _ in range(count)) / count, "count": count}
+        return {"value": value(request.arm)}
+
+    def beat(self, session: Session) -> None:
+        """A timer of the process goes off: leases of all its workers are prolonged."""
+        holds = session._heartbeat._holds
+        self.history.done.seen["beat"] += bool(holds)
+        for token, hold in list(holds.items()):
+            lease = self.history.done.leases.get(token)
+            if lease is not None and lease.worker == hold.worker:
+                end = min(self.running.clock() + hold.seconds, hold.until)
+                lease.until = max(lease.until, end)  # or less, if the beat does not come through
+        session._heartbeat.beat()
+
+    def tell(self, session: Session) -> None:
+        if not self.held:
+            self.ask(session)
+        if not self.held:
+            return
+        token = self.history.rng.choice(sorted(self.held))
+        given = self.held[token]
+        self._tell(session, token, given)
+        self.again.append(lambda session: self._tell(session, token, given))
+        self.held.pop(token, None)
+
+    def _tell(self, session: Session, token: str, given: Given) -> None:
+        done = self.history.done
+        several = isinstance(given.get("value"), list)
+        done.tried["noted"] += 1  # a late one is noted, or recorded
+        done.tried["recorded"] += len(given["value"]) if several else 1
+        self._give_back(token)
+        try:
+            receipt = session.tell(token, **given, worker=self.worker)
+        except SessionError as error:
+            self._say(f"told {token}, refused: {error}")
+            return
+        self._say(f"told {token}, {receipt}")
+        if receipt == Receipt.LATE:
+            done.late.append((token, self.worker))
+        elif receipt == Receipt.ACCEPTED or not several:
+            done.told[token, self.worker] = given
+            done.seen["told as a mean"] += "mean" in given
+
+    def withdraw(self, session: Session) -> None:
+        if not self.held:
+            return
+        token = self.history.rng.choice(sorted(self.held))
+        self.history.done.tried["withdrawn"] += 1
+        self._give_back(token)
+        try:
+            session.withdraw(token, "busy")
+        except SessionError as error:
+            self._say(f"withdrew {token}, refused: {error}")
+        else:
+            self.history.done.n_withdrawn += 1
+            self._say(f"withdrew {token}")
+        del self.held[token]
+
+    def record(self, session: Session) -> None:
+        rng = self.history.rng
+        self.n += 1
+        arm, key = rng.randrange(self.history.problem.n_arms), f"{self.worker}, {self.n}"
+        picked = rng.random() < 0.7
+        value = self.history.value(arm)
+
+        def deliver(session: Session) -> None:
+            self.history.done.tried["recorded"] += 1
+            receipt = session.record(arm, value, key=key, picked=picked)
+            self.history.done.recorded[key] = (arm, value)
+            self._say(f"recorded {key!r}, {receipt}")
+
+        self.again.append(deliver)
+        deliver(session)
+
+    def import_(self, session: Session) -> None:
+        """A file with what was measured by hand: some tokens, some rows that nobody asked for."""
+        rng, held = self.history.rng, sorted(self.held)[:2]
+        rows = [
+            {"token": token, "value": repr(self.held[token]["value"]), "worker": self.worker}
+            for token in held
+            if isinstance(self.held[token].get("value"), float)
+        ]
+        self.n += 1
+        arm, key = rng.randrange(self.history.problem.n_arms), f"{self.worker}, row {self.n}"
+        value = self.history.value(arm)
+        name = self.history.problem.arm_names[arm]
+        rows.append({"arm": name, "value": repr(value), "key": key, "picked": "yes"})
+
+        def deliver(session: Session) -> None:
+            self.history.done.tried["recorded"] += len(rows)
+            self.history.done.tried["noted"] += len(rows)
+            for token in held:
+                self._give_back(token)
+            try:
+                counts = import_rows(session, rows, answers=False, worker=self.worker)
+            except SessionError as error:
+                self._say(f"imported, refused: {error}")
+                return
+            self.history.done.recorded[key] = (arm, value)
+            self._say(f"imported {len(rows)} rows, {counts}")
+
+        self.again.append(deliver)
+        deliver(session)
+
+    def note(self, session: Session) -> None:
+        self.n += 1
+        text = f"{self.worker}, {self.n}"
+        self.history.done.tried["noted"] += 1
+        session.note(text)
+        self.history.done.noted[text] += 1
+
+    def extend(self, session: Session) -> None:
+        rng = self.history.rng
+        self._extend(
+            session, rng.choice([{"delta": rng.choice(DELTAS)}, {"budget": rng.choice([15, 50, 500])}])
+        )
+
+    def _extend(self, session: Session, wanted: dict[str, Any]) -> None:
+        self.history.done.tried["extended"] += 1
+        try:
+            session.extend(**wanted)
+        except ParameterError as error:
+            self._say(f"extended {wanted}, refused: {error}")
+            return
+        self._say(f"extended {wanted}")
+        self.history.done.extended.append(wanted)
+
+    def void(self, session: Session) -> None:
+        """Take back a value that was told, by whomever; once, however often it is tried."""
+        done = self.history.done
+        tokens = sorted({token for token, _ in done.told})
+        if not tokens or self.history.rng.random() < 0.5:
+            return
+        token = self.history.rng.choice(tokens)
+        done.tried["voided"] += 1
+        try:
+            seen = session.void(token, "the wrong road")
+        except SessionError as error:
+            self._say(f"voided {token}, refused: {error}")
+            return
+        assert token not in done.voided, f"{token} was voided twice"
+        done.voided.add(token)
+        self._say(f"voided {token}, seen: {seen}")
+
+    def last_call(self, session: Session) -> None:
+        rng = self.history.rng
+        self.history.done.tried["called"] += 1
+        try:
+            session.last_call(rng.choice([5, 20, 60]), gaussian=rng.random() < 0.5)
+        except (SessionError, ParameterError) as error:
+            self._say(f"last call, refused: {error}")
+            return
+        self._say("last call")
+        self.history.done.n_called += 1
+
+    def delete(self, session: Session) -> None:
+        """Delete the session as it is seen now, if it has ended; what others write meanwhile is not lost."""
+        head = session.store.head(NAME)
+        try:
+            session.delete(expected=head)
+        except SurepickError as error:
+            if isinstance(error, StoreError) and "simulated" in str(error):
+                raise
+            self._say(f"not deleted: {error}")
+            return
+        self._say("deleted")
+        self.history.done.seen["deleted"] += 1
+
+    def close(self, session: Session) -> None:
+        session.close("enough")
+        self.history.done.tried["closed"] += 1
+        self._say("closed")
+
+    def look(self, session: Session) -> None:
+        self._say(f"sees {session.status}, {session.ledger().n_told} told")
+        assert session.standing() is not None
+        session.pending()
+        session.leases()
+        if session.status is sp.Status.CONFIDENT:
+            with suppress(SessionError):  # somebody extended it a moment ago
+                self.history.done.certificates.append(session.certificate().to_json())
