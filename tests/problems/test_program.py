@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from surepick import problems
 from surepick.errors import ProblemError
-from surepick.problems.program import solve_program
+from surepick.problems import integer
+from surepick.problems.integer import solving_within
+from surepick.problems.program import as_program, program_family, solve_program
 
 
 @st.composite
@@ -90,3 +92,23 @@ def test_programs_without_a_choice_are_refused(args, options, says):
     with pytest.raises(ProblemError) as caught:
         problems.production(*args, **options)
     assert says in str(caught.value)
+
+
+def market_split(n_rows=4, n_variables=40, seed=0):
+    """An integer program that no branch and bound likes: equal shares of many random numbers."""
+    use = np.random.default_rng(seed).integers(0, 100, (n_rows, n_variables)).astype(float)
+    return as_program(use, use.sum(axis=1) // 2, senses="=", upper=1, whole=True)
+
+
+def test_an_integer_program_that_takes_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(integer, "SECONDS", 0.2)
+    with pytest.raises(ProblemError, match=r"was not solved within 0\.2 seconds; make it smaller"):
+        program_family(market_split())
+
+
+def test_all_programs_of_a_problem_together_have_their_time():
+    with solving_within(0.3), pytest.raises(ProblemError, match=r"not solved within 0\.3 seconds"):
+        program_family(market_split(seed=1))
+    with solving_within(-1.0), pytest.raises(ProblemError, match="programs were not solved"):
+        program_family(as_program([[1, 2], [3, 1]], [8, 9]))
+    program_family(as_program([[1, 2], [3, 1]], [8, 9]))  # the limit is over

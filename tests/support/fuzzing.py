@@ -38,12 +38,14 @@ from surepick.cli import app
 from surepick.errors import SurepickError
 from surepick.policies import POLICIES
 from surepick.problems.files.load import load
+from surepick.problems.integer import solving_within
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.web.app import create_app
 from surepick.web.settings import Settings
 
 SECONDS, MEGABYTES = 10, 1024
+SOLVING = 3.0  # seconds that the integer programs of one file may take together
 STARTERS = Path(sp.__file__).parent / "problems" / "files" / "starters"
 NAMES = (
     *("0.0", "1.0", "t0.0", "-1", "--help", "-s", "1e5", "nan", "inf", "12,5", "$(touch pwned)", "`id`"),
@@ -149,9 +151,8 @@ def as_json(value: Any) -> str:
 
 @cache
 def documents() -> list[tuple[str, dict[str, Any]]]:
-    """Small problem files, as values, without integer programs, which may keep HiGHS busy for long."""
-    solved = ("knapsack", "portfolio", "production")
-    starters = sorted(path for path in STARTERS.glob("*.toml") if path.stem not in solved)
+    """Small problem files, as values."""
+    starters = sorted(STARTERS.glob("*.toml"))
     found = [(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))) for path in starters]
     table = {
         "kind": "table",
@@ -173,7 +174,8 @@ def files(rng: random.Random, folder: Path) -> None:
         path.write_bytes(garbled(rng, (STARTERS / f"{name}.toml").read_bytes()))
     for attachment in STARTERS.glob("*.csv"):
         (folder / attachment.name.split("-")[1]).write_bytes(attachment.read_bytes())
-    load(path, confined=True)
+    with solving_within(SOLVING):
+        load(path, confined=True)
 
 
 @cache

@@ -1,8 +1,7 @@
 """Linear and integer programs: known constraints, and an objective whose coefficients must be measured.
 
-The arms are the coefficients of the objective, one per variable. Programs are solved by HiGHS, through SciPy,
-to proven optimality: the gap that it would otherwise accept on integer programs (1e-4 of the value) is set to
-zero.
+The arms are the coefficients of the objective, one per variable. Programs are solved by `integer.least`, to
+proven optimality.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from surepick.core.polytope import PolytopeOptions
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.family import Family
+from surepick.problems.integer import least
 from surepick.problems.numbers import as_numbers, numbers_for
 
 SENSES = ("<=", ">=", "=")
 # Constraints may be missed by this share of their own size; HiGHS promises 1e-7 of the scaled program.
 FEASIBLE = 1e-6
-SECONDS = 60.0  # for one integer program; each draw solves one, so longer ones would take hours
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +187,7 @@ def solve_program(program: Program, weights: FloatArray) -> FloatArray:
     [2.0, 1.0]
     """
     costs = weights if program.minimize else -weights
-    answer = _least(program, costs, mip_rel_gap=0.0, time_limit=SECONDS)
+    answer = _least(program, costs)
     if answer.status != 0 or answer.x is None:
         raise ProblemError(_why_unsolved(program, weights, str(answer.message)))
     rounded = np.where(program.whole, np.round(answer.x), answer.x)
@@ -208,17 +207,10 @@ def _solve_within(
     return solve_program(tighter, weights)
 
 
-def _least(program: Program, costs: FloatArray, **options: Any) -> Any:
+def _least(program: Program, costs: FloatArray) -> Any:
     """What HiGHS answers when it minimises these costs."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    return milp(
-        costs,
-        integrality=program.whole.astype(int),
-        bounds=Bounds(program.lower, program.upper),
-        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
-        options=options,  # type: ignore[arg-type]
-    )
+    rows = (program.matrix, program.row_lower, program.row_upper)
+    return least(costs, program.whole, (program.lower, program.upper), [rows])
 
 
 def _feasibility(program: Program) -> int:
@@ -227,8 +219,6 @@ def _feasibility(program: Program) -> int:
 
 
 def _why_unsolved(program: Program, weights: FloatArray, message: str) -> str:
-    if "ime limit" in message:
-        return f"the integer program was not solved within {SECONDS:g} seconds; make it smaller"
     status = _feasibility(program)
     if status == 2:
         return "the program is infeasible: no plan keeps all constraints; loosen a limit or a bound"

@@ -18,6 +18,7 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import Family, FoundProblem
+from surepick.problems.integer import Rows, least
 from surepick.problems.network import Graph, Network, as_network, other_end, reached
 from surepick.problems.options import SearchOptions, builder_problem, lists
 
@@ -194,8 +195,6 @@ def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: li
 
 def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
     """The shortest simple path whatever the weights: an integer program, cycles cut off as they turn up."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     n_arcs, n_nodes = len(ways.tails), len(ways.network.nodes)
     arcs = np.arange(n_arcs)
     balance, out = np.zeros((n_nodes, n_arcs)), np.zeros((n_nodes, n_arcs))
@@ -204,22 +203,16 @@ def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
     out[ways.tails, arcs] = 1
     need = np.zeros(n_nodes)
     need[ways.source], need[ways.target] = 1, -1
-    rules = [LinearConstraint(balance, need, need), LinearConstraint(out, -np.inf, np.ones(n_nodes))]
+    rules: list[Rows] = [(balance, need, need), (out, -np.inf, np.ones(n_nodes))]
     for _ in range(MOST_CUTS):
-        answer = milp(
-            weights[ways.edges],
-            integrality=np.ones(n_arcs, dtype=int),
-            bounds=Bounds(0, 1),
-            constraints=rules,
-            options={"mip_rel_gap": 0.0},
-        )
+        answer = least(weights[ways.edges], np.ones(n_arcs, dtype=bool), (0, 1), rules)
         if answer.x is None:
             raise ProblemError(f"no shortest simple path was found: {answer.message}")
         path, *cycles = _chains(ways, np.flatnonzero(np.round(answer.x)))
         if not cycles:
             return np.asarray(ways.edges[path])
         cuts = np.array([chosen(cycle, n_arcs) for cycle in cycles])  # not all arcs of a cycle at once
-        rules.append(LinearConstraint(cuts, -np.inf, cuts.sum(axis=1) - 1))
+        rules.append((cuts, -np.inf, cuts.sum(axis=1) - 1))
     raise ProblemError("no shortest simple path was found: too many cycles of negative weight")
 
 
