@@ -1,5 +1,6 @@
 """What `surepick run` makes of a user's program: which number it printed, and what the shell gets to see."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -75,31 +76,87 @@ def test_numbers_that_are_not_finite_are_refused(output: str) -> None:
 
 
 NASTY = ["$(touch pwned)", "`touch pwned`", "; touch pwned #", "'; touch pwned; '", '"; touch pwned; "']
-NASTY += ["a b", "*", "-n", "$HOME", "x\\", "&& touch pwned", "| touch pwned", "> pwned", "tea\ncoffee"]
+NASTY += ["a b", "*", "-n", "--help", "$HOME", "x\\", "&& touch pwned", "| touch pwned", "> pwned"]
+NASTY += ["tea\ncoffee", "tea\n$(touch pwned)", "-c touch${IFS}pwned", "\ttouch pwned", "{token}"]
+# Each form that a template takes, and how the program gets the name then.
+TAKEN = [
+    "./show.sh {arm}",
+    "./show.sh --road={arm}",
+    "./show.sh --road={arm} ; true",
+    'x={arm}; ./show.sh "$x"',
+    "echo $(./show.sh {arm})",
+    "echo `./show.sh {arm}`",
+    "(./show.sh {arm}) && true || touch never",
+    "sh -c './show.sh \"$1\"' -- {arm}",
+    "./show.sh {arm} 2>&1 # and {arm}",
+    "printf '%s' {arm} | ./read.sh",
+    "./read.sh <<END\n$SUREPICK_ARM\nEND",
+    "env ROAD={arm} sh -c './show.sh \"$ROAD\"'",
+    'if test -n {arm}; then ./show.sh "$SUREPICK_ARM"; fi # {index}',
+]
+INSIDE_QUOTES = [
+    'echo "{arm}" 5',
+    "echo '{arm}' 5",
+    'sh -c "drive {arm}"',
+    "sh -c 'drive {arm}'",
+    'echo "$(drive {arm})"',
+    'ssh host "drive {arm}"',
+    "echo 'it'\"s {token}\"",
+    "echo $'{arm}' 5",
+    "echo \\{arm} 5",
+]
+READ_AGAIN = [
+    "eval drive {arm}",
+    "sh -c {arm}",
+    "bash -ec {arm}",
+    "/bin/sh -c {arm}; echo 5",
+    "ssh host ./drive.sh {arm}",
+    "true && ssh -p 22 host ./drive.sh --road {arm}",
+]
 
 
-@pytest.mark.parametrize("name", NASTY)
-@pytest.mark.parametrize(
-    "template", ["./show.sh {arm}", "./show.sh --road={arm} ; true", 'x={arm}; ./show.sh "$x"']
-)
+@pytest.mark.parametrize("template", TAKEN)
 def test_a_name_is_only_a_name_to_the_shell(
-    name: str, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    script = tmp_path / "show.sh"
-    script.write_text('#!/bin/sh\nprintf "%s" "$1" > seen\necho 5\n')
-    script.chmod(0o755)
-    assert Command(template).measure(request(name)) == 5
-    assert (tmp_path / "seen").read_text().removeprefix("--road=") == name
-    assert not (tmp_path / "pwned").exists()
+    for script, seen in (("show.sh", 'printf "%s" "$1"'), ("read.sh", "cat")):
+        (tmp_path / script).write_text(f"#!/bin/sh\n{seen} > seen\necho 5\n")
+        (tmp_path / script).chmod(0o755)
+    if "{" not in template:
+        template += " # {arm}" if "END" not in template else "\n: {arm}"
+    for name in NASTY:
+        assert Command(template).measure(request(name)) == 5
+        seen = (tmp_path / "seen").read_text().removeprefix("--road=")
+        assert (seen[:-1] if "<<END" in template else seen) == name
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["read.sh", "seen", "show.sh"], name
 
 
-@pytest.mark.parametrize(
-    "template", ['echo "{arm}" 5', "echo '{arm}' 5", 'sh -c "drive {arm}"', "echo 'it'\"s {token}\""]
-)
+@pytest.mark.parametrize("template", INSIDE_QUOTES)
 def test_a_placeholder_inside_quotes_is_refused_with_the_right_form(template: str) -> None:
     with pytest.raises(SessionError, match=r"inside quotes.*write it without, as in ./drive.sh \{"):
         Command(template)
+
+
+@pytest.mark.parametrize("template", READ_AGAIN)
+def test_a_name_that_another_shell_would_read_is_refused_with_the_right_form(template: str) -> None:
+    with pytest.raises(SessionError, match=r"where a shell reads it as a command.*printf %s \{arm\} \| ssh"):
+        Command(template)
+    Command(template.replace("{arm}", "{index}"))  # a number is no command
+    Command("printf %s {arm} | ssh host 'read -r arm; ./drive.sh \"$arm\"'")
+
+
+def test_the_control_without_quoting_runs_what_a_name_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same names where they do become text of the shell: what the tests above look for does happen."""
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for name in NASTY:
+        subprocess.run(f"echo {name} 5", shell=True, check=False, capture_output=True)
+        ran += (tmp_path / "pwned").exists()
+        (tmp_path / "pwned").unlink(missing_ok=True)
+    assert ran >= 6
 
 
 @pytest.mark.parametrize("template", [r"echo \" {arm} 5", "echo 'a' {arm} \"b\" 5"])

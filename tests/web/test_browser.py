@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -53,6 +55,30 @@ def measured(page: Page) -> int:
         page.locator(".facts dt", has_text=re.compile("^Measurements$")).locator("xpath=../dd").inner_text()
     )
     return int(text.split("\n")[0].replace(",", ""))
+
+
+def test_the_printed_link_logs_in_and_keeps_the_token_out_of_the_address(page: Page, store: str) -> None:
+    words = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0"]
+    environment = {name: value for name, value in os.environ.items() if name != "SUREPICK_TOKEN"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        link = re.search(r"(http://\S+)/login#token=(\S+)", process.stdout.readline())
+        assert link is not None
+        page.goto(f"{link[1]}/")
+        expect(page.get_by_label("Token")).to_be_visible()  # without the link nobody gets in
+        page.goto(link[0])
+        expect(page.get_by_role("link", name="middle")).to_be_visible()
+        assert link[2] not in page.url
+        assert page.evaluate("document.cookie") == ""  # scripts cannot read it
+        page.reload()
+        expect(page.get_by_role("link", name="middle")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()
+        page.goto(f"{link[1]}/sessions/middle")
+        expect(page.get_by_label("Token")).to_be_visible()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
 
 
 def test_from_a_file_to_a_certificate_by_hand(

@@ -71,6 +71,32 @@ def test_a_token_of_another_arm_than_the_one_that_was_measured_is_refused(
     assert writing.client.post("/sessions/mismatch/tell", data={**form, "token": right}).status_code == 303
 
 
+@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.CombGapE(), sp.TSExplore()], ids=lambda p: p.name)
+def test_large_finite_values_leave_the_dashboard_up_and_nothing_logged(
+    writing: Running, store: str, policy: sp.Policy
+) -> None:
+    """Two of them, 1e308 and -1e308, once took the server down; 1e155 broke the session for good."""
+    name = f"large {policy.name}"
+    session = Session.create(store, sp.Problem([[1, 0], [0, 1]]), policy, name=name)
+    (request,) = session.ask()
+    before = session.fingerprint
+    for value in (1e308, -1e308, 1e155, -1e155, 1.0000001e10):
+        body = {"token": request.token, "value": value}
+        form = {"form_key": writing.form_key(), "token": request.token, "value": repr(value), "who": "Ann"}
+        mean = {"token": request.token, "mean": value, "count": 1}
+        bodies = (body, {**body, "value": [1.0, value]}, mean)
+        answers = [writing.client.post(f"/api/sessions/{name}/tell", json=given) for given in bodies]
+        answers.append(writing.client.post(f"/sessions/{name}/tell", data=form))
+        assert [answer.status_code for answer in answers] == [400] * 4
+        assert all("must lie within 1e+10 of zero" in answer.text for answer in answers)
+    assert Session.load(store, name).fingerprint == before
+    assert writing.client.get("/api/").status_code == 200
+    assert writing.client.get(f"/sessions/{name}").status_code == 200
+    told = writing.client.post(f"/api/sessions/{name}/tell", json={"token": request.token, "value": 1e10})
+    assert told.status_code == 200  # the control: the limit itself is taken
+    assert writing.client.get(f"/sessions/{name}").status_code == 200
+
+
 @pytest.mark.parametrize(
     ("field", "entered"),
     [("token", {"token": "7.7"}), ("value", {"value": "9"}), ("who", {"who": "A" * 300})],

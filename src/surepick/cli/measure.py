@@ -27,6 +27,10 @@ GROUPS = re.compile(r"(?<![\d.,])[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?$")  # 1 234
 BRACKETS = "()[]{}<>"
 AROUND = BRACKETS + "\"'$\u20ac\u00a3%"  # may stand around a number
 TAIL = 400  # characters of a failed program's output to show
+# Programs that make text for another shell of their arguments; after `sh -c SCRIPT` arguments are arguments.
+READ_AGAIN = re.compile(
+    r"(?:^|[\s;|&(`/])(?:(eval|ssh)\s[^;|&\n]*|((?:ba|da|k|z)?sh\s+-\w*c)\s+)\{arm\}", re.ASCII
+)
 VARIABLES = {"{arm}": "SUREPICK_ARM", "{index}": "SUREPICK_INDEX", "{token}": "SUREPICK_TOKEN"}
 
 
@@ -57,6 +61,13 @@ class Command:
                 f"the measure command has {quoted} inside quotes, got {self.template!r}; write it without, "
                 f"as in ./drive.sh {quoted} (a name is handed over as one argument, whatever it holds), or "
                 f"read the environment variable {VARIABLES[quoted]} in your program"
+            )
+        again = READ_AGAIN.search(self.template)
+        if again is not None:
+            raise SessionError(
+                f"the measure command hands {{arm}} to {again[1] or again[2]!r}, where a shell reads it as a "
+                f"command, got {self.template!r}; hand it over as an input, as in printf %s {{arm}} | ssh "
+                "host 'read -r arm; ./drive.sh \"$arm\"', or use {index}, which is a number"
             )
 
     def measure(self, request: Request) -> float:
@@ -124,6 +135,9 @@ def _quoted_placeholder(template: str) -> str | None:
     while at < len(template):
         letter = template[at]
         if letter == "\\" and quote != "'":
+            found = next((word for word in VARIABLES if template.startswith(word, at + 1)), None)
+            if found:  # the backslash would be before the quote that we put there
+                return found
             at += 1
         elif letter in "\"'" and quote in ("", letter):
             quote = "" if quote else letter

@@ -12,6 +12,7 @@ import typer
 from surepick.cli.opening import open_session
 from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, Name, StoreUrl, Worker
 from surepick.cli.render import say
+from surepick.core.tables import as_cell
 from surepick.core.wording import how_many
 from surepick.errors import FileError, missing_extra
 
@@ -78,7 +79,7 @@ def _write_csv(sheet: MeasuringSheet, file: Path) -> None:
     from surepick.views.sheet import COLUMNS
 
     with file.open("w", newline="", encoding="utf-8-sig") as stream:  # the mark tells Excel that it is UTF-8
-        csv.writer(stream).writerows([COLUMNS, *sheet.rows])
+        csv.writer(stream).writerows([COLUMNS, *(map(as_cell, row) for row in sheet.rows)])
 
 
 def _write_workbook(sheet: MeasuringSheet, file: Path) -> None:

@@ -161,6 +161,8 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
     `import` takes the file. There an unasked measurement needs the name of its arm, and gets a key, so that
     it is kept once however often the file is imported.
     """
+    from surepick.sessions.measurement_files import names_as_cells
+
     n = 0
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, RESCUED)
@@ -169,7 +171,7 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
             names = _arm_names(log)
             for event, proved in zip(log.events, log.proved, strict=True):
                 for row in _told(event, names):
-                    writer.writerow({"session": log.name, **row, "proved": proved})
+                    writer.writerow(names_as_cells({"session": log.name, **row, "proved": proved}))
                     n += 1
     return n
 

@@ -6,6 +6,7 @@ CSV as spreadsheets write it, and `.xlsx` workbooks (openpyxl, in the extra `she
 from __future__ import annotations
 
 import csv
+import re
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from surepick.errors import ParameterError, ProblemError, missing_extra
 TablePath: TypeAlias = str | Path
 LARGEST = 2**28  # bytes of a file of tables or problems that is read; in memory it takes ten times as much
 Lines: TypeAlias = list[tuple[int, list[str]]]  # the cells of each line, with its number in the file
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # apostrophes before it were put there, or will be taken off
 SHEETS = (".xlsx", ".xlsm")
 
 
@@ -100,6 +102,27 @@ def csv_lines(path: Path) -> Lines:
     decimal = separator == ";"  # which stands between cells because the comma stands within numbers
     below = ((number, [_with_point(cell, decimal) for cell in row]) for number, row in lines[1:])
     return [*lines[:1], *below]
+
+
+def as_cell(text: str) -> str:
+    """The text as a cell of a CSV file that no spreadsheet takes for a formula; `from_cell` gives it back.
+
+    What begins with = + - @ or white space of the tab's kind gets an apostrophe before it. Numbers are not to
+    come here: they stay numbers.
+
+    >>> as_cell("=1+1"), as_cell("tea"), from_cell(as_cell("'=1+1"))
+    ("'=1+1", 'tea', "'=1+1")
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """The text that `as_cell` made this cell of, or a person wrote.
+
+    >>> from_cell("'=1+1"), from_cell("=1+1"), from_cell("'tea'")
+    ('=1+1', '=1+1', "'tea'")
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def refuse_endless(path: Path) -> None:

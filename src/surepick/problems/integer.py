@@ -1,7 +1,7 @@
 """Integer programs by HiGHS, through SciPy: solved to proven optimality, or refused when time is up.
 
-A small program can keep HiGHS busy for hours. One gets `SECONDS`; inside `solving_within` all of them get what
-is said there, together.
+A small program can keep HiGHS busy for hours. One gets `SECONDS`; inside `solving_within` all get what is
+said there, together.
 """
 
 from __future__ import annotations

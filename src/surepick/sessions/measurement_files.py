@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from surepick.core.numerals import numeral
-from surepick.core.tables import csv_lines
+from surepick.core.tables import SHEETS, as_cell, csv_lines, from_cell
 from surepick.errors import FileError, ProblemError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.log_file import log_of
@@ -20,6 +20,7 @@ from surepick.sessions.session import Session
 from surepick.sessions.telling import number
 
 Row = dict[str, str]
+NAMES = ("arm", "worker", "key", "session")  # the columns that hold words of people
 COLUMNS = ("token", "arm", "value", "count", "time", "worker", "picked")
 
 
@@ -40,11 +41,17 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(session: Session, stream: TextIO) -> None:
-    """Write every measurement, one per row, with tokens that stay text; `import` reads it back."""
+    """Write every measurement, one per row, with tokens and names that stay text; `import` reads it back."""
     writer = csv.DictWriter(stream, COLUMNS)
     writer.writeheader()
     for row in _rows(session):
-        writer.writerow({**row, "token": row["token"] and Token.parse(row["token"]).for_sheets})
+        token = row["token"] and Token.parse(row["token"]).for_sheets
+        writer.writerow(names_as_cells({**row, "token": token}))
+
+
+def names_as_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its names as cells that no spreadsheet computes."""
+    return {column: as_cell(str(of)) if column in NAMES else of for column, of in row.items()}
 
 
 def write_json(session: Session, stream: TextIO) -> None:
@@ -90,7 +97,10 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
             f"line {number} of {str(file)!r} has {len(cells)} cells, the header has {len(header)}: {cells}; "
             "write numbers with a decimal point, or separate cells by semicolons where numbers have a comma"
         )
-    return checked_row(f"line {number} of {str(file)!r}", dict(zip(header, cells, strict=False)))
+    row = dict(zip(header, cells, strict=False))
+    if file.suffix.lower() not in SHEETS:  # whose cells say that they are text
+        row |= {column: from_cell(row[column]) for column in NAMES if column in row}
+    return checked_row(f"line {number} of {str(file)!r}", row)
 
 
 def checked_row(where: str, row: Row) -> Row:

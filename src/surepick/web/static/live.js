@@ -115,11 +115,16 @@
   });
 })();
 
-// The link that `surepick serve` prints: its token follows the #, which no server sees, and logs in once.
+// The link that `surepick serve` prints: its token follows the #, which no server sees, and logs in once. Whoever
+// pastes it while the form is open changes the # alone, and no page is loaded.
 (() => {
-  const field = document.querySelector("form[action='/login'] input[name='token']");
-  if (!field || !location.hash.startsWith("#token=")) return;
-  field.value = decodeURIComponent(location.hash.slice("#token=".length));
-  history.replaceState(null, "", location.pathname);
-  field.form.submit();
+  const logIn = () => {
+    const field = document.querySelector("form[action='/login'] input[name='token']");
+    if (!field || !location.hash.startsWith("#token=")) return;
+    field.value = decodeURIComponent(location.hash.slice("#token=".length));
+    history.replaceState(null, "", location.pathname);
+    field.form.submit();
+  };
+  addEventListener("hashchange", logIn);
+  logIn();
 })();

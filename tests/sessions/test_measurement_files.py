@@ -1,0 +1,104 @@
+"""Measurements to and from files: names that a spreadsheet would take for formulas, both ways."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import surepick as sp
+from surepick.cli.verify import rescue_measurements
+from surepick.core.tables import as_cell, from_cell
+from surepick.sessions.measurement_files import import_rows, read_rows, write_csv
+from surepick.sessions.session import Session
+from surepick.store.doctor import examine
+
+FORMULAS = ["=1+1", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "=cmd|'/c calc'!A0", "'=1+1", "''@x", "-"]
+PLAIN = ["tea", "a=b", "'quoted'", "1.0", "caf\u00e9", "t0.1"]
+STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def session_of(names: list[str], store: str = "memory://", name: str = "s") -> Session:
+    plans = [[float(i == j) for j in range(len(names))] for i in range(len(names))]
+    problem = sp.Problem(plans, arm_names=names, plan_names=[f"{name}!" for name in names])
+    return Session.create(store, problem, sp.CombGapE(), name=name)
+
+
+def measured(session: Session) -> list[tuple[str | None, str, float, str]]:
+    return [(m.token, m.arm_name, m.value, m.worker) for m in session.measurements()]
+
+
+def filled(session: Session) -> Session:
+    for i, request in enumerate(session.ask(session.problem.n_arms)):
+        session.tell(request, -1.5 - i, worker="=HYPERLINK(1)")
+    for arm in session.problem.arm_names:
+        session.record(arm, -0.25, picked=True)
+    return session
+
+
+def test_no_name_in_an_exported_file_is_a_formula_and_numbers_stay_numbers() -> None:
+    stream = io.StringIO(newline="")
+    write_csv(filled(session_of(FORMULAS + PLAIN)), stream)
+    rows = list(csv.DictReader(io.StringIO(stream.getvalue(), newline="")))
+    assert len(rows) == 2 * len(FORMULAS + PLAIN)
+    for row in rows:
+        assert not any(row[column].startswith(STARTS) for column in ("token", "arm", "worker", "time"))
+        assert math.isfinite(float(row["value"]))
+        assert row["value"].startswith("-")
+    assert {row["arm"] for row in rows} >= set(PLAIN)  # as they are
+
+
+def test_an_exported_file_is_read_back_into_another_session(tmp_path: Path) -> None:
+    names = [name for name in FORMULAS + PLAIN if name == name.strip()]  # cells are stripped on reading
+    first, second = filled(session_of(names)), session_of(names)
+    path = tmp_path / "all.csv"
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        write_csv(first, stream)
+    counts = import_rows(second, read_rows(path), answers=False, worker="")
+    assert counts["accepted"] == counts["unasked"] == len(names)
+    assert measured(second) == measured(first)
+
+
+def test_a_name_as_a_person_writes_it_is_read_as_it_is(tmp_path: Path) -> None:
+    session = session_of(["=tea", "coffee"])
+    path = tmp_path / "hand.csv"
+    path.write_text("arm,value\n=tea,1\n'=tea,2\ncoffee,3\n", encoding="utf-8")
+    import_rows(session, read_rows(path), answers=False, worker="")
+    assert [(m.arm_name, m.value) for m in session.measurements()] == [
+        ("=tea", 1),
+        ("=tea", 2),
+        ("coffee", 3),
+    ]
+
+
+def test_rescued_measurements_hold_no_formulas_and_are_imported(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/all.db"
+    first = filled(session_of(["=1+1", "@x"], url, "-mine"))
+    path = tmp_path / "rescued.csv"
+    rescue_measurements(examine(url).logs, path)
+    text = path.read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert rows
+    assert not any(row[c].startswith(STARTS) for row in rows for c in ("arm", "session", "key"))
+    back = read_rows(path)
+    assert {row["session"] for row in back} == {"-mine"}
+    second = session_of(["=1+1", "@x"])
+    import_rows(second, back, answers=False, worker="")
+    assert [m[:3] for m in measured(second)] == [m[:3] for m in measured(first)]
+
+
+@given(st.text())
+def test_every_text_comes_back_from_its_cell(text: str) -> None:
+    cell = as_cell(text)
+    assert from_cell(cell) == text
+    assert not cell.startswith(STARTS)
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+def test_what_is_no_formula_is_left_alone(plain: str) -> None:
+    assert as_cell(plain) == from_cell(plain) == plain
