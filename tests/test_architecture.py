@@ -50,6 +50,7 @@ ALLOWED = {
     ("core/tables.py", "pathlib"),  # plans may be given as the path of a CSV file
     ("kernels/compiled.py", "os"),  # where machine code is kept
     ("kernels/compiled.py", "pathlib"),
+    ("problems/integer.py", "time"),  # programs are given up when their time is over
 }
 
 
