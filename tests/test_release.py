@@ -129,6 +129,36 @@ def test_what_is_installed_by_hash_is_all_that_is_declared(name):
     assert names - {"surepick"} <= locked
 
 
+# The first versions without the advisories that were known when they were written down here.
+WITHOUT_ADVISORY = {
+    "pygments": "2.20",
+    "fonttools": "4.61",
+    "pillow": "12.3",
+    "jinja2": "3.1.6",
+    "starlette": "1.3.1",
+    "h11": "0.16",
+    "idna": "3.15",
+    "python-multipart": "0.0.31",
+}
+
+
+def numbers(version):
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def test_no_version_with_a_known_advisory_is_allowed_or_locked():
+    declared = [
+        *PROJECT["dependencies"],
+        *(p for of in PROJECT["optional-dependencies"].values() for p in of),
+    ]
+    found = dict(re.match(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", package).groups() for package in declared
+                 if ">=" in package)  # fmt: skip
+    locked = (ROOT / "requirements" / "test.txt").read_text(encoding="utf-8")
+    for package, first in WITHOUT_ADVISORY.items():
+        assert numbers(found[package]) >= numbers(first), package
+        assert numbers(re.search(rf"^{package}==([\d.]+)", locked, re.M)[1]) >= numbers(first), package
+
+
 def test_the_sdist_makes_the_same_wheel_and_holds_what_it_needs(tmp_path):
     wheel, sdist = build(ROOT, tmp_path / "dist")
     with tarfile.open(sdist) as archive:

@@ -220,12 +220,13 @@ class Client:
             return
         token = self.history.rng.choice(sorted(self.held))
         self.history.done.tried["withdrawn"] += 1
-        self._give_back(token)
+        self.history.done.leases.pop(token, None)  # whoever has it by now: a token is withdrawn by its name
         try:
             session.withdraw(token, "busy")
         except SessionError as error:
             self._say(f"withdrew {token}, refused: {error}")
         else:
+            self.history.done.leases.pop(token, None)
             self.history.done.n_withdrawn += 1
             self._say(f"withdrew {token}")
         del self.held[token]

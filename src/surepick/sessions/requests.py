@@ -104,8 +104,9 @@ def measurements_in(event: Event, arm_names: tuple[str, ...]) -> Iterator[Measur
         return
     body = json.loads(event.body)
     arm = body["arm"]
-    told: Iterable[tuple[int | None, float]] = [(None, body["value"])]
-    for index, value in told_in(body) if event.kind == "measured" else told:
+    told: Iterable[tuple[int | None, float]]
+    told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
+    for index, value in told:
         yield Measurement(
             arm=arm,
             arm_name=arm_names[arm],

@@ -144,7 +144,9 @@ class Tapes:
 
     def _next_indices(self, arm: int, count: int) -> Indices:
         first, skipped = self._first_unused[arm], self._skipped[arm]
-        if not skipped:
+        if all(
+            index < first for index in skipped
+        ):  # the same for tapes from a snapshot, which know no others
             return range(first, first + count)
         return tuple(itertools.islice((i for i in itertools.count(first) if i not in skipped), count))
 
