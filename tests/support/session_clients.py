@@ -157,7 +157,7 @@ class Client:
             self.history.done.seen["handed on"] += 1
             apart = theirs.until <= mine.since or mine.until <= theirs.since
             assert apart or not self.history.is_orderly, f"{request.token} is {mine} and {theirs}"
-        if theirs is None or theirs.until <= mine.until:
+        if theirs is None or theirs.worker == self.worker or theirs.until <= mine.until:
             self.history.done.leases[request.token] = mine
 
     def _give_back(self, token: str) -> None:
