@@ -29,15 +29,6 @@ Given = dict[str, Any]  # what a worker has measured, as `tell` takes it
 
 
 @dataclass
-class Leased:
-    """That a worker was given a token: from when, and until when."""
-
-    worker: str
-    since: float
-    until: float
-
-
-@dataclass
 class Acknowledged:
     """What users were told has happened, and what they do not know about: tried, and no answer came."""
 
@@ -49,7 +40,6 @@ class Acknowledged:
     n_withdrawn: int = 0
     voided: set[str] = field(default_factory=set)
     n_called: int = 0
-    leases: dict[str, Leased] = field(default_factory=dict)  # by token: the last that was given
     seen: Counter[str] = field(default_factory=Counter)  # what went wrong, for tests of the simulation itself
     certificates: list[dict[str, Any]] = field(default_factory=list)
     tried: Counter[str] = field(default_factory=Counter)  # by kind of event, answered or not
@@ -144,26 +134,17 @@ class Client:
         requests = session.ask(n, worker=self.worker, wait=False, heartbeat=seconds)
         self._say(f"asked, got {[r.token for r in requests]}")
         for request in requests:
-            self._got(request, seconds or LEASE)
+            self._got(request)
             self.held.setdefault(request.token, self._measured(request))
         if not requests and session.status in (sp.Status.CLOSED, sp.Status.BUDGET_SPENT):
             self._extend(session, {"budget": 500})
 
-    def _got(self, request: Request, seconds: float) -> None:
-        """No token is two workers' at a time; when a lease has ended it is handed on."""
-        mine = Leased(self.worker, request.expires - seconds, request.expires)
-        theirs = self.history.done.leases.get(request.token)
-        if theirs is not None and theirs.worker != self.worker:
-            self.history.done.seen["handed on"] += 1
-            apart = theirs.until <= mine.since or mine.until <= theirs.since
-            assert apart or not self.history.is_orderly, f"{request.token} is {mine} and {theirs}"
-        if theirs is None or theirs.worker == self.worker or theirs.until <= mine.until:
-            self.history.done.leases[request.token] = mine
-
-    def _give_back(self, token: str) -> None:
-        """What is told or withdrawn may be anybody's from the moment on that this is under way."""
-        if (lease := self.history.done.leases.get(token)) and lease.worker == self.worker:
-            del self.history.done.leases[token]
+    def _got(self, request: Request) -> None:
+        """A worker is told of no lease that it was not granted; the store looks that no two have one."""
+        granted = self.history.database.granted
+        assert (request.token, self.worker, request.expires) in granted, f"{request} was not granted"
+        others = {worker for token, worker, _ in granted if token == request.token} - {self.worker}
+        self.history.done.seen["handed on"] += bool(others)
 
     def _measured(self, request: Request) -> Given:
         rng, value = self.history.rng, self.history.value
@@ -177,13 +158,7 @@ class Client:
 
     def beat(self, session: Session) -> None:
         """A timer of the process goes off: leases of all its workers are prolonged."""
-        holds = session._heartbeat._holds
-        self.history.done.seen["beat"] += bool(holds)
-        for token, hold in list(holds.items()):
-            lease = self.history.done.leases.get(token)
-            if lease is not None and lease.worker == hold.worker:
-                end = min(self.running.clock() + hold.seconds, hold.until)
-                lease.until = max(lease.until, end)  # or less, if the beat does not come through
+        self.history.done.seen["beat"] += bool(session._heartbeat._holds)
         session._heartbeat.beat()
 
     def tell(self, session: Session) -> None:
@@ -202,7 +177,6 @@ class Client:
         several = isinstance(given.get("value"), list)
         done.tried["noted"] += 1  # a late one is noted, or recorded
         done.tried["recorded"] += len(given["value"]) if several else 1
-        self._give_back(token)
         try:
             receipt = session.tell(token, **given, worker=self.worker)
         except SessionError as error:
@@ -220,13 +194,11 @@ class Client:
             return
         token = self.history.rng.choice(sorted(self.held))
         self.history.done.tried["withdrawn"] += 1
-        self.history.done.leases.pop(token, None)  # whoever has it by now: a token is withdrawn by its name
         try:
             session.withdraw(token, "busy")
         except SessionError as error:
             self._say(f"withdrew {token}, refused: {error}")
         else:
-            self.history.done.leases.pop(token, None)
             self.history.done.n_withdrawn += 1
             self._say(f"withdrew {token}")
         del self.held[token]
@@ -264,8 +236,6 @@ class Client:
         def deliver(session: Session) -> None:
             self.history.done.tried["recorded"] += len(rows)
             self.history.done.tried["noted"] += len(rows)
-            for token in held:
-                self._give_back(token)
             try:
                 counts = import_rows(session, rows, answers=False, worker=self.worker)
             except SessionError as error:

@@ -68,7 +68,6 @@ class History:
         self.slow = rng.choice([0.0, 0.3, 0.7])  # how often a decision takes longer than others should wait
         self.skew = rng.choice([0.0, 0.0, 5.0, 300.0])  # seconds by which clocks differ
         mild = rng.choice([0.0, 0.3, 1.0])
-        self.is_orderly = mild == 0.0 and self.skew == 0.0  # nobody loses a lease but by its end
         self.faults = Faults(rng, death=0.02 * mild, lost=0.02 * mild, stale=rng.choice([0.0, 0.3]) * mild)
         self.scheduler = Scheduler(self._next)
         self.stalls = rng.choice([0.0, 0.03])

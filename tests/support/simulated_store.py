@@ -59,6 +59,7 @@ class Database:
         self.on_disk = self.states[-1]  # what a power cut leaves
         self.writer: object | None = None
         self.claimer: object | None = None
+        self.granted: set[tuple[str, str, float]] = set()  # token, worker, until when
         self.grave: list[Event] | None = None  # the log that was deleted, as it was then
 
     @property
@@ -127,9 +128,18 @@ class SimulatedStore:
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         wanted = list(tokens)
-        return self._write(
-            lambda state: state.claim(name, wanted, worker=worker, until=until, now=now), durable=False
-        )
+
+        def change(state: MemoryStore) -> list[str]:
+            before = {lease.token: lease for lease in state.leases(name)}
+            held = state.claim(name, wanted, worker=worker, until=until, now=now)
+            for token in held:
+                theirs = before.get(token)
+                free = theirs is None or theirs.worker == worker or theirs.expires <= now
+                assert free, f"{token} was given to {worker} while it was {theirs}"
+                self._database.granted.add((token, worker, until))
+            return held
+
+        return self._write(change, durable=False)
 
     def release(self, name: str, tokens: Sequence[str]) -> None:
         self._write(lambda state: state.release(name, tokens), durable=False)
