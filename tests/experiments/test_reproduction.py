@@ -28,14 +28,15 @@ from surepick.experiments.paper import (
     cases_of,
     experiments_named,
     methods_named,
+    methods_of,
     running_order,
     seeds_of,
     with_distances,
 )
 from surepick.experiments.reproduction import (
     Reproduction,
-    _all_plans_notes,
     _fewer_runs_notes,
+    reproduce,
     summarize_experiment,
 )
 from surepick.experiments.tables import as_json, csv_text, markdown, terminal
@@ -53,7 +54,10 @@ def result() -> Reproduction:
 
 def test_every_method_meets_the_same_instances_and_noise() -> None:
     cells = cases_of(TRANSPORT, Settings(runs=4, seed=7))
-    trials = [[(case.problem, case.seed) for case in cases] for cases in cells.values()]
+    trials = [
+        [({k: x for k, x in case.problem.items() if k != "plans"}, case.seed) for case in cases]
+        for cases in cells.values()
+    ]
     assert all(trial == trials[0] for trial in trials)
     assert [problem["seed"] for problem, _ in trials[0]] == [7, 8, 9, 10]
 
@@ -61,7 +65,7 @@ def test_every_method_meets_the_same_instances_and_noise() -> None:
 def test_the_paper_s_runs_are_the_default() -> None:
     for experiment, columns, runs in ((KNAPSACK, 3, 30), (TRANSPORT, 1, 100)):
         cells = cases_of(experiment, Settings())
-        assert len(cells) == columns * len(methods_named(None))
+        assert len(cells) == columns * len(methods_of(experiment, Settings()))
         assert len(cells[experiment.columns[0].label, "CombGapE"]) == runs
 
 
@@ -266,15 +270,21 @@ def test_the_command_refuses_unknown_names(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_transports_are_decided_between_all_plans_too(result: Reproduction) -> None:
-    """The same supplies and demands, with every transport as a plan; other experiments have no such note."""
-    assert _all_plans_notes(result) == []
+def test_the_transports_are_decided_between_all_plans_too(tmp_path: Path) -> None:
+    """A line more: the same instances and noise with every transport as a plan; rows that are there stay."""
     column = replace(TRANSPORT.columns[0], problem={**TRANSPORT.columns[0].problem, "n_draws": 10})
-    few, settings = (
-        replace(TRANSPORT, columns=(column,)),
-        Settings(runs=1, policies=("CombGapE",), budget=10**7),
-    )
-    rows = {case: run_case(case) for case in running_order(cases_of(few, settings))}
-    (note,) = _all_plans_notes(summarize_experiment(few, settings, rows))
-    assert "on the same 1 instances PolyBet finds the best of all transports" in note
-    assert "0 answers were wrong" in note
+    few, path = replace(TRANSPORT, columns=(column,)), tmp_path / "rows.jsonl"
+    before = Settings(runs=1, policies=("CombGapE",), budget=10**7)
+    reproduce(few, before, path, workers=1)
+    old = path.read_bytes()
+    result = reproduce(few, replace(before, policies=("PolyBet",)), path, workers=1)
+    assert path.read_bytes().startswith(old)
+    (row,) = result.columns[0].rows["PolyBet"]
+    assert row.case.problem["plans"] == "all"
+    assert row.parameters["version"] == 1
+    assert (row.correct, row.status) == (True, "confident")
+    assert row.limit < row.n_measurements < 10 * row.limit
+    summary = result.columns[0].summaries["PolyBet"]
+    assert summary.relative is not None
+    assert summary.relative.n == 1
+    assert any("between all transports" in note for note in result.footnotes)

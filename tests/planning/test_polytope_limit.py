@@ -68,7 +68,8 @@ def test_ties_are_named_by_the_plan_that_ties():
     found = sp.limit(problem, [1.0, 0.0, 1.0])
     assert not found.is_finite
     assert {found.best, *found.tied} == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
-    assert "epsilon" in found.explanation
+    assert found.suggested_epsilon == pytest.approx(1.0)
+    assert "epsilon = 1, say" in found.explanation
 
 
 def test_of_two_arms_it_is_the_limit_of_two_plans():

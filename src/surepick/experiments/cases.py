@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
+from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_deviation
+from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
@@ -29,7 +31,7 @@ from surepick.experiments.specs import (
 )
 from surepick.planning.comparison import is_error, loss, rounding_of
 from surepick.planning.limit import Limit, fewest, limit
-from surepick.problems import Instance
+from surepick.problems.truth import Truth
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
 from surepick.simulation.outcome import Outcome, Status
@@ -152,7 +154,7 @@ def run_case(case: Case) -> Row:
     began = time.perf_counter()
     found = prepared(case.problem)
     policy = policy_from_spec(case.policy, found.instance)
-    environment = Gaussian(found.instance.means, known_deviation(found.instance.problem))
+    environment = Gaussian(found.means, known_deviation(found.instance.problem))
     cpu = time.process_time()
     outcome = simulate(found.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
     cpu = time.process_time() - cpu
@@ -170,9 +172,10 @@ def run_in_worker(case: Case) -> Row:
 class Prepared:
     """A problem that was built from its spec, with what no policy sees of it."""
 
-    instance: Instance
+    instance: Truth
+    means: FloatArray
     limit: Limit
-    second_gap: float  # of the best plan to the second best
+    second_gap: float | None  # of the best plan to the second best, where plans are listed
     fingerprint: str
 
 
@@ -188,15 +191,22 @@ def prepared(problem: Spec) -> Prepared:
 @lru_cache(maxsize=8)
 def _build(problem: str) -> Prepared:
     instance = instance_from_spec(json.loads(problem))
-    values = instance.problem.sign * instance.problem.values(instance.means)
-    second_gap = float(values.max() - np.partition(values, -2)[-2])
-    return Prepared(instance, limit(instance.problem, instance.means), second_gap, _fingerprint(instance))
+    assert instance.means is not None
+    second_gap = None
+    if isinstance(instance.problem, Problem):
+        values = instance.problem.sign * instance.problem.values(instance.means)
+        second_gap = float(values.max() - np.partition(values, -2)[-2])
+    least = limit(instance.problem, instance.means)
+    return Prepared(instance, instance.means, least, second_gap, _fingerprint(instance))
 
 
-def _fingerprint(instance: Instance) -> str:
+def _fingerprint(instance: Truth) -> str:
+    means = np.asarray(instance.means, dtype=float).tobytes()
+    if not isinstance(instance.problem, Problem):
+        return codec.digest(codec.dumps(codec.problem_to_json(instance.problem)).encode() + means)
     plans = instance.problem.plans
     dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
-    return codec.digest(dense.tobytes() + np.asarray(instance.means, dtype=float).tobytes())
+    return codec.digest(dense.tobytes() + means)
 
 
 def _row(case: Case, built: Prepared, environment: Gaussian, outcome: Outcome, seconds: float) -> Row:
@@ -211,7 +221,7 @@ def _row(case: Case, built: Prepared, environment: Gaussian, outcome: Outcome, s
         n_measurements=outcome.n_measurements,
         n_rounds=outcome.n_rounds,
         counts=tuple(outcome.counts.tolist()),
-        n_plans=problem.n_plans,
+        n_plans=problem.n_plans or 0,
         n_arms=problem.n_arms,
         n_relevant=found.n_relevant,
         characteristic_time=(found.lower, found.upper),

@@ -16,8 +16,8 @@ from surepick import plugins
 from surepick.core.policy import check_delta
 from surepick.errors import ParameterError, suggestion
 from surepick.experiments.cases import Case
-from surepick.experiments.specs import LARGEST_GAP, Spec, hours_spec
-from surepick.policies import POLICIES, policy_named
+from surepick.experiments.specs import ALL_PLANS, LARGEST_GAP, Spec, hours_spec, policy_from_spec
+from surepick.policies import POLICIES
 from surepick.problems.cities import KNOWN
 
 Pace: TypeAlias = Literal["steps", "draws", "phases"]
@@ -40,6 +40,7 @@ class Method:
     pace: Pace = "steps"
     in_default: bool = True
     note: str = ""
+    all_plans: bool = False  # of the instance, not the listed ones; where the experiment has such
 
 
 REFERENCE = Method("CombGapE", "CombGapE", {"policy": "CombGapE", "radius": "published"})
@@ -66,6 +67,16 @@ METHODS = (
         note="CombGapE (sound) has the normal-mixture radius, which has a proof; it is not in the paper.",
     ),
     Method("BetGapE", "BetGapE", {"policy": "BetGapE"}, "phases", note="BetGapE is not in the paper."),
+    Method(
+        "PolyBet",
+        "PolyBet, all plans",
+        {"policy": "PolyBet"},
+        "phases",
+        note="PolyBet decides the same instances between all transports, without a list: its × limit is of "
+        "that question, its ratio is to CombGapE's measurements for the best of the list. It is not in the "
+        "paper.",
+        all_plans=True,
+    ),
     Method("RAGE-authors", "RAGE (authors' code)", {"policy": "RAGE", "variant": "authors"}, "phases", False),
     Method(
         "CombGapE-kaufmann-koolen",
@@ -101,6 +112,7 @@ class Experiment:
     quick_budgets: Mapping[Pace, int] = field(hash=False)
     most_runs: Mapping[Pace, int] = field(hash=False, default_factory=dict)  # unless runs are asked for
     footnotes: tuple[str, ...] = ()
+    has_all_plans: bool = False  # whether its instances can be decided between all plans, too
 
 
 KNAPSACK = Experiment(
@@ -169,6 +181,7 @@ TRANSPORT = Experiment(
     quick_runs=6,
     quick_budgets={"steps": 3 * 10**6, "draws": 2 * 10**4, "phases": 10**15},
     footnotes=(GREAT_CIRCLE_NOTE,),
+    has_all_plans=True,
 )
 
 EXPERIMENTS = {experiment.name: experiment for experiment in (KNAPSACK, TRANSPORT)}
@@ -236,6 +249,16 @@ def methods_named(names: Sequence[str] | None) -> tuple[Method, ...]:
     return tuple(dict.fromkeys([REFERENCE, *chosen]))  # every ratio needs the reference
 
 
+def methods_of(experiment: Experiment, settings: Settings) -> tuple[Method, ...]:
+    """The methods that were asked for and that this experiment has instances for.
+
+    >>> len(methods_of(TRANSPORT, Settings())) - len(methods_of(KNAPSACK, Settings()))
+    1
+    """
+    chosen = methods_named(settings.policies)
+    return tuple(method for method in chosen if experiment.has_all_plans or not method.all_plans)
+
+
 def with_distances(experiment: Experiment, distances: str) -> Experiment:
     """The transport experiment with other travel hours; other experiments are left as they are.
 
@@ -285,7 +308,7 @@ def cases_of(experiment: Experiment, settings: Settings) -> dict[tuple[str, str]
             for seed in seeds_of(experiment, settings, method)
         ]
         for column in experiment.columns
-        for method in methods_named(settings.policies)
+        for method in methods_of(experiment, settings)
     }
 
 
@@ -296,9 +319,10 @@ def _budget(experiment: Experiment, method: Method, settings: Settings) -> int:
 
 
 def _case(column: Column, method: Method, seed: int, settings: Settings, budget: int) -> Case:
-    kind = policy_named(method.spec["policy"])
-    policy: dict[str, Any] = {**method.spec, "version": kind.version, "delta": settings.delta}
-    return Case({**column.problem, "seed": seed}, policy, NOISE_SEEDS + seed, budget)
+    version = policy_from_spec({k: v for k, v in method.spec.items() if v != LARGEST_GAP}).version
+    policy: dict[str, Any] = {**method.spec, "version": version, "delta": settings.delta}
+    problem = {**column.problem, "seed": seed, **({"plans": ALL_PLANS} if method.all_plans else {})}
+    return Case(problem, policy, NOISE_SEEDS + seed, budget)
 
 
 def running_order(cells: Mapping[tuple[str, str], Sequence[Case]]) -> list[Case]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many, plural
@@ -18,22 +16,15 @@ from surepick.experiments.paper import (
     Method,
     Settings,
     cases_of,
-    methods_named,
+    methods_of,
     running_order,
     seeds_of,
 )
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
-from surepick.experiments.specs import whole_transport_from_spec
 from surepick.experiments.summary import MethodSummary, brief, summarize
-from surepick.planning.comparison import is_error
-from surepick.planning.limit import LIMIT_FORMULA, limit
-from surepick.policies import PolyBet
+from surepick.planning.limit import LIMIT_FORMULA
 from surepick.sessions import codec
-from surepick.simulation.environments import Gaussian
-from surepick.simulation.simulate import simulate
-
-ALL_PLANS_BUDGET = 10**10  # blocks are drawn as sums: a long run takes as long as a short one
 
 
 @dataclass(frozen=True)
@@ -86,42 +77,14 @@ def reproduce(
     except CasesFailedError as error:
         failures = tuple(f"{codec.dumps(f.case.to_json())}: {f.reason}" for f in error.failures)
     rows = {row.case: row for row in read_rows(path).rows}
-    result = summarize_experiment(experiment, settings, rows, failures)
-    return replace(result, footnotes=(*result.footnotes, *_all_plans_notes(result)))
-
-
-def _all_plans_notes(result: Reproduction) -> list[str]:
-    """What the transports take where every transport is a plan, not those of a list alone."""
-    if result.experiment.name != "transport":
-        return []
-    base = {row.case.problem["seed"]: row for row in result.columns[0].rows[REFERENCE.name]}
-    multiples, ratios, wrong = [], [], 0
-    for seed, row in base.items():
-        truth = whole_transport_from_spec({**row.case.problem, "seed": seed})
-        assert truth.means is not None
-        least = limit(truth.problem, truth.means, delta=result.settings.delta, tolerance=1e-3)
-        environment, policy = Gaussian(truth.means), PolyBet(result.settings.delta)
-        outcome = simulate(truth.problem, policy, environment, seed=row.case.seed, budget=ALL_PLANS_BUDGET)
-        wrong += is_error(truth.problem, environment, outcome)
-        if outcome.plan is not None and least.is_finite:
-            multiples.append(outcome.n_measurements / least.measurements())
-            ratios.extend([outcome.n_measurements / row.n_measurements] * (not row.cut_off))
-    if not ratios:
-        return []
-    note = (
-        f"All plans, not the list: on the same {len(base)} instances PolyBet finds the best of all "
-        f"transports with {np.mean(multiples):.2f} times the limit of that question, and with "
-        f"{np.mean(ratios):.2g} times the measurements that CombGapE takes for the best of the list; {wrong} "
-        f"answers were wrong. Means over {len(multiples)} that end within {brief(ALL_PLANS_BUDGET)}."
-    )
-    return [note]
+    return summarize_experiment(experiment, settings, rows, failures)
 
 
 def summarize_experiment(
     experiment: Experiment, settings: Settings, rows: Mapping[Case, Row], failures: tuple[str, ...] = ()
 ) -> Reproduction:
     """The table that these rows make; cases without a row are left out and counted in a footnote."""
-    methods, cells = methods_named(settings.policies), cases_of(experiment, settings)
+    methods, cells = methods_of(experiment, settings), cases_of(experiment, settings)
     columns = tuple(_column_result(column, methods, cells, rows) for column in experiment.columns)
     notes = _footnotes(experiment, settings, methods, columns, failures)
     return Reproduction(experiment, settings, methods, columns, notes, failures)

@@ -22,6 +22,7 @@ Spec: TypeAlias = Mapping[str, Any]
 
 # The value of a policy parameter that stands for the true largest gap of the instance: what Peace is told.
 LARGEST_GAP = "largest gap"
+ALL_PLANS = "all"  # the `plans` of a transport that is not about a list
 
 
 def policy_spec(policy: Policy) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def policy_spec(policy: Policy) -> dict[str, Any]:
     return {"policy": policy.name, "version": policy.version, **parameters}
 
 
-def policy_from_spec(spec: Spec, instance: Instance | None = None) -> Policy:
+def policy_from_spec(spec: Spec, instance: Truth | None = None) -> Policy:
     """The policy that the spec describes; `LARGEST_GAP` is filled in from the instance.
 
     >>> policy_from_spec({"policy": "CombGapE", "delta": 0.1}).delta
@@ -72,18 +73,18 @@ def _policy_kind(spec: Spec) -> type[Policy]:
     return policy_named(str(spec["policy"]))
 
 
-def _largest_gap(instance: Instance | None, what: str) -> float:
-    if instance is None:
+def _largest_gap(instance: Truth | None, what: str) -> float:
+    if instance is None or instance.means is None or not isinstance(instance.problem, Problem):
         raise ParameterError(f"{what} is the {LARGEST_GAP!r} of an instance, and no instance was given")
     return float(np.ptp(instance.problem.values(instance.means)))
 
 
-def instance_from_spec(spec: Spec) -> Instance:
+def instance_from_spec(spec: Spec) -> Truth:
     """The problem that the spec describes, with its true means; the same for the same spec.
 
-    Kinds: `knapsack` (n_items, seed) and `transport` (seed, distances, n_draws) are the paper's; `top_k`
-    (n_arms, k, seed, spread) chooses k arms whose means are drawn from N(0, spread^2); `given` has its plans
-    and means in the spec, and whatever else `Problem` takes.
+    Kinds: `knapsack` (n_items, seed) and `transport` (seed, distances, n_draws, plans) are the paper's;
+    `top_k` (n_arms, k, seed, spread) chooses k arms whose means are drawn from N(0, spread^2); `given` has
+    its plans and means in the spec, and whatever else `Problem` takes.
 
     >>> instance_from_spec({"kind": "knapsack", "n_items": 5, "seed": 3}).problem.n_arms
     5
@@ -110,18 +111,14 @@ def hours_spec(path: str | Path) -> dict[str, Any]:
     }
 
 
-def _transport(*, distances: str | Spec = "great-circle", **parameters: Any) -> Instance:
-    """The paper's transport; `distances` is the name of a table of hours, or the hours themselves."""
-    return transport_instance(distances=_hours(distances), **parameters)
+def _transport(*, distances: str | Spec = "great-circle", plans: str = "listed", **parameters: Any) -> Truth:
+    """The paper's transport; `distances` is the name of a table of hours, or the hours themselves.
 
-
-def whole_transport_from_spec(spec: Spec) -> Truth:
-    """The transport of this spec with every transport as a plan.
-
-    >>> whole_transport_from_spec({"kind": "transport", "seed": 0}).problem.n_arms
-    81
+    With `plans` "all" every transport is a plan, not those of the list alone.
     """
-    return whole_transport(int(spec["seed"]), distances=_hours(spec.get("distances", "great-circle")))
+    if plans == ALL_PLANS:
+        return whole_transport(parameters["seed"], distances=_hours(distances))
+    return transport_instance(distances=_hours(distances), **parameters)
 
 
 def _hours(distances: Any) -> Any:
@@ -144,7 +141,7 @@ def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5) -> Instance:
     return Instance(problem, means, f"best {k} of {n_arms} arms, seed {seed}")
 
 
-_KINDS: dict[str, Callable[..., Instance]] = {
+_KINDS: dict[str, Callable[..., Truth]] = {
     "knapsack": knapsack_instance,
     "transport": _transport,
     "top_k": _top_k,
@@ -152,7 +149,7 @@ _KINDS: dict[str, Callable[..., Instance]] = {
 }
 
 
-def _builder(spec: Spec) -> Callable[..., Instance]:
+def _builder(spec: Spec) -> Callable[..., Truth]:
     kind = str(spec.get("kind"))
     if kind not in _KINDS:
         raise ParameterError(f"there is no kind of problem named {kind!r}; {suggestion(kind, _KINDS)}")

@@ -14,6 +14,7 @@ import numpy as np
 
 from surepick.errors import ParameterError
 from surepick.experiments.cases import Row
+from surepick.experiments.specs import ALL_PLANS
 from surepick.planning.comparison import binomial_interval
 from surepick.sessions import codec
 
@@ -96,8 +97,11 @@ def relative_measurements(rows: Sequence[Row], reference: Sequence[Row]) -> tupl
 
 
 def _trial(row: Row) -> tuple[str, int]:
-    """What rows to be compared have in common: the instance and the noise."""
-    return codec.dumps(dict(row.case.problem)), row.case.seed
+    """What rows to be compared have in common: the instance, listed or whole, and the noise."""
+    problem = {
+        name: value for name, value in row.case.problem.items() if name != "plans" or value != ALL_PLANS
+    }
+    return codec.dumps(problem), row.case.seed
 
 
 def spread(numbers: Sequence[float], at_least: Sequence[bool]) -> Spread | None:

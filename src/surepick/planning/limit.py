@@ -26,7 +26,7 @@ instead of single arms, see `probe_limit`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,7 @@ class Limit:
     n_relevant: int  # arms in which plans differ; with probes, uses that seeing them all takes at least
     tied: tuple[Answer, ...]
     relevant_cost: float  # of measuring each of those arms once, or of those uses
+    suggested_epsilon: float | None = None  # where plans of a polytope tie: one that would end it
 
     def __repr__(self) -> str:
         found = f"{self.lower_bound:.4g} measurements" if self.is_finite else "infinite: plans tie"
@@ -116,9 +117,15 @@ class Limit:
     def explanation(self) -> str:
         """One sentence for people: the limit, or why there is none."""
         if self.tied:
-            return (
+            tie = (
                 f"{len(self.tied)} plan(s) tie with the best, so no number of measurements can tell them "
                 "apart; ask for a plan within epsilon of the best instead"
+            )
+            nearest = self.suggested_epsilon
+            if nearest is None:
+                return tie
+            return (
+                f"{tie}: epsilon = {nearest:.3g}, say, which is what the nearest plan loses that does not tie"
             )
         return (
             f"every method that is wrong with probability at most {self.delta:g} needs at least "
@@ -269,7 +276,8 @@ def _polytope_limit(problem: Polytope, means: FloatArray, delta: float, toleranc
     relevant = np.flatnonzero(at_best.differences.any(axis=0))
     tied = at_best.tied()
     if tied:
-        return _no_limit(at_best.best, delta, problem.costs, relevant, tied)
+        none = _no_limit(at_best.best, delta, problem.costs, relevant, tied)
+        return replace(none, suggested_epsilon=at_best.nearest_loss())
     rows, above = at_best.differences, at_best.above()
     squares = _scaled_squares(rows, rows @ means, noise)
     time = optimal_allocation(squares, tolerance=tolerance)

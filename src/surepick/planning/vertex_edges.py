@@ -53,6 +53,12 @@ class VertexEdges:
         tied = self._is_tied(self.differences)
         return tuple(tuple(self._neighbours[k].tolist()) for k in np.flatnonzero(tied).tolist())
 
+    def nearest_loss(self) -> float | None:
+        """How much worse than the best the nearest neighbour that does not tie is; None if all tie."""
+        tied, best = self._is_tied(self.differences), np.array(self.best)
+        others = [self._neighbours[k] for k in np.flatnonzero(~tied).tolist()]
+        return min((abs(float((best - other) @ self._means)) for other in others), default=None)
+
     def above(self) -> FloatArray | None:
         """Rows for the upper end of the limit: the edges if all are known, else a basis; None if it ties."""
         if self.is_complete:
