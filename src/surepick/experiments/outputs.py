@@ -32,13 +32,18 @@ def write_outputs(result: Reproduction, folder: str | Path) -> list[Path]:
 
 def theory_reports(result: Reproduction) -> list[TheoryReport]:
     """For the first instance of each column, theory beside what every method took on it."""
-    return [_first_instance(result, found) for found in result.columns if any(found.rows.values())]
+    reports = (_first_instance(result, found) for found in result.columns)
+    return [report for report in reports if report is not None]
 
 
-def _first_instance(result: Reproduction, found: ColumnResult) -> TheoryReport:
+def _first_instance(result: Reproduction, found: ColumnResult) -> TheoryReport | None:
     firsts = [
-        (method.label, found.rows[method.name][0]) for method in result.methods if found.rows[method.name]
+        (method.label, found.rows[method.name][0])
+        for method in result.methods
+        if found.rows[method.name] and not method.all_plans  # the paper's bounds are about lists
     ]
+    if not firsts:
+        return None
     problem = firsts[0][1].case.problem
     same = [(label, row) for label, row in firsts if row.case.problem == problem]
     return theory_report(problem, same, delta=result.settings.delta)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from surepick.errors import ParameterError
 from surepick.experiments.cases import Row
 from surepick.experiments.specs import Spec, instance_from_spec
 from surepick.experiments.summary import Value, brief
 from surepick.planning.theory import theory
+from surepick.problems import Instance
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ def theory_report(
     ('the limit', 21.2)
     """
     instance = instance_from_spec(problem)
+    if not isinstance(instance, Instance):
+        raise ParameterError("the paper's bounds are about a list of plans, and this problem has none")
     found = theory(instance.problem, instance.means, delta)
     return TheoryReport(
         description=instance.description,
