@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surepick.core.about import Listing
     from surepick.core.policy import Answer
     from surepick.problems.truth import Loaded
     from surepick.simulation.outcome import Outcome
@@ -19,13 +20,20 @@ def truth_sentence(loaded: Loaded, result: Outcome) -> str:
     if loaded.means is None or result.plan is None:
         return ""
     listing, unit = loaded.problem.about.listing, _unit(loaded)
-    best = "the best plan" if listing is None or listing.is_complete else f"the best of {listing.words}"
+    best = _best_of(loaded.problem.is_listed, listing)
     lost, of_all = losses(loaded, result.plan)
     found = f"it is {best}" if lost == 0 else f"it is {lost:.3g}{unit} worse than {best}"
     text = f"The truth of this simulation{' agrees' if lost == 0 else ''}: {found}"
     if of_all > lost:
         return f"{text}; the best of all plans, which is not in the list, is better by {of_all:.3g}{unit}."
     return f"{text}, and no plan outside the list is better." if "listed" in best else f"{text}."
+
+
+def _best_of(is_listed: bool, listing: Listing | None) -> str:
+    """What the answer is to be the best of; a list that somebody gave is all that there is."""
+    if listing is not None and not listing.is_complete:
+        return f"the best of {listing.words}"
+    return "the best plan" if is_listed and listing is None else "the best of all plans"
 
 
 def losses(loaded: Loaded, plan: Answer) -> tuple[float, float]:

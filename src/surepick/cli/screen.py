@@ -97,9 +97,11 @@ def _facts(page: Page) -> Table:
     grid = Table.grid(padding=(0, 2))
     sure = summary.state == "sure"
     goal = f"{1 - progress.delta:.4g}"
-    level = f"{summary.toward or 0.0:.0%} of the evidence that is needed"
+    level = summary.no_confidence
     if summary.confidence is not None:
         level = f"{summary.confidence:.4f}, sure at {goal}"
+    elif summary.toward is not None and summary.is_proved:
+        level = f"{summary.toward:.0%} of the evidence that is needed; {level}"
     bar = _bar(1.0 if sure else summary.toward, "green" if sure else "cyan")
     grid.add_row("confidence", Text.assemble(bar, "  ", level))
     if summary.among is not None:
@@ -116,8 +118,9 @@ def _facts(page: Page) -> Table:
         grid.add_row("value", _text(f"{value} of the {'answer' if sure else 'lead'}", 100))
     budget = "" if summary.budget is None else f" of at most {summary.budget:,}"
     waiting = f", {summary.n_missing:,} missing in this round" if summary.n_missing else ""
-    in_rounds = how_many(summary.n_rounds, "round")
-    grid.add_row("measured", f"{summary.n_measurements:,}{budget} in {in_rounds}{waiting}")
+    in_rounds = how_many(summary.n_rounds + bool(summary.n_waiting), "round")
+    total = summary.n_measurements + summary.n_waiting
+    grid.add_row("measured", f"{total:,}{budget} in {in_rounds}{waiting}")
     if summary.n_unasked:
         unasked = how_many(summary.n_unasked, "measurement")
         grid.add_row("unasked", f"{unasked}, {summary.n_unasked_counted:,} counted")

@@ -39,7 +39,7 @@ class Shown:
         """
         with self.held() as ledger:
             state, lead, risk = _standing(ledger)
-            n = how_many(ledger.n_measurements, "measurement")
+            n = how_many(ledger.n_told if lead is None else ledger.n_measurements, "measurement")
         named = "nothing leads yet" if lead is None else repr(shortened(lead, LONGEST_NAME))
         return f"{self.name}: {state}, {named} after {n}" + (
             "" if risk is None else f", risk at most {risk:.3g}"

@@ -89,6 +89,22 @@ class Summary:
         """Whether its answer comes with a promise that has a proof."""
         return Promise.read(self.guarantee).proved
 
+    @property
+    def n_waiting(self) -> int:
+        """Measurements in a round that is not complete, so that the policy has not seen them."""
+        if self.state in (State.SURE, State.OUT_OF_BUDGET, State.CLOSED):
+            return 0
+        return max(0, self.n_told - (self.n_measurements - self.n_unasked_counted))
+
+    @property
+    def no_confidence(self) -> str:
+        """Why there is no proved confidence, in words, where there is none."""
+        if self.lead is None:
+            return "nothing leads yet"
+        if not self.is_proved:
+            return f"{self.policy} promises nothing"
+        return f"{self.policy} has a bound only at its end"
+
 
 def summary(look: Look) -> Summary:
     """Where the session stands.
@@ -214,8 +230,8 @@ def _nothing_yet(look: Look) -> str:
         missing = how_many(look.n_missing, "measurement is", "measurements are")
         return f"The first round is not complete: {missing} missing."
     problem = look.problem
-    plans = how_many(problem.n_plans, "plan") if problem.is_listed else "plans too many to list"
-    return f"Nothing is measured yet: {plans}, {how_many(problem.n_arms, 'arm')}."
+    plans = f"{how_many(problem.n_plans, 'plan')}," if problem.is_listed else f"{problem.completeness};"
+    return f"Nothing is measured yet: {plans} {how_many(problem.n_arms, 'arm')}."
 
 
 def _doubt(look: Look) -> str:

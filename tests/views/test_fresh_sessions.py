@@ -1,0 +1,100 @@
+"""What is said of a session in which little has happened yet, with every policy: nothing that is false."""
+
+import itertools
+import re
+
+import pytest
+from rich.console import Console
+
+import surepick as sp
+from surepick import problems, views
+from surepick.cli.screen import screen
+from surepick.core.promise import Promise
+from surepick.policies import POLICIES, parse_policy
+from surepick.report import report
+
+LISTED = sp.Problem(
+    [[1, 0, 1], [0, 1, 1], [1, 1, 0]],
+    arm_names=["ferry", "tunnel", "bridge"],
+    plan_names=["North", "South", "Ring"],
+    noise_scale=0.5,
+)
+CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False)
+AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5)
+OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR"}
+TEXTS = {"Challenge": "Challenge:incumbent=North"}
+
+
+def problem_for(name):
+    return CHOICES if name == "OBet" else AMOUNTS if name == "PolyBet" else LISTED
+
+
+def begun(name):
+    text = TEXTS.get(name, f"{name}:budget=500" if name in OF_A_BUDGET else name)
+    budget = 500 if name in OF_A_BUDGET else None
+    return sp.Session.create("memory://", problem_for(name), parse_policy(text), name="fresh", budget=budget)
+
+
+def shown(session):
+    """What the terminal, the report (of the page's own parts) and a notebook say."""
+    console = Console(width=300)
+    with console.capture() as caught:
+        console.print(screen(views.page(views.look(session))))
+    words = re.sub(r"<[^>]*>", " ", re.sub(r"<(style|script).*?</\1>", " ", report(session), flags=re.S))
+    return tuple(" ".join(text.split()) for text in (caught.get(), words, session.line()))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_fresh_session_says_that_nothing_is_measured_and_nothing_leads(name):
+    session = begun(name)
+    terminal, page, line = shown(session)
+    for text in (terminal, page):
+        assert "Nothing is measured yet" in text
+        assert "nothing leads yet" in text
+        assert "only at its end" not in text
+        assert "of the evidence that is needed" not in text
+        assert not re.search(r"Rivals left [–-]? ?of \d", text)
+        assert "too many to list" not in text
+    assert line.endswith("nothing leads yet after 0 measurements")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_round_that_is_not_complete_counts_what_was_told(name):
+    session = begun(name)
+    request = session.ask()[0]
+    session.tell(request, 1.0)
+    terminal, page, line = shown(session)
+    missing = len(session.pending())
+    if missing and session.ledger().n_rounds == 0:
+        assert line.endswith("nothing leads yet after 1 measurement")
+        assert "measured 1" in terminal
+        assert re.search(r"Measurements 1 ", page)
+    assert "Nothing is measured yet" not in terminal + page
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_lead_without_a_bound_says_why_there_is_none(name):
+    session = begun(name)
+    values = itertools.cycle([1.0, 1.3, 0.8, 1.1, 0.9])
+    for _ in range(25):  # rounds
+        if session.status is not None or session.ledger().run.standing().lead is not None:
+            break
+        for request in session.pending():
+            session.tell(request, next(values))
+    summary = views.summary(views.look(session))
+    if summary.lead is None or session.status is not None:
+        pytest.skip("nothing leads before the end")
+    proved = Promise.read(session.policy.guarantee).proved
+    terminal, page, _ = shown(session)
+    for text in (terminal, page):
+        assert ("promises nothing" in text) == (not proved)
+        if summary.confidence is not None or not proved:
+            assert "only at its end" not in text
+    assert "nothing leads yet" not in terminal
+
+
+def test_problems_without_a_list_say_how_many_plans_there_are():
+    assert "20 choices, none of them listed; 6 arms" in shown(begun("OBet"))[0]
+    assert (
+        "all plans that keep the rows and bounds, none of them listed; 3 arms" in shown(begun("PolyBet"))[0]
+    )
