@@ -98,3 +98,19 @@ def test_problems_without_a_list_say_how_many_plans_there_are():
     assert (
         "all plans that keep the rows and bounds, none of them listed; 3 arms" in shown(begun("PolyBet"))[0]
     )
+
+
+def test_long_names_of_plans_and_large_numbers_do_not_flood_the_page():
+    problem = problems.trees([(f"village {i}", f"village {j}") for i in range(12) for j in range(i)])
+    session = sp.Session.create("memory://", problem, sp.OBet(), name="trees")
+    while session.ledger().n_rounds == 0:
+        for request in session.pending():
+            session.tell(request, float(request.arm % 7))
+    summary = views.summary(views.look(session))
+    assert len(summary.lead) > 200
+    assert len(summary.sentence) < 300
+    terminal, page, _ = shown(session)
+    for text in (terminal, page):
+        assert "6.2e10" in text
+        assert "61,917,364" not in text
+    assert summary.lead in page  # the whole plan is there once

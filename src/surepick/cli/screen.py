@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surepick.cli.render import make_table
-from surepick.core.wording import how_many
+from surepick.core.wording import how_many, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -143,10 +143,11 @@ def _rivals(page: Page) -> list[RenderableType]:
     """The other plans: what each is worth, how far behind it is, and whether it is still possible."""
     from rich.text import Text
 
+    from surepick.core.oracle_problem import in_short
     from surepick.views.text import times
 
     rivals, unit = page.rivals, page.summary.unit
-    title = f"The other plans: {rivals.n_ruled_out:,} of {rivals.n_rivals:,} ruled out"
+    title = f"The other plans: {in_short(rivals.n_ruled_out)} of {in_short(rivals.n_rivals)} ruled out"
     value = f"value, {unit}" if unit else "value"
     table = make_table("", "plan", value, "behind by", "", f"evidence, {times(rivals.needed)} needed")
     for column in table.columns[3:]:
@@ -162,20 +163,23 @@ def _rivals(page: Page) -> list[RenderableType]:
         )
     left = rivals.n_rivals - len(rivals.rows)
     if left > 0:
-        table.add_row(_text(f"and {left:,} more", 36, style="dim"), "", "", "", "")
+        table.add_row(_text(f"and {in_short(left)} more", 36, style="dim"), "", "", "", "")
     return [_text(title, 200, style="bold"), _text(_who_is_who(page), 400, style="dim"), table]
 
 
 def _who_is_who(page: Page) -> str:
+    from surepick.views.summary import LONGEST_NAME
+
     summary = page.summary
     errors = "± is one standard error"
     if summary.rival is None or summary.runner_up is None:
         return f"{errors}."
+    rival, runner_up = (shortened(name, LONGEST_NAME) for name in (summary.rival, summary.runner_up))
     if summary.rival == summary.runner_up:
-        return f"Closest rival and runner-up: “{summary.rival}”; {errors}."
+        return f"Closest rival and runner-up: “{rival}”; {errors}."
     return (
-        f"Closest rival, the hardest to rule out: “{summary.rival}”; runner-up, the best after the lead by "
-        f"the estimates: “{summary.runner_up}”; {errors}."
+        f"Closest rival, the hardest to rule out: “{rival}”; runner-up, the best after the lead by "
+        f"the estimates: “{runner_up}”; {errors}."
     )
 
 

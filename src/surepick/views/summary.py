@@ -11,13 +11,14 @@ from surepick.core.gaps import between
 from surepick.core.plan_words import value_of
 from surepick.core.promise import Promise
 from surepick.core.what_if import turn
-from surepick.core.wording import how_many, plural
+from surepick.core.wording import how_many, plural, shortened
 from surepick.simulation.outcome import Status
 from surepick.views.look import Look
 from surepick.views.text import duration
 
 JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
 MOST_NAMED = 5  # implausible values
+LONGEST_NAME = 80  # letters of a plan in a sentence about the lead; the whole of it is shown elsewhere
 NEAR_TIE = 0.05  # of the difference between the best plan and the worst
 
 
@@ -191,7 +192,7 @@ def sentence(look: Look) -> str:
         return f"Learning how noisy the measurements are: {missing} missing."
     if lead is None:
         return _nothing_yet(look)
-    return f"“{lead}” leads after {after}; {_doubt(look)}."
+    return f"“{shortened(lead, LONGEST_NAME)}” leads after {after}; {_doubt(look)}."
 
 
 def _claim(look: Look) -> str:
@@ -236,7 +237,8 @@ def _nothing_yet(look: Look) -> str:
 
 def _doubt(look: Look) -> str:
     standing = look.standing
-    rival = look.called(look.rival)
+    named = look.called(look.rival)
+    rival = None if named is None else shortened(named, LONGEST_NAME)
     if standing.risk is not None:
         if standing.risk >= 1.0:
             return f"nothing rules out “{rival}” yet" if rival else "nothing is ruled out yet"
