@@ -32,8 +32,9 @@ from store_workers import (
 )
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, Store, open_store
+from surepick.store.byte_locks import lock
 from surepick.store.events import seal
-from surepick.store.write_queue import CHAIRS, _lock
+from surepick.store.write_queue import CHAIRS
 from surepick.testing.stores import note
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -125,7 +126,7 @@ def test_a_dead_one_in_line_holds_up_nobody(sqlite_url: str, tmp_path: Path) -> 
 def n_in_line(queue: Path) -> int:
     """How many bytes of the file are locked by other processes."""
     with queue.open("r+b") as file:
-        return sum(not _lock(file.fileno(), chair, 1) for chair in range(CHAIRS))
+        return sum(not lock(file.fileno(), chair, 1) for chair in range(CHAIRS))
 
 
 def test_a_stopped_one_in_line_is_passed_by(sqlite_url: str, tmp_path: Path) -> None:

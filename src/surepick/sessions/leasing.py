@@ -7,14 +7,16 @@ that no worker is idle; in the same order however often it is asked.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import Replica
-from surepick.sessions.requests import Token
-from surepick.store import Claim, Lease, View
+from surepick.sessions.requests import Request, Token
+from surepick.store import Claim, Lease, View, mailbox
+from surepick.store.write_queue import ServedError
 
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
 AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
@@ -25,6 +27,12 @@ Leases = dict[Token, Lease]
 def leased(leases: Iterable[Lease]) -> Leases:
     """The leases of a store by their tokens."""
     return {Token.parse(lease.token): lease for lease in leases}
+
+
+def request_for(ledger: Ledger, token: Token, lease: Lease) -> Request:
+    """The token as a worker gets it."""
+    name, wanted = ledger.setup.problem.arm_names[token.arm], ledger.tapes.n_wanted(token)
+    return Request(lease.token or str(token), token.arm, name, wanted, lease.worker, lease.expires)
 
 
 class Wish(NamedTuple):
@@ -43,16 +51,19 @@ class Leasing:
         self._seconds = seconds
         self._leases: Leases = {}  # those of told tokens mean nothing
 
-    def claim(self, n: int, worker: str, seconds: float | None = None) -> list[tuple[Token, Lease]]:
-        """Up to n tokens that are the worker's from now on, the most urgent first; none when it has ended.
+    def claim(self, n: int, worker: str, seconds: float | None = None) -> list[Request]:
+        """Up to n measurements that are the worker's from now on, the most urgent first; none at the end.
 
         They are leased for these seconds, or for as long as the session says.
 
         A session that is alone claims what should be free by all it knows, and looks whether it is. One that
         has company looks first, and holds the leases while it claims: all who look at the same moment
-        would otherwise choose the same tokens, and all but one in vain.
+        would otherwise choose the same tokens, and all but one in vain. In a crowd even looking takes too
+        much, when somebody who has looked can choose for all.
         """
         replica, wish = self._replica, Wish(n, worker, self._seconds if seconds is None else seconds)
+        if replica.is_crowded and (requests := self._claim_in_turn(wish)):
+            return requests
         view, granted = self._look(wish)
         unchanged = not view.events and not replica.is_stale and replica.ledger.tapes.n_missing > 0
         replica.take_in(view.events)
@@ -63,8 +74,8 @@ class Leasing:
         if not (unchanged and granted):
             granted = self._choose(wish)
             if not self._are_fresh(granted, wish):
-                granted = self._claim_in_turn(wish)
-        return [(token, self._leases[token]) for token in sorted(granted, key=self._urgency)]
+                return self._claim_in_turn(wish)
+        return self._requests(granted)
 
     def forget(self, token: Token) -> None:
         """The lease on this token has ended."""
@@ -85,18 +96,44 @@ class Leasing:
         granted = self._note_granted(chosen, claim, view.held)
         return view, granted if len(granted) == len(chosen) else []
 
-    def _claim_in_turn(self, wish: Wish) -> list[Token]:
+    def _claim_in_turn(self, wish: Wish) -> list[Request]:
+        """What this worker gets while nobody else claims anything, or whoever holds the log gives it."""
+        try:
+            with self._replica.my_turn(durable=False, wish=("ask", *wish)) as view:
+                self._leases = leased(view.leases)
+                requests = self._claim_here(wish)
+                self.grant(view.wishes)
+        except ServedError as served:
+            names = self._replica.ledger.setup.problem.arm_names
+            given = [(text, Token.parse(text).arm, *rest) for text, *rest in json.loads(served.reply)]
+            return [Request(text, arm, names[arm], n, wish.worker, until) for text, arm, n, until in given]
+        return requests
+
+    def _claim_here(self, wish: Wish) -> list[Request]:
+        """Choose and claim, in the open transaction."""
         replica = self._replica
-        with replica.my_turn(durable=False) as view:
-            self._leases = leased(view.leases)
-            if replica.ledger.is_over:
-                return []
-            chosen, now = self._choose(wish), replica.clock()
-            claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
-            held = replica.store.claim(
-                replica.name, claim.tokens, worker=claim.worker, until=claim.until, now=now
-            )
-        return self._note_granted(chosen, claim, held)
+        if replica.ledger.is_over:
+            return []
+        chosen, now = self._choose(wish), replica.clock()
+        claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
+        held = replica.store.claim(
+            replica.name, claim.tokens, worker=claim.worker, until=claim.until, now=now
+        )
+        return self._requests(self._note_granted(chosen, claim, held))
+
+    def grant(self, wishes: Iterable[mailbox.Wish], leases: Iterable[Lease] | None = None) -> None:
+        """Give measurements to those who ask for some, in the open transaction; these are the leases now."""
+        asked = [(wish, self._replica.wish_in(wish) or [""]) for wish in wishes if wish.reply is None]
+        asks = [(wish, Wish(*rest)) for wish, (kind, *rest) in asked if kind == "ask" and len(rest) == 3]
+        if asks and leases is not None:
+            self._leases = leased(leases)
+        for wish, mine in asks:
+            requests = self._claim_here(mine)
+            wish.reply = json.dumps([(r.token, r.wanted, r.expires) for r in requests])
+
+    def _requests(self, tokens: Iterable[Token]) -> list[Request]:
+        ledger = self._replica.ledger
+        return [request_for(ledger, t, self._leases[t]) for t in sorted(tokens, key=self._urgency)]
 
     def _note_granted(self, chosen: Iterable[Token], claim: Claim, held: Iterable[str]) -> list[Token]:
         """Remember the leases that a claim has got; its tokens, of those chosen."""

@@ -23,7 +23,7 @@ from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify
 from surepick.sessions.ending import outcome_of
-from surepick.sessions.leasing import leased
+from surepick.sessions.leasing import leased, request_for
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.plausible import doubt
 from surepick.sessions.replica import Replica, making_sense_of
@@ -170,7 +170,7 @@ class Reading(Shown):
         """What the open round waits for, whoever holds it; nothing is leased by looking."""
         with self.held() as ledger:
             leases, nobody = leased(self.store.leases(self.name)), Lease("", "", 0.0)
-            return [self._request(token, leases.get(token, nobody)) for token in ledger.tapes.wanted()]
+            return [request_for(ledger, token, leases.get(token, nobody)) for token in ledger.tapes.wanted()]
 
     def leases(self) -> list[Lease]:
         """Who is measuring what, and until when; leases that ended without a value are among them."""
@@ -253,10 +253,6 @@ class Reading(Shown):
         n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
         event = self.decision(n_before - 1) if n_before else None
         return START if event is None else event.head
-
-    def _request(self, token: Token, lease: Lease) -> Request:
-        name, wanted = self._setup.problem.arm_names[token.arm], self._ledger.tapes.n_wanted(token)
-        return Request(lease.token or str(token), token.arm, name, wanted, lease.worker, lease.expires)
 
     def _arm(self, arm: int | str) -> int:
         problem = self._setup.problem

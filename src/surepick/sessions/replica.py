@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from surepick._version import __version__
 from surepick.core.policy import Policy
@@ -27,6 +27,9 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.settings import Setup
 from surepick.sessions.tapes import LostTapesError
 from surepick.store import Draft, Event, Head, Snapshot, Store, View
+from surepick.store.mailbox import Wish
+from surepick.store.protocol import CombiningStore
+from surepick.store.write_queue import ServedError, Wait
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
 SNAPSHOT_FORMAT = 2
@@ -41,6 +44,18 @@ class Change(NamedTuple):
 
     events: list[NewEvent]
     release: Sequence[str] = ()
+
+
+class Helper(Protocol):
+    """Does what others wish who wait for the log, while this process holds it."""
+
+    def changes(self, wishes: Sequence[Wish]) -> Iterator[Change]:
+        """What they wish to write, each made when the one before has been taken in."""
+        ...
+
+    def grant(self, view: View) -> None:
+        """Give measurements to those who ask for some."""
+        ...
 
 
 class LostRaceError(Exception):
@@ -69,6 +84,10 @@ class Replica:
         self.is_stale = False
         self.ledger, self.head = self._open()
         self._company_at = self.head.position  # where the log was when somebody else had last appended
+        self._crowds = store if isinstance(store, CombiningStore) else None
+        self.helper: Helper | None = None
+        self.is_crowded = False  # at its last turn others were waiting, or had done its work
+        self._was_served = False  # they had, so that one of them has read more of the log
 
     def catch_up(self) -> None:
         """Take in what other processes have appended."""
@@ -95,7 +114,9 @@ class Replica:
         """Whether nobody else has appended for a while."""
         return not self.is_stale and self.head.position - self._company_at > ALONE_AFTER
 
-    def commit(self, make: Callable[[], Change], *, quick: bool = True) -> None:
+    def commit(
+        self, make: Callable[[], Change], *, quick: bool = True, wish: tuple[Any, ...] | None = None
+    ) -> None:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
         `make` looks at the ledger, changes nothing, and may be called twice. There are two ways to know that
@@ -105,23 +126,48 @@ class Replica:
         makes and appends. What `make` refuses without holding the log may be out of date: it is asked again.
 
         With `quick=False`, and where the policy takes its time, it decides after the transaction, so that the
-        others do not wait for it.
+        others do not wait for it. In a crowd, whoever holds the log does what the others wish along with its
+        own; one whose wish was done gets a ServedError with what is said to it.
         """
         if not (self.is_alone() and self._append_alone(make, quick)):
-            with self.my_turn():
-                head = self._append(make, quick)
+            with self.my_turn(wish=wish) as view:
+                head = self._append(make, quick, view.wishes)
+                if self.helper is not None:
+                    self.helper.grant(view)
+                crowd = bool(view.wishes)
             self.head, self.is_stale = head, False
+            if crowd:  # whose events are not this one's own
+                self._company_at = head.position
         self.decide()
         self._keep_snapshot()
 
     @contextmanager
-    def my_turn(self, *, durable: bool = True) -> Iterator[View]:
+    def my_turn(self, *, durable: bool = True, wish: tuple[Any, ...] | None = None) -> Iterator[View]:
         """Hold the log, with the ledger at its end; most of the log is read while waiting for others."""
-        with self.store.exclusive(
-            self.name, after=lambda: self.head, durable=durable, meanwhile=self.catch_up
-        ) as view:
-            self.take_in(view.events)
-            yield view
+        if self._crowds is None:
+            turn = self.store.exclusive(
+                self.name, after=lambda: self.head, durable=durable, meanwhile=self.catch_up
+            )
+        else:
+            text = None if wish is None else json.dumps([__version__, self._created.checksum, *wish])
+            wait = Wait(self.catch_up, self.name, text, self._was_served)
+            turn = self._crowds.combined(self.name, wait, after=lambda: self.head, durable=durable)
+        try:
+            with turn as view:
+                self.is_crowded, self._was_served = bool(view.wishes), False
+                self.take_in(view.events)
+                yield view
+        except ServedError:
+            self.is_crowded = self._was_served = True
+            raise
+
+    def wish_in(self, wish: Wish) -> list[Any]:
+        """What somebody wishes who has the same log open with the same surepick; else nothing."""
+        try:
+            version, created, *wished = json.loads(wish.text)
+        except (ValueError, TypeError):  # of nobody that this surepick knows
+            return []
+        return wished if (version, created) == (__version__, self._created.checksum) else []
 
     def decide(self) -> None:
         """Record what the policy decides, for as long as its rounds are complete."""
@@ -188,11 +234,21 @@ class Replica:
         self.is_stale = False
         return True
 
-    def _append(self, make: Callable[[], Change], quick: bool) -> Head:
+    def _append(self, make: Callable[[], Change], quick: bool, wishes: Sequence[Wish] = ()) -> Head:
         events, release = make()
         if not events:
             self.store.settle()  # what makes it needless may have been written a moment ago
             return self.head
+        drafts = self._applied(events, quick)
+        if wishes and self.helper is not None:
+            release = list(release)
+            for more, freed in self.helper.changes(wishes):
+                drafts += self._applied(more, quick)
+                release += freed
+        return self.store.append(self.name, drafts, expected=self.head, release=release)
+
+    def _applied(self, events: Sequence[NewEvent], quick: bool) -> list[Draft]:
+        """Take in these events and what the policy decides on them; all of it, to be appended."""
         drafts = self._dated(events)
         self.is_stale = True
         for kind, body, _ in events:
@@ -205,7 +261,7 @@ class Replica:
                 self._kept = self._next_snapshot = 0  # from the snapshot before it nobody can go on
         if quick and self.ledger.is_due and self._is_quick():
             drafts += self._decisions()
-        return self.store.append(self.name, drafts, expected=self.head, release=release)
+        return drafts
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
         """Somebody appended while the policy was deciding; measurements alone do not matter to it."""

@@ -22,6 +22,7 @@ from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.sessions.arriving import ADDED, addition
+from surepick.sessions.combining import Combining
 from surepick.sessions.ending import calling, closing, epoch_of
 from surepick.sessions.extending import extension
 from surepick.sessions.heartbeat import Heartbeat, Hold
@@ -68,6 +69,7 @@ class Session(Reading):
         self._leasing = Leasing(self._replica, self.lease)
         self._telling = Telling(self._replica)
         self._heartbeat = Heartbeat(store, name, self._clock)
+        self._replica.helper = Combining(self._replica, self._telling, self._leasing)
 
     @classmethod
     def create(
@@ -168,8 +170,7 @@ class Session(Reading):
         pause = FIRST_WAIT
         while True:
             with self._changing():
-                held = self._leasing.claim(n, worker or "", seconds)
-                requests = [self._request(token, lease) for token, lease in held]
+                requests = self._leasing.claim(n, worker or "", seconds)
                 if requests or not wait or self._ledger.is_over:
                     break
                 until_free = self._leasing.next_end() - self._clock()

@@ -22,6 +22,7 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, LostRaceError, Replica
 from surepick.sessions.requests import Receipt, Token, told_key
 from surepick.sessions.settings import Body, whole
+from surepick.store.write_queue import ServedError
 
 _HOW_TOKENS_LOOK = "tokens are what `ask` gives, like 3.17 (or t3.17) for the measurement 17 of arm 3"
 
@@ -58,14 +59,23 @@ class Telling:
         """Write down what was told under this token; say so if it had its measurement already."""
         token = token_of(self._replica.name, self._problem, text)
         body = self._body(token, value, mean, count, worker)
-        self._read_on_if_unknown(token)
+        if self._replica.is_stale:
+            self._replica.catch_up()
+        single = ("tell", text, body["value"], worker) if "value" in body and "count" not in body else None
         try:
             if not self._replica.ledger.tapes.is_told(token):
-                self._replica.commit(lambda: self._measured(token, body))
+                self._replica.commit(lambda: self._measured(token, body), wish=single)
                 return Receipt.ACCEPTED
+        except ServedError as served:
+            return Receipt(served.reply)
         except LostRaceError:
             pass
         return self._told_before(token, body)
+
+    def wished(self, text: str, value: float, worker: str) -> Change:
+        """The event of a single value that somebody else wishes to tell; refused like one's own."""
+        token = token_of(self._replica.name, self._problem, text)
+        return self._measured(token, self._body(token, value, None, None, worker))
 
     def record(self, arm: int, value: float, key: str, remarks: Body) -> Receipt:
         """Write down a measurement that nobody asked for, once if it has a key."""

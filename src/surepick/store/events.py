@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from json.encoder import encode_basestring as _text
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from surepick.errors import DamageError
+
+if TYPE_CHECKING:
+    from surepick.store.mailbox import Wish
 
 
 class Head(NamedTuple):
@@ -79,6 +82,7 @@ class View(NamedTuple):
     events: list[Event]
     leases: list[Lease]
     held: Sequence[str] = ()  # of a claim made with the look: the tokens that are its worker's now
+    wishes: Sequence[Wish] = ()  # of others who wait to write to this log
 
 
 class Snapshot(NamedTuple):

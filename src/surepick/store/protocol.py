@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View
+from surepick.store.write_queue import Wait
 
 
 class Store(Protocol):
@@ -119,4 +120,25 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""
+        ...
+
+
+@runtime_checkable
+class CombiningStore(Store, Protocol):
+    """A store in which whoever writes can do the work of those who wait; a store need not be one."""
+
+    def combined(
+        self,
+        name: str,
+        wait: Wait,
+        *,
+        after: Callable[[], Head],
+        durable: bool = True,
+    ) -> AbstractContextManager[View]:
+        """As `exclusive`; who has to wait for it posts its wish, and the view has the wishes of others.
+
+        Whoever is served while it waits gets a ServedError with the reply. Within, what is given a reply is
+        answered when all that was written is on disk; the other wishes stay. One that `yields` gives others
+        some time to do its wish before it takes its turn.
+        """
         ...

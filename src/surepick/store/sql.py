@@ -14,8 +14,10 @@ from surepick.errors import StoreError, name_taken, suggestion
 from surepick.store import migrations, statements
 from surepick.store.drivers import Answer, Driver, Statement, Step
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
+from surepick.store.mailbox import Wish
 from surepick.store.memory import moved_on
-from surepick.store.transactions import OutcomeUnknownError, Transactions, nothing
+from surepick.store.transactions import AT_EASE, OutcomeUnknownError, Transactions
+from surepick.store.write_queue import Wait
 
 PATIENCE = 60.0  # seconds to wait for other writers before giving up
 PAGE = 5000  # events read at a time, so that a long read never holds back the writers' clean-up
@@ -133,9 +135,39 @@ class SqlStore:
         *,
         after: Callable[[], Head] | None = None,
         durable: bool = True,
-        meanwhile: Callable[[], None] = nothing,
+        meanwhile: Callable[[], None] = AT_EASE.meanwhile,
     ) -> Iterator[View]:
         """Within it nobody else writes to this log, and what this thread writes is one transaction."""
+        with self._exclusive(name, after, durable=durable, wait=Wait(meanwhile)) as view:
+            yield view
+
+    @contextmanager
+    def combined(
+        self, name: str, wait: Wait, *, after: Callable[[], Head], durable: bool = True
+    ) -> Iterator[View]:
+        """As `exclusive`; who has to wait for it posts a wish, and the view has the wishes of others.
+
+        Whoever is served while waiting gets a ServedError with the reply. Within, the wishes that are given a
+        reply are answered when all that was written is on disk; the others stay.
+        """
+        queue, wishes = self._driver.queue, list[Wish]()
+        try:
+            with self._exclusive(name, after, durable=durable, wait=wait) as view:
+                wishes = [] if queue is None else queue.wishes(name)
+                yield view._replace(wishes=wishes)
+                for other in wishes:
+                    other.take()
+        except BaseException:
+            for other in wishes:
+                other.put_back()
+            raise
+        for other in wishes:
+            other.send()
+
+    @contextmanager
+    def _exclusive(
+        self, name: str, after: Callable[[], Head] | None, *, durable: bool, wait: Wait
+    ) -> Iterator[View]:
         seen = [START]
 
         def first() -> list[Statement]:
@@ -146,7 +178,7 @@ class SqlStore:
                 statements.append(self._look(name, seen[0]))
             return statements
 
-        with self._transaction(first, durable=durable, meanwhile=meanwhile) as answers:
+        with self._transaction(first, durable=durable, wait=wait) as answers:
             yield View([], []) if after is None else self._view(name, seen[0], answers[-1].rows)
 
     @contextmanager
@@ -155,12 +187,12 @@ class SqlStore:
         first: Callable[[], Sequence[Statement]] = tuple,
         *,
         durable: bool = True,
-        meanwhile: Callable[[], None] = nothing,
+        wait: Wait = AT_EASE,
     ) -> Iterator[list[Answer]]:
         """A transaction; if the connection breaks while it ends, look whether the server ended it well."""
         self._written.step = None
         try:
-            with self._transactions.open(first, durable=durable, meanwhile=meanwhile) as (_, answers):
+            with self._transactions.open(first, durable=durable, wait=wait) as (_, answers):
                 yield answers
         except OutcomeUnknownError:
             if self._written.step is None or not self._arrived(self._written.step):

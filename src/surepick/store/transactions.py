@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from surepick.errors import StoreError
 from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Driver, Parameters, Statement
-from surepick.store.write_queue import Turn
+from surepick.store.write_queue import Turn, Wait
 
 T = TypeVar("T")
 
@@ -20,8 +20,7 @@ class OutcomeUnknownError(StoreError):
     """The connection broke while the server was asked to commit: it may have done so, or not."""
 
 
-def nothing() -> None:
-    """What to do meanwhile, if there is nothing to do."""
+AT_EASE = Wait()
 
 
 class Transactions:
@@ -57,20 +56,20 @@ class Transactions:
         first: Callable[[], Sequence[Statement]] = tuple,
         *,
         durable: bool = True,
-        meanwhile: Callable[[], None] = nothing,
+        wait: Wait = AT_EASE,
     ) -> Iterator[tuple[Link, list[Answer]]]:
         """A writing transaction, or a part of the one that is open; its connection, and answers to `first`.
 
-        first:     called when its turn has come; its statements are sent together with the beginning.
-        durable:   whether it must survive a crash of the machine (default yes).
-        meanwhile: called now and then while waiting for other writers.
+        first:   called when its turn has come; its statements are sent together with the beginning.
+        durable: whether it must survive a crash of the machine (default yes).
+        wait:    what to do while waiting for other writers; if one of them does the wish, a ServedError.
         """
         inside = self.inside()
         if inside is not None:
             yield inside, inside.run(first())
             return
         begin = self._driver.begin(durable=durable)
-        link, answers = self._attempt(lambda link: (link, link.run([*begin, *first()])), meanwhile=meanwhile)
+        link, answers = self._attempt(lambda link: (link, link.run([*begin, *first()])), wait=wait)
         link.inside, link.durable = True, durable
         try:
             yield link, answers[len(begin) :]
@@ -126,7 +125,7 @@ class Transactions:
         *,
         writes: bool = True,
         sure: bool = False,
-        meanwhile: Callable[[], None] = nothing,
+        wait: Wait = AT_EASE,
     ) -> T:
         """What the attempt returns, once nobody is in its way; for a thread that has no transaction open.
 
@@ -139,12 +138,15 @@ class Transactions:
         if writes and driver.read_only:
             raise StoreError(f"{driver.place} was opened for reading only; open it for writing to change it")
         driver.check()
-        with Turn(driver.queue if writes else None, self._patience) as turn:
+        with Turn(driver.queue if writes else None, self._patience, wait) as turn:
             reconnected = False
             while True:
                 if turn.is_mine():
                     try:
-                        return attempt(self._link())
+                        found = attempt(self._link())
+                        if not turn.is_served():
+                            return found
+                        self._link().roll_back()  # it was done a moment before this began
                     except driver.errors as error:
                         if not (driver.is_busy(error) or driver.is_gone(error)):
                             raise driver.explain(error) from error
@@ -156,7 +158,7 @@ class Transactions:
                             reconnected = True
                             continue
                         turn.was_busy(error)
-                turn.wait(driver.place, meanwhile)
+                turn.wait(driver.place)
 
     def _link(self) -> Link:
         """This thread's connection."""

@@ -5,7 +5,8 @@ others. Here a place in line is a locked byte of a small file beside the store: 
 next byte that is free, and the first in line alone tries for the writer's lock. It is about fairness only.
 That one process writes at a time is SQLite's promise, with or without a line, so these locks need not be
 perfect: threads of one process share a place, and where bytes cannot be locked there is no line. The kernel
-frees the bytes of a process that dies.
+frees the bytes of a process that dies. Who stands in line may post a wish, which whoever writes may do for it
+(`mailbox`): then it leaves the line without having written.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from surepick.errors import StoreError
-
-try:
-    import fcntl
-except ModuleNotFoundError:  # no such locks on this system
-    fcntl = None  # type: ignore[assignment]
+from surepick.store import mailbox
+from surepick.store.byte_locks import ARE_THERE, lock, unlock
 
 CHAIRS = 64  # those who come when all are taken wait for the last one
 FIRST_CHAIRS = (0, 4, 16, 40)  # where a newcomer looks for the end of the line
@@ -32,11 +31,30 @@ FIRST_CHAIRS = (0, 4, 16, 40)  # where a newcomer looks for the end of the line
 # time until the turn should come, by the pace of the line so far.
 SHARE = 0.4
 PAUSE, LONGEST_PAUSE = 0.00005, 0.05  # seconds
-FIRST_PACE = 0.001  # seconds for a turn, before anything is known
+FIRST_PACE = 0.001  # seconds for a turn, before anything is known,
+FIRST_SERVICE, LONGEST_SERVICE = 0.005, 0.2  # and until a wish is done, which takes a write of the disk
+MOST, LATE = 0.8, 0.3  # the share of that time to sleep, and of what it takes longer
 RETURN = 0.02  # seconds within which one who has had its turn may write once more,
 LONG = 8  # and a pair more for every so many in line
 CLOSE = 4  # with this many ahead in line it is time to get ready
 STUCK = 1.0  # seconds: in a line that stands still for this long somebody is stopped, and all try their luck
+
+
+class ServedError(Exception):
+    """Whoever wrote has done the wish along with its own work; `reply` is what it says to it."""
+
+    def __init__(self, reply: str) -> None:
+        super().__init__("somebody else has written this")
+        self.reply = reply
+
+
+class Wait(NamedTuple):
+    """What to do while waiting for others to write: something now and then, and a wish to be done by them."""
+
+    meanwhile: Callable[[], None] = lambda: None
+    log: str = ""
+    wish: str | None = None
+    yields: bool = False  # to those who have read more of the log: they do it sooner
 
 
 class WriteQueue:
@@ -47,13 +65,18 @@ class WriteQueue:
         self._store = store  # whoever may write to it may stand in line
         self._handle: int | None = None
         self._process = 0
-        self.pace = FIRST_PACE  # seconds for a turn, as this process has seen it
+        self.pace = FIRST_PACE  # seconds for a turn, as this process has seen it,
+        self.service = FIRST_SERVICE  # and until a wish is done
         self._n_returns = 0  # how often this process may write again without standing in line,
         self._return_until = 0.0  # and until when
 
     def note_pace(self, seconds: float, turns: int) -> None:
         """Take note that so many turns of the line took so long."""
         self.pace = 0.8 * self.pace + 0.2 * seconds / turns
+
+    def note_service(self, seconds: float) -> None:
+        """Take note that a wish was done by others after so long."""
+        self.service = 0.5 * (self.service + seconds)
 
     def let_return(self, n_waited: int) -> None:
         """Whoever has stood in line for so many turns may write once more, or more often, if it is quick.
@@ -71,16 +94,26 @@ class WriteQueue:
         return self._n_returns >= 0 and time.monotonic() < self._return_until
 
     def is_empty(self) -> bool:
-        """Whether nobody is waiting, as far as this process can know without making the file."""
+        """Whether nobody is waiting; the file is not made to find out."""
         handle = self._open(create=False)
-        if handle is None or not _lock(handle, 0, CHAIRS):
+        if handle is None or not lock(handle, 0, CHAIRS):
             return handle is None
-        _unlock(handle, 0, CHAIRS)
+        unlock(handle, 0, CHAIRS)
         return True
 
     def join(self) -> Place:
         """Stand at the end of the line."""
         return Place(self._open(create=True))
+
+    def post(self, log: str, wish: str) -> mailbox.Post | None:
+        """Let whoever writes to this log know of a wish, if there is a way to."""
+        handle = self._open(create=True)
+        return None if handle is None else mailbox.post(handle, log, wish)
+
+    def wishes(self, log: str) -> list[mailbox.Wish]:
+        """What those who wait to write to this log have asked for."""
+        handle = self._open(create=False)
+        return [] if handle is None else [wish for wish in mailbox.wishes(handle) if wish.log == log]
 
     def close(self) -> None:
         """Let go of the file."""
@@ -92,9 +125,9 @@ class WriteQueue:
         if self._process != os.getpid():
             self.close()
             self._process = os.getpid()
-        if self._handle is None and create and fcntl is not None:
+        if self._handle is None and ARE_THERE:
             try:
-                self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+                self._handle = os.open(self._path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
                 mode = stat.S_IMODE(self._store.stat().st_mode)
                 with suppress(OSError):  # the file is somebody else's
                     os.fchmod(self._handle, mode)
@@ -107,24 +140,31 @@ class Turn:
     """One writer's wait: when to try, how long to sleep, and when to give up. It ends with the `with` block.
 
     Without a queue, and in an empty one, the first try is made at once; whoever then finds the database busy
-    joins the line.
+    joins the line, and posts its wish.
     """
 
-    def __init__(self, queue: WriteQueue | None, patience: float) -> None:
+    def __init__(self, queue: WriteQueue | None, patience: float, wait: Wait) -> None:
         self._queue = queue
         self._patience = patience
-        at_once = queue is None or queue.may_return() or queue.is_empty()
-        self._place = None if queue is None or at_once else queue.join()
+        self._wait = wait
+        self._place: Place | None = None
+        self._post: mailbox.Post | None = None
+        self._reply: str | None = None
+        self._taken_at: float | None = None  # when somebody was first seen to do the wish
         self._began = self._moved_at = time.monotonic()
         self._n_turns = 1  # of others and this one, from joining on
-        self._give_up_at = self._moved_at + patience
         self._noticed: int | None = None  # how many were ahead at the last look
         self._error: Exception | None = None
+        at_once = wait.wish is not None and not wait.yields
+        if not (queue is None or at_once or queue.may_return() or queue.is_empty()):
+            self._join(queue)
 
     def __enter__(self) -> Turn:
         return self
 
     def __exit__(self, *raised: object) -> None:
+        if self._post is not None:
+            self._post.withdraw()
         if self._place is not None and self._queue is not None:
             self._place.leave()
             self._queue.note_pace(time.monotonic() - self._began, self._n_turns)
@@ -132,33 +172,87 @@ class Turn:
 
     def is_mine(self) -> bool:
         """Whether to try now."""
+        if self.is_served() or self._yields():
+            return False
         return self._place is None or self._place.move_up() or time.monotonic() > self._moved_at + STUCK
+
+    def is_served(self) -> bool:
+        """Whether somebody has done the wish, or is doing it; then this stands in line no longer.
+
+        Who does it has let go of the file and waits for the disk. If it dies over that, or is stopped, this
+        takes its place again.
+        """
+        if self._post is None:
+            return False
+        state, reply = self._post.look()
+        now = time.monotonic()
+        if state not in (mailbox.TAKEN, mailbox.DONE):
+            return False
+        self._taken_at = now if self._taken_at is None else self._taken_at
+        self._reply = reply.decode() if state == mailbox.DONE else None
+        is_alive = state == mailbox.DONE or now < self._taken_at + STUCK
+        if self._place is not None:
+            self._place.leave()
+            self._place = None
+        if not is_alive:
+            self._post.withdraw()
+            self._post, self._wait = None, self._wait._replace(wish=None)
+        return is_alive
 
     def was_busy(self, error: Exception) -> None:
         """Take note that the try failed because somebody else is writing."""
         self._error = error
         if self._queue is not None and self._place is None:
-            self._place = self._queue.join()
-            self._place.move_up()  # to know how many are ahead
+            self._join(self._queue).move_up()  # to know how many are ahead
 
-    def wait(self, store: str, meanwhile: Callable[[], None]) -> None:
-        """Sleep until the next try, or give up; call `meanwhile` when the turn comes closer."""
-        if time.monotonic() > self._give_up_at:
+    def wait(self, store: str) -> None:
+        """Sleep until the next try, or give up; a ServedError when somebody else has done the wish."""
+        now = time.monotonic()
+        if self._reply is not None:
+            if self._queue is not None:
+                self._queue.note_service(now - self._began)
+            raise ServedError(self._reply)
+        if now > self._began + self._patience:
             raise StoreError(
                 f"{store} has been in use by another process for more than {self._patience:g} s "
-                f"({self._error or 'others are first in line'}); nothing was written, look for a process "
-                "that is stopped in the middle and repeat this step"
+                f"({self._error or 'others are first in line'}); {self._what_is_written()}, look for a "
+                "process that is stopped in the middle and repeat this step"
             ) from self._error
         ahead = None if self._place is None else self._place.ahead
-        if ahead is None or ahead != self._noticed:
+        if self._taken_at is None and (ahead is None or ahead != self._noticed):
             if self._noticed is None:
                 self._n_turns += ahead or 0
-            self._noticed, self._moved_at = ahead, time.monotonic()
-            if ahead is None or ahead <= CLOSE:
-                meanwhile()
-        pace = FIRST_PACE if self._queue is None else self._queue.pace
-        pause = min(max(SHARE * pace * max(ahead or 0, 0.5), PAUSE), LONGEST_PAUSE)
-        time.sleep(pause * random.uniform(0.5, 1.0))  # or all who wait would come back together
+            self._noticed, self._moved_at = ahead, now
+            if ahead is None or ahead <= (CLOSE if self._post is None else 0):
+                self._wait.meanwhile()
+        time.sleep(self._pause(ahead) * random.uniform(0.5, 1.0))  # or all would come back together
+
+    def _join(self, queue: WriteQueue) -> Place:
+        self._place = queue.join()
+        if self._wait.wish is not None and self._post is None:
+            self._post = queue.post(self._wait.log, self._wait.wish)
+        return self._place
+
+    def _yields(self) -> bool:
+        """Whether somebody else may do the wish any moment, by what was seen before."""
+        if not self._wait.yields or self._post is None or self._queue is None:
+            return False
+        return time.monotonic() < self._began + min(self._queue.service, LONGEST_SERVICE)
+
+    def _pause(self, ahead: int | None) -> float:
+        if self._queue is None:
+            return SHARE * FIRST_PACE * 0.5
+        if self._post is not None and (ahead or self._taken_at is not None or self._yields()):
+            gone = time.monotonic() - self._began
+            left = self._queue.service - gone
+            return min(max(MOST * left, LATE * gone, FIRST_PACE), LONGEST_SERVICE)
+        until_turn = self._queue.pace * max(ahead or 0, 0.5)
+        return min(max(SHARE * until_turn, PAUSE), FIRST_PACE if self._post else LONGEST_PAUSE)
+
+    def _what_is_written(self) -> str:
+        if self._post is None:
+            return "nothing was written"
+        return "another process may yet write this, and repeating it is harmless"
 
 
 class Place:
@@ -175,35 +269,22 @@ class Place:
         if self.ahead == CHAIRS:
             self._sit_down(self._handle)
         before = self.ahead
-        while self.ahead and self._handle is not None and _lock(self._handle, self.ahead - 1, 1):
+        while self.ahead and self._handle is not None and lock(self._handle, self.ahead - 1, 1):
             self.ahead -= 1
         if self._handle is not None and self.ahead < before:
-            _unlock(self._handle, self.ahead + 1, min(before, CHAIRS - 1) - self.ahead)
+            unlock(self._handle, self.ahead + 1, min(before, CHAIRS - 1) - self.ahead)
         return self.ahead == 0
 
     def _sit_down(self, handle: int) -> None:
         """Take the first chair of all from some place on to the end that are free, without trying each."""
         for chair in FIRST_CHAIRS:
-            if _lock(handle, chair, CHAIRS - chair):
-                _unlock(handle, chair + 1, CHAIRS - chair - 1)
+            if lock(handle, chair, CHAIRS - chair):
+                unlock(handle, chair + 1, CHAIRS - chair - 1)
                 self.ahead = chair
                 return
 
     def leave(self) -> None:
         """Let the next one move up."""
         if self._handle is not None and self.ahead < CHAIRS:
-            _unlock(self._handle, self.ahead, 1)
+            unlock(self._handle, self.ahead, 1)
         self._handle, self.ahead = None, 0
-
-
-def _lock(handle: int, first: int, count: int) -> bool:
-    try:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, count, first)
-    except OSError:
-        return False
-    return True
-
-
-def _unlock(handle: int, first: int, count: int) -> None:
-    if count:  # lockf takes 0 for everything from there on
-        fcntl.lockf(handle, fcntl.LOCK_UN, count, first)
