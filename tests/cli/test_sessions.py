@@ -222,6 +222,35 @@ def test_what_nobody_asked_for_is_rescued_too_and_imported_once() -> None:
     assert again.store.find("again", "recorded:sheet 1") is not None
 
 
+def test_a_value_that_was_taken_back_is_not_rescued(folder: Path) -> None:
+    ok("new", "mine.toml", "--policy", "CombGapE")
+    session = Session.load("surepick.db")
+    for i, request in enumerate(session.ask(3)):
+        session.tell(request, float(i))
+    told = [m.token for m in session.measurements()]
+    session.void(str(told[1]), "a slip of the pen")
+    session.store.close()
+    said = ok("doctor", "--rescue", "left.csv")
+    assert "2 measurements written to left.csv; 1 value left out that had been taken back" in said
+    with Path("left.csv").open() as stream:
+        assert [row["token"] for row in csv.DictReader(stream)] == [told[0], told[2]]
+
+
+@pytest.mark.parametrize("refused_one", ["1e300", "7"])
+def test_of_several_unasked_values_all_are_kept_or_none(folder: Path, refused_one: str) -> None:
+    ok("new", "mine.toml")
+    ok("tell", "tin", "6", "--unasked", "--key", "sheet 1, 1")  # so that 7 is another under this key
+    key = ["--key", "sheet 1"] if refused_one == "7" else []
+    refused("tell", "tin", "5", refused_one, "8", "--unasked", "--yes", *key)
+    assert answer("status")["n_unasked"] == 1
+    ok(
+        "tell", "tin", "5", "6", "8", "--unasked", "--yes", "--key", "sheet 1"
+    )  # of which one is there already
+    assert [m.value for m in Session.load("surepick.db").measurements()] == [6.0, 5.0, 8.0]
+    ok("tell", "tin", "5", "6", "8", "--unasked", "--yes", "--key", "sheet 1")
+    assert answer("status")["n_unasked"] == 3
+
+
 def measuring(folder: Path, body: str) -> str:
     """A measure command: a small program with `arm` and `calls` (how often it was called) at hand."""
     program = folder / "measure.py"

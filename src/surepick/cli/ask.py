@@ -88,8 +88,7 @@ def tell(
         raise SessionError("--key is for unasked measurements; a token is a key already")
     if unasked or picked:
         ask_if_doubtful(opened, [(token, value) for value in values], yes=yes)
-        for place, value in enumerate(values):
-            opened.record(token, value, picked=picked, key=f"{key}, {place}" if key and place else key)
+        opened.record(token, values, picked=picked, key=key)
         counts = opened.counts_unasked and not picked
         text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
         answer({"receipt": "unasked", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,9 +127,10 @@ def doctor(
     data = {"well": diagnosis.is_well, "complaints": list(diagnosis.complaints), "sessions": logs}
     answer(data, as_json, lambda: _print_diagnosis(diagnosis.place, data))
     if rescue is not None:
-        n_rescued = rescue_measurements(diagnosis.logs, rescue)
+        n_rescued, n_voided = rescue_measurements(diagnosis.logs, rescue)
+        voided = f"; {how_many(n_voided, 'value')} left out that had been taken back" if n_voided else ""
         if not as_json:
-            say(f"{how_many(n_rescued, 'measurement')} written to {rescue}")
+            say(f"{how_many(n_rescued, 'measurement')} written to {rescue}{voided}")
     raise typer.Exit(0 if diagnosis.is_well else NOT_SURE)
 
 
@@ -155,25 +157,28 @@ def _print_diagnosis(place: str, data: dict[str, Any]) -> None:
         say("nothing was changed. Keep a copy of the file, and save what can be read with --rescue FILE")
 
 
-def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> int:
-    """Write the measurements of all readable events, unasked ones included; how many there were.
+def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> tuple[int, int]:
+    """Write the measurements of all readable events, unasked ones included; how many, and how many not.
 
     `import` takes the file. There an unasked measurement needs the name of its arm, and gets a key, so that
-    it is kept once however often the file is imported.
+    it is kept once however often the file is imported. Values that were taken back are left out, as far as
+    the events that say so can be read.
     """
     from surepick.sessions.measurement_files import names_as_cells
 
-    n = 0
+    n = n_voided = 0
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, RESCUED)
         writer.writeheader()
         for log in logs:
-            names = _arm_names(log)
+            names, voided = _arm_names(log), _voided(log)
             for event, proved in zip(log.events, log.proved, strict=True):
-                for row in _told(event, names):
-                    writer.writerow(names_as_cells({"session": log.name, **row, "proved": proved}))
-                    n += 1
-    return n
+                rows = _told(event, names)
+                valid = [row for row in rows if row.get("token") not in voided]
+                cells = ({"session": log.name, **row, "proved": proved} for row in valid)
+                writer.writerows(map(names_as_cells, cells))
+                n, n_voided = n + len(valid), n_voided + len(rows) - len(valid)
+    return n, n_voided
 
 
 def _arm_names(log: LogHealth) -> Sequence[str]:
@@ -183,6 +188,17 @@ def _arm_names(log: LogHealth) -> Sequence[str]:
         return names
     except (ValueError, LookupError, TypeError):
         return ()
+
+
+def _voided(log: LogHealth) -> set[tuple[int, int]]:
+    """The tokens whose values were taken back, by the events that can be read."""
+    tokens = set()
+    for event in log.events:
+        with suppress(ValueError, LookupError, TypeError):
+            if event.kind == "voided":
+                body = json.loads(event.body)
+                tokens.add((body["arm"], body["index"]))
+    return tokens
 
 
 def _told(event: Event, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -228,9 +228,17 @@ class Session(Reading):
             return void(self._replica, self._token(text), reason)
 
     def record(
-        self, arm: int | str, value: float, *, note: str = "", picked: bool = False, key: str = ""
+        self,
+        arm: int | str,
+        value: float | Sequence[float],
+        *,
+        note: str = "",
+        picked: bool = False,
+        key: str = "",
     ) -> Receipt:
         """Keep a measurement that nobody asked for; it is counted if the policy's proof allows it.
+
+        Of several values all are kept, or none if one of them is refused.
 
         This assumes that it was made and recorded whatever it showed, and not because of measurements that
         the policy has not read yet. Say `picked=True` of one that was chosen after looking: it is shown and

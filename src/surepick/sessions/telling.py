@@ -77,12 +77,23 @@ class Telling:
         token = token_of(self._replica.name, self._problem, text)
         return self._measured(token, self._body(token, value, None, None, worker))
 
-    def record(self, arm: int, value: float, key: str, remarks: Body) -> Receipt:
-        """Write down a measurement that nobody asked for, once if it has a key."""
-        body = {"arm": arm, "value": number(self._problem, arm, value), **remarks}
-        name = f"recorded:{key}" if key else None
+    def record(self, arm: int, value: Any, key: str, remarks: Body) -> Receipt:
+        """Write down measurements that nobody asked for, all of them or none, and once if they have a key.
+
+        The first of several has the key as it is, the others with their number.
+        """
+        values = list(value) if _is_list(value) else [value]
+        if not values:
+            raise ParameterError("record takes at least one value, got none")
+        keys = [
+            f"recorded:{key}" if place == 0 else f"recorded:{key}, {place}" for place in range(len(values))
+        ]
+        events = [
+            NewEvent("recorded", {"arm": arm, "value": number(self._problem, arm, one), **remarks}, name)
+            for one, name in zip(values, keys if key else [None] * len(values), strict=True)
+        ]
         try:
-            self._replica.commit(lambda: self._recorded(name, body))
+            self._replica.commit(lambda: self._recorded(events))
         except LostRaceError:
             self._replica.store.settle()  # another process may have written it a moment ago
             return Receipt.REPEATED
@@ -136,19 +147,23 @@ class Telling:
             release = list(map(str, needless))
         return Change([NewEvent("measured", body, told_key(token))], release)
 
-    def _recorded(self, key: str | None, body: Body) -> Change:
-        """The measurement as an event, if there is none with its key; refused if that is of another one."""
-        event = None if key is None else self._replica.store.find(self._replica.name, key)
-        if event is None:
-            return Change([NewEvent("recorded", body, key)])
-        kept: Body = json.loads(event.body)
+    def _recorded(self, events: list[NewEvent]) -> Change:
+        """Those of these events whose key is new; refused where a key is of another measurement."""
+        new = [event for event in events if event.key is None or not self._is_recorded(event.key, event.body)]
+        if not new:
+            raise LostRaceError
+        return Change(new)
+
+    def _is_recorded(self, key: str, body: Body) -> bool:
+        event = self._replica.store.find(self._replica.name, key)
+        kept: Body = body if event is None else json.loads(event.body)
         if (kept["arm"], kept["value"]) != (body["arm"], body["value"]):
             names = self._problem.arm_names
             raise SessionError(
-                f"{event.key!r} is another measurement, {names[kept['arm']]!r} = {kept['value']:g}, got "
+                f"{key!r} is another measurement, {names[kept['arm']]!r} = {kept['value']:g}, got "
                 f"{names[body['arm']]!r} = {body['value']:g}; the first one stays: give this one its own key"
             )
-        raise LostRaceError
+        return event is not None
 
     def _late(self, token: Token, body: Body) -> Change:
         """A value that came after another worker's: a measurement all the same, that nobody asks for now.
