@@ -1,4 +1,4 @@
-"""What is answered at any time, measured: guesses as a past, noise of bounded variance.
+"""What is answered at any time, measured: guesses, skewed noise, last calls, challenges, estimates.
 
 python benchmarks/answers.py > benchmarks/results/answers.md     # everything
 python benchmarks/answers.py guesses variance --scale 0.1       # some of it, with small samples
@@ -36,14 +36,15 @@ class TenArms:
 def drawn(draw, n):
     """The first n instances that are not too long, each with its limit at delta = .05."""
 
-    def with_limits():
-        for case in map(draw, itertools.count(SEED)):
-            time = sp.limit(case.problem, case.means).characteristic_time
-            if time < TOO_LONG:
-                limit = fewest(time, int(case.problem.relevant.sum()), 0.05)
-                yield case.problem, np.asarray(case.means), limit
+    return list(itertools.islice(endless(draw), n))
 
-    return list(itertools.islice(with_limits(), n))
+
+def endless(draw):
+    for case in map(draw, itertools.count(SEED)):
+        time = sp.limit(case.problem, case.means).characteristic_time
+        if time < TOO_LONG:
+            limit = fewest(time, int(case.problem.relevant.sum()), 0.05)
+            yield case.problem, np.asarray(case.means), limit
 
 
 def compared(with_it, without):
@@ -164,7 +165,7 @@ def challenge(scale):
     """What a challenge costs relative to BetGapE, geometric means, delta = .05, epsilon = 0."""
     print("| incumbent | knapsack, 9 items | three of ten | wrong |\n|---|---|---|---|")
     rows = {"at the top quarter": 0.75, "the median plan": 0.5}
-    found = [drawn(draw, max(3, int(n * scale))) for draw, n in ((knapsacks(9), 40), (ThreeOfTen, 20))]
+    found = [moderate(draw, max(3, int(n * scale))) for draw, n in ((knapsacks(9), 40), (ThreeOfTen, 20))]
     for name, share in rows.items():
         cells, n_wrong = [], 0
         for cases in found:
@@ -198,7 +199,82 @@ def challenged(case, seed, share):
     return asked.n_measurements / (run(case, seed)[0] * limit), wrong
 
 
+def moderate(draw, n):
+    """The first n instances whose T* is 4 to 150 times the number of arms that matter."""
+    arms = lambda problem: int(problem.relevant.sum())  # noqa: E731
+    found = (case for case in endless(draw) if 8.5 * arms(case[0]) <= case[2] <= 300 * arms(case[0]))
+    return list(itertools.islice(found, n))
+
+
+def chance(scale):
+    """Stated chance of the lead after Pick, and how often it was right; stated and real loss."""
+    shares, bins = (0.25, 0.5, 1.0, 2.0, 4.0), (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
+    named = [f"{low:g} to {min(high, 1):g}" for low, high in itertools.pairwise(bins)]
+    print("| stated chance | " + " | ".join(named) + " |\n" + "|---" * len(bins) + "|")
+    losses = []
+    for name, draw, n in (("knapsack, 9 items", knapsacks(9), 200), ("three of ten", ThreeOfTen, 200)):
+        looks = []
+        for k, (problem, means, limit) in enumerate(moderate(draw, max(5, int(n * scale)))):
+            values = problem.values(means)
+            for share in shares:
+                budget = max(int(share * limit / 2.12), int(problem.relevant.sum()))
+                o = sp.simulate(problem, sp.Pick(), sp.Gaussian(means), seed=SEED + k, budget=budget)
+                lost = values.max() - values[o.lead]
+                looks.append((o.chance, lost < 1e-9, o.expected_loss, lost, share))
+        looks = np.array(looks, dtype=float)
+        cells = []
+        for low, high in itertools.pairwise(bins):
+            here = looks[(looks[:, 0] >= low) & (looks[:, 0] < high)]
+            cells.append(f"{here[:, 1].mean():.2f} of {len(here)}" if len(here) else "-")
+        print(f"| {name}, {len(looks)} looks: right | {' | '.join(cells)} |", flush=True)
+        by_share = [looks[looks[:, 4] == share] for share in shares]
+        losses.append((name, [f"{part[:, 2].mean():.3f} / {part[:, 3].mean():.3f}" for part in by_share]))
+    print("\n| expected loss, stated / real | " + " | ".join(f"{share:g} T*" for share in shares) + " |")
+    print("|---" * (len(shares) + 1) + "|")
+    for name, cells in losses:
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def sure_within(scale):
+    """The stated chance to be sure within n more measurements, and how often n were enough."""
+    bins = (0.0, 0.02, 0.2, 0.4, 0.6, 0.8, 0.98, 1.01)
+    named = [f"{low:g} to {min(high, 1):g}" for low, high in itertools.pairwise(bins)]
+    print("| stated chance | " + " | ".join(named) + " |\n" + "|---" * len(bins) + "|")
+    for name, draw, n in (("knapsack, 9 items", knapsacks(9), 40), ("three of ten", ThreeOfTen, 24)):
+        looks = []
+        for k, case in enumerate(moderate(draw, max(4, int(n * scale)))):
+            looks += watched(case, SEED + k)
+        looks = np.array(looks, dtype=float)
+        cells = []
+        for low, high in itertools.pairwise(bins):
+            here = looks[(looks[:, 0] >= low) & (looks[:, 0] < high)]
+            cells.append(f"{here[:, 1].mean():.2f} of {len(here)}" if len(here) else "-")
+        print(f"| {name}, {len(looks)} looks: sure | {' | '.join(cells)} |", flush=True)
+
+
+def watched(case, seed):
+    """(stated chance, whether it was so) at 2, 5, 12, 30, 80, 200 measurements of each arm."""
+    from surepick import views
+
+    problem, means, _ = case
+    rng, said = np.random.default_rng(seed), []
+    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="watched")
+    due = [k * int(problem.relevant.sum()) for k in (2, 5, 12, 30, 80, 200)]
+    while requests := session.ask(64):
+        for request in requests:
+            session.tell(request, means[problem.arm(request.arm_name)] + rng.standard_normal())
+        n_used = session.ledger().n_measurements
+        if due and n_used >= due[0] and session.status is None:
+            due = [n for n in due if n > n_used]
+            coming = views.progress(views.look(session)).forecast
+            said += [] if coming is None else [(chance, n_used + n) for n, chance in coming.chances]
+    end = session.ledger().n_measurements
+    return [(chance, end <= last) for chance, last in said]
+
+
 STUDIES = {
+    "chance": chance,
+    "sure-within": sure_within,
     "guesses": guesses,
     "variance": variance,
     "last-call": last_call,

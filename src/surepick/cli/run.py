@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,7 +32,9 @@ from surepick.cli.options import (
 )
 from surepick.cli.render import answer
 from surepick.cli.status import print_status, state_of
+from surepick.core.pilot import check_gaussian
 from surepick.core.wording import how_many
+from surepick.errors import ParameterError
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
@@ -57,6 +60,10 @@ def run(
             "twice what --timeout and --retries allow."
         ),
     ] = None,
+    last_call: Annotated[
+        float | None, typer.Option(help="Share of the budget for a last block, settled as a test.")
+    ] = None,
+    gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
     notify: Notify = None,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
@@ -80,9 +87,11 @@ def run(
     session = begin_or_go_on(*created)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
     refuse_other_settings(session, policy, given)
+    called = LastCall(last_call, gaussian)
+    called.check(session)
     try:
         with ended_as_interrupted(), Commands(command, jobs) as crew:
-            measure_all(session, crew, jobs=jobs, watch=_Progress(quiet=as_json))
+            measure_all(session, crew, jobs=jobs, watch=_Progress(called, quiet=as_json))
     except KeyboardInterrupt:
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
         print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
@@ -110,15 +119,45 @@ def _exit_code(outcome: Outcome) -> int:
 RUN_LEASE = 3600.0  # seconds for a program of which nobody says how long it may take
 
 
+@dataclass(frozen=True)
+class LastCall:
+    """The last call that `run --last-call` makes: the last share of the budget is one block, and a test."""
+
+    share: float | None
+    gaussian: bool
+
+    def check(self, session: Session) -> None:
+        """Refuse a share that is none, and one of no budget."""
+        if self.share is None:
+            return
+        if not 0 < self.share < 1:
+            said = f"--last-call is a share of the budget, between 0 and 1, got {self.share:g}"
+            raise ParameterError(said, field="last_call")
+        if session.budget is None:
+            raise ParameterError("--last-call is a share of the budget; give --budget", field="last_call")
+        check_gaussian(session.given_problem, self.gaussian)
+        session.ledger().run.check_last_call()
+
+    def make_if_due(self, session: Session) -> None:
+        """Call when no more than that share of the budget is left after the open round; there is one call."""
+        ledger, budget = session.ledger(), session.budget
+        if self.share is None or budget is None or ledger.is_over or ledger.run.called is not None:
+            return
+        left, n_missing = budget - ledger.n_measurements, ledger.tapes.n_missing
+        if ledger.n_measurements + n_missing >= (1 - self.share) * budget and left > n_missing:
+            session.last_call(gaussian=self.gaussian)
+
+
 class _Progress:
     """A line on standard error when something has changed, at most once a second."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+    def __init__(self, last_call: LastCall, *, quiet: bool) -> None:
+        self._last_call, self._quiet = last_call, quiet
         self._next = 0.0
         self._last = ""
 
     def __call__(self, session: Session, _: object, *, waiting: bool) -> None:
+        self._last_call.make_if_due(session)
         now = time.monotonic()
         if self._quiet or now < self._next:
             return

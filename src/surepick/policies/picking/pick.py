@@ -18,18 +18,21 @@ Assumption: none is needed; with a noise scale per arm that is wrong by a common
 Proof status: none. The plan that looks best is the answer, and `outcome.chance` estimates how likely it is
 the best one.
 
-Cost of a block: two passes over the plans, and one over the arms for each of its measurements.
+Cost of a block: two passes over the plans, and one over the arms for each of its measurements. Where plans
+cannot be listed, five calls of the oracle (`oracle_run`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.gaps import behind, squares_of
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import Measure, Standing, Stop, check_epsilon
 from surepick.core.problem import Problem
@@ -63,6 +66,7 @@ class Pick:
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
     takes_past: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -78,9 +82,13 @@ class Pick:
         """That there is none."""
         return Promise.none("the plan that looks best after the budget; estimates say how good it is").text
 
-    def start(self, problem: Problem) -> PickRun:
+    def start(self, problem: AnyProblem) -> PickRun:
         """A fresh run on this problem."""
-        return PickRun(problem, epsilon=self.epsilon, max_batch=self.max_batch)
+        from surepick.policies.picking.oracle_run import OraclePickRun
+
+        if problem.is_listed:
+            return PickRun(problem, epsilon=self.epsilon, max_batch=self.max_batch)
+        return OraclePickRun(problem, epsilon=self.epsilon, max_batch=self.max_batch)
 
 
 class PickRun(PooledRun):
@@ -89,8 +97,11 @@ class PickRun(PooledRun):
     def __init__(self, problem: Problem, *, epsilon: float, max_batch: int | None) -> None:
         super().__init__(problem)
         self._epsilon, self._max_batch = epsilon, max_batch
-        self._squares = squares_of(problem.oriented)
         self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
+
+    @cached_property
+    def _squares(self) -> Plans:
+        return squares_of(self._problem.oriented)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """One of each arm that matters at first, then the next block; it never stops by itself."""
@@ -108,11 +119,16 @@ class PickRun(PooledRun):
 
     def standing(self) -> Standing:
         """The lead, the plan that is most worth comparing it with, and their gap."""
-        if not (self._evidence.counts + self._worth)[self._problem.relevant].all():
+        if not self._is_started:
             return Standing()
         lead, gap, weight = self._compare()
         rival = int(np.argmax(weight))
         return Standing(lead, rival, float(gap[rival]))
+
+    @property
+    def _is_started(self) -> bool:
+        """Whether something is known of every arm that matters."""
+        return bool((self._evidence.counts + self._worth > 0)[self._problem.relevant].all())
 
     def scores(self) -> FloatArray:
         """For each arm what one more measurement takes off the expected loss, up to a common factor."""
@@ -124,17 +140,25 @@ class PickRun(PooledRun):
 
     def _compare(self) -> tuple[int, FloatArray, FloatArray]:
         """The lead, its gap to every plan, and the weight of each plan relative to the largest."""
-        known = self._counts()
-        means, variance = (self._evidence.sums + self._thought) / known, self._variance / known
+        means, variance = self._estimates()
         lead = int(np.argmax(np.asarray(self._problem.oriented @ means)))
         gap, error = behind(self._problem, lead, means, variance, self._squares)
+        error[lead] = 0.0
+        return lead, gap, self._weights(gap, error)
+
+    def _estimates(self) -> tuple[FloatArray, FloatArray]:
+        """The mean of each arm and its variance, with the past."""
+        known = self._counts()
+        return (self._evidence.sums + self._thought) / known, self._variance / known
+
+    def _weights(self, gap: FloatArray, error: FloatArray) -> FloatArray:
+        """The weight of each rival relative to the largest; none where there is no error."""
         differs = error > 0
-        differs[lead] = False
         error = np.where(differs, error, 1.0)
         log_weight = self._log_weight((gap + self._epsilon) / error, error)
         log_weight[~differs] = -np.inf
         log_weight -= log_weight.max()
-        return lead, gap, np.where(log_weight > -_FAR, np.exp(log_weight), 0.0)
+        return np.where(log_weight > -_FAR, np.exp(log_weight), 0.0)
 
     def _log_weight(self, z: FloatArray, error: FloatArray) -> FloatArray:
         """log w_j up to a constant, for gaps of z errors."""

@@ -1,0 +1,65 @@
+"""Pick where plans cannot be listed: about as good as with a list, and the same decisions each time."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.problems import top_k_family, tree_family
+
+NAMES = [f"arm {s}" for s in range(8)]
+
+
+def losses(problem, policy, budget, n_runs=60):
+    """What the pick loses on average, with means N(0, 1/4)."""
+    found = []
+    for seed in range(n_runs):
+        means = np.random.default_rng(seed).normal(size=8) / 2
+        outcome = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, budget=budget)
+        lead = np.asarray(outcome.lead) if isinstance(outcome.lead, tuple) else problem.vector(outcome.lead)
+        found.append(np.sort(means)[-3:].sum() - lead @ means)
+    return np.mean(found)
+
+
+def test_it_loses_about_as_little_as_with_a_list_and_less_than_equal_shares():
+    family = top_k_family(NAMES, 3)
+    oracle = losses(family.oracle_problem(), sp.Pick(), 120)
+    listed = family.problem()
+    assert oracle < 1.4 * losses(listed, sp.Pick(), 120)
+    assert oracle < 0.9 * losses(listed, sp.Uniform(), 120)
+
+
+def test_the_same_measurements_give_the_same_decisions_also_after_a_restart():
+    problem = tree_family([("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]).oracle_problem()
+    run, rng = sp.Pick(max_batch=3).start(problem), np.random.default_rng(5)
+    for n_round in range(30):
+        counts = run.decide().counts
+        assert run.decide().counts.tolist() == counts.tolist()
+        if n_round == 11:
+            again = sp.Pick(max_batch=3).start(problem)
+            again.restore(run.state())
+            assert again.decide().counts.tolist() == counts.tolist()
+            assert again.standing() == run.standing()
+            run = again
+        run.absorb(counts, counts * np.array([1.2, 1.0, 0.9, 1.1, 0.8]) + rng.standard_normal(5))
+    standing = run.standing()
+    assert isinstance(standing.lead, tuple)
+    assert standing.gap is not None
+    assert standing.risk is None
+
+
+def test_no_rival_in_sight_is_no_reason_to_stop_measuring():
+    problem = top_k_family(NAMES[:3], 1).oracle_problem(noise_scale=1e-6)
+    outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian([3.0, 2.0, 1.0], 1e-6), budget=40)
+    assert outcome.lead == (1.0, 0.0, 0.0)
+    assert outcome.n_measurements == 40
+    assert outcome.counts.min() > 5
+
+
+def test_it_picks_from_a_polytope_and_with_a_past_too():
+    plants = sp.Polytope(A_ub=[[1, 2, 1]], b_ub=[4], upper=2.0, noise_scale=0.5)
+    truth = sp.Gaussian([1.0, 3.0, 0.5], 0.5)
+    outcome = sp.simulate(plants, sp.Pick(), truth, budget=30)
+    assert np.asarray(outcome.lead) @ [1.0, 3.0, 0.5] == pytest.approx(6.0)
+    past = sp.Past.from_guess(plants, [1.0, 3.0, 0.5], spread=1.0)
+    short = sp.simulate(plants, sp.Pick(), truth, budget=2, past=past)
+    assert short.n_measurements == 2
