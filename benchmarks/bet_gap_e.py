@@ -156,6 +156,25 @@ def with_ties(scale):
     )
 
 
+TEXTBOOK = {  # means, and what KN (Kim and Nelson 2001) needs with a zone of .3
+    "two arms, gap .3": ([0.3, 0.0], 81),
+    "ten arms, one better by .3": ([0.3] + [0.0] * 9, 848),
+    "ten arms, 0, -.3, -.6, ...": ([-0.3 * i for i in range(10)], 382),
+}
+
+
+def against_the_textbook(scale):
+    print("\n| epsilon .3 | measurements | KN | more than epsilon worse |\n|---|---|---|---|")
+    for name, (means, textbook) in TEXTBOOK.items():
+        problem, n = sp.Problem(np.eye(len(means))), max(20, int(400 * scale))
+        outcomes = [
+            sp.simulate(problem, sp.BetGapE(epsilon=0.3), sp.Gaussian(means), seed=SEED + s) for s in range(n)
+        ]
+        wrong = sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes)
+        measured = np.array([outcome.n_measurements for outcome in outcomes])
+        print(f"| {name} | {spread(measured, 0)} | {textbook} | {wrong} of {n} |", flush=True)
+
+
 PRICES = {
     "half the arms 1, half 100": lambda u: np.where(u < 0.5, 1.0, 100.0),
     "four of five arms 1, one 100": lambda u: np.where(u < 0.8, 1.0, 100.0),
@@ -249,6 +268,7 @@ PARTS = {
     "limit": against_the_limit,
     "instance": of_one_instance,
     "epsilon": with_ties,
+    "textbook": against_the_textbook,
     "costs": with_costs,
     "time": in_time,
     "large": large,

@@ -48,10 +48,12 @@ def cases() -> dict[str, tuple[Any, Any]]:
             dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True)
             found[f"{describe(policy)}, shares and costs"] = policy, dear
             continue
-        found[describe(policy)] = policy, problem
+        name = describe(policy)
+        name += f", epsilon {policy.epsilon:g}" if name in found else ""
+        found[name] = policy, problem
         if policy.name not in FOR_SETS:
             dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True)
-            found[f"{describe(policy)}, shares and costs"] = policy, dear
+            found[f"{name}, shares and costs"] = policy, dear
         if hasattr(policy, "takes_oracle"):
             trees = tree_family(TRIANGLES).oracle_problem(noise_scale=0.5)
             found[f"{describe(policy)}, trees"] = policy, trees

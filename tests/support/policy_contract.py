@@ -10,6 +10,7 @@ from surepick.testing import PolicyContract
 CASES: list[Policy] = [
     sp.BetGapE(delta=0.1),
     sp.BetGapE(delta=0.1, max_batch=3),
+    sp.BetGapE(delta=0.1, epsilon=0.05),
     sp.OBet(delta=0.1),
     sp.OBet(delta=0.1, max_batch=3),
     sp.CombGapE(delta=0.1),

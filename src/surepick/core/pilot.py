@@ -27,7 +27,7 @@ from surepick.core.evidence import Evidence
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.policy import Policy, Run, Standing, recalling, start
+from surepick.core.policy import Policy, Run, Standing, changed, recalling, start
 from surepick.errors import ParameterError, ProblemError
 
 
@@ -173,7 +173,7 @@ def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
     if "delta" not in {setting.name for setting in dataclasses.fields(cast(Any, policy))}:
         return policy
     left = (1.0 - pilot.share) * policy.delta
-    return cast(Policy, dataclasses.replace(cast(Any, policy), delta=left))
+    return changed(policy, delta=left)
 
 
 def _refuse_constant(variances: FloatArray, problem: AnyProblem) -> None:

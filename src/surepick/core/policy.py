@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -241,6 +241,21 @@ class Policy(Protocol):
     def start(self, problem: Problem) -> Run:
         """A fresh run on this problem."""
         ...
+
+
+P = TypeVar("P", bound=Policy)
+
+
+def as_version(policy: P, version: int) -> P:
+    """The policy, deciding as this version of it if it still can (`earlier`); for sessions begun with it."""
+    if version != policy.version and version in getattr(policy, "earlier", ()):
+        object.__setattr__(policy, "version", version)
+    return policy
+
+
+def changed(policy: P, **parameters: Any) -> P:
+    """The same policy with these parameters, and of the same version where that depends on its age."""
+    return as_version(cast(P, replace(cast(Any, policy), **parameters)), policy.version)
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ import numpy as np
 from surepick.core.layout import Layout
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
-from surepick.core.policy import Policy
+from surepick.core.policy import Policy, as_version
 from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
@@ -298,7 +298,7 @@ def _policy_from_json(data: Mapping[str, Any]) -> Policy:
         name: tuple(value) if isinstance(value, list) else value for name, value in data["parameters"].items()
     }
     try:
-        return kind(**parameters)
+        return as_version(kind(**parameters), data["version"])
     except TypeError as error:
         raise FileError(
             f"policy {data['name']} does not take the parameters it was kept with: {error}"

@@ -13,7 +13,7 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
-from surepick.core.policy import Policy, epsilon_of
+from surepick.core.policy import Policy, changed, epsilon_of
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, SessionError
@@ -92,7 +92,7 @@ class Setup:
             if self.budget is not None and budget < self.budget:
                 raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
             budget = whole("budget", "a number of measurements", budget, least=1)
-        policy = cast(Policy, replace(cast(Any, self.policy), **changes))
+        policy = changed(self.policy, **changes)
         return replace(self, policy=policy, budget=self.budget if budget is None else budget)
 
 

@@ -27,16 +27,16 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import behind, mean_variance
 from surepick.core.past import Past
 from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
+from surepick.policies.betting.all_leads import MOST_PLANS, AllLeadsRun
 from surepick.policies.betting.arriving import grown
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.books import make_books, put_past, refill, state_of
-from surepick.policies.betting.last_call import GAUSSIAN_NOISE, LastCall, cut, last_counts, log_p
+from surepick.policies.betting.last_call import LastCall, fitted, last_counts, tested
 from surepick.policies.betting.probe_run import ProbeRun
 
 
@@ -58,7 +58,8 @@ class BetGapE:
     max_batch: int | None = None
 
     name: ClassVar[str] = "BetGapE"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3  # of answers within epsilon; see below
+    earlier: ClassVar[tuple[int, ...]] = (2,)  # whose decisions it still takes, for sessions begun with them
     randomized: ClassVar[bool] = False
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
@@ -67,16 +68,20 @@ class BetGapE:
         check_delta(self.delta)
         check_epsilon(self.epsilon)
         check_max_batch(self.max_batch)
+        if not self.epsilon:  # exact answers are decided as ever
+            object.__setattr__(self, "version", 2)
 
     @property
     def guarantee(self) -> str:
         """The promise and its assumption."""
         return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
-    def start(self, problem: Problem) -> BetRun | ProbeRun:
+    def start(self, problem: Problem) -> BetRun | AllLeadsRun | ProbeRun:
         """A fresh run on this problem."""
         if problem.probes is not None:
             return ProbeRun(problem, self)
+        if self.version > 2 and problem.n_plans <= MOST_PLANS:
+            return AllLeadsRun(problem, self)
         _warm_up()
         return BetRun(problem, self)
 
@@ -114,18 +119,11 @@ class BetRun(BlockRun[int]):
         return Measure(self._block.next_request(self._policy.max_batch))
 
     def _fit(self, block: Block[int]) -> None:
-        """Make an open block the last one, if that was called, or cut it to what is left of a budget.
-
-        Its bets stay: they depend on nothing but the past, as do the counts.
-        """
-        last, counts = self._last, block.counts
-        if last is not None and not last.is_open:
-            last.is_open, last.lead = True, int(self._books.now.lead)
-            differs = np.flatnonzero(self._books.arms["differs"])
-            costs = self._books.arms["cost"]
-            counts = last_counts(self._books.division.share, costs, differs, last.left)
-        elif last is None and self._left is not None and 0 < self._left < int(counts.sum()):
-            counts = cut(counts, self._left)
+        """Make an open block the last one, if that was called, or cut it to what is left of a budget."""
+        arms, share, lead = self._books.arms, self._books.division.share, int(self._books.now.lead)
+        differs = np.flatnonzero(arms["differs"])
+        test = functools.partial(last_counts, share, arms["cost"], differs)
+        counts = fitted(self._last, self._left, block.counts, lead, test)
         if counts is not block.counts:
             self._books.arms["block"] = counts
             self._block = Block(counts, block.bets)
@@ -252,13 +250,7 @@ class BetRun(BlockRun[int]):
         self._take(self._blocks.SETTLE)
 
     def _test(self, last: LastCall, seen: Evidence) -> None:
-        """Settle the last block: E_j / p_j against each plan, with the wealth as it is now."""
-        means = np.divide(seen.sums, seen.counts, out=np.zeros(len(seen.sums)), where=seen.counts > 0)
-        gap, error = behind(self._problem, last.lead, means, mean_variance(self._problem, seen))
-        tails = self._problem.noise if not last.gaussian else GAUSSIAN_NOISE
-        evidence = self._books.plans["now"] - log_p(gap + self._policy.epsilon, error, tails)
-        evidence[last.lead] = 0.0  # nothing was tested against the lead itself
-        last.evidence = evidence
+        last.evidence = tested(self._problem, last, seen, self._books.plans["now"], self._policy.epsilon)
 
     def _close_block(self, block: Block[int]) -> None:
         if self._last is not None:

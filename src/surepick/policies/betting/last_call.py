@@ -12,13 +12,17 @@ The proof is in docs/bet-gap-e.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.evidence import Evidence
+from surepick.core.gaps import behind, mean_variance
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
+from surepick.core.problem import Problem
 from surepick.design.rounding import round_allocation
 
 GAUSSIAN_NOISE = "Gaussian"
@@ -55,6 +59,33 @@ def log_p(gap: FloatArray, error: FloatArray, tails: str = SUB_GAUSSIAN_NOISE) -
     bounds = {GAUSSIAN_NOISE: lambda z: log_ndtr(-z), BOUNDED_VARIANCE: lambda z: -np.log1p(z * z)}
     tail = bounds[tails](z) if tails in bounds else -0.5 * z * z
     return np.where(z > 0, tail, 0.0)
+
+
+def tested(
+    problem: Problem, last: LastCall, seen: Evidence, wealth: FloatArray, epsilon: float
+) -> FloatArray:
+    """log(E_j / p_j) against each plan, from the last block's own means and the log wealth at the call."""
+    means = np.divide(seen.sums, seen.counts, out=np.zeros(len(seen.sums)), where=seen.counts > 0)
+    gap, error = behind(problem, last.lead, means, mean_variance(problem, seen))
+    tails = GAUSSIAN_NOISE if last.gaussian else problem.noise
+    evidence = wealth - log_p(gap + epsilon, error, tails)
+    evidence[last.lead] = 0.0  # nothing was tested against the lead itself
+    return evidence
+
+
+def fitted(
+    last: LastCall | None, left: int | None, counts: IntArray, lead: int, test: Callable[[int], IntArray]
+) -> IntArray:
+    """The counts of an untouched block: those of the test, if the last call was made, or cut to a budget.
+
+    Its bets stay: they depend on nothing but the past, as do the counts.
+    """
+    if last is not None and not last.is_open:
+        last.is_open, last.lead = True, lead
+        return test(last.left)
+    if last is None and left is not None and 0 < left < int(counts.sum()):
+        return cut(counts, left)
+    return counts
 
 
 def cut(counts: IntArray, left: int) -> IntArray:
