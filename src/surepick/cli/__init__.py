@@ -2,65 +2,90 @@
 
 `ask.py` also holds `tell`, `void` and `withdraw`, `status.py` `list` and `log`, `export.py` `import`,
 `extend.py` `close`, and `verify.py` `doctor`. Options that commands share are in `options`, what they print
-with is in `render`. Heavy modules are imported by the command that needs them, so that `surepick --help` is
-quick.
+with is in `render`. A command's module is imported when it is named, and heavy modules by the command that
+needs them, so that small commands are quick.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import typer
 
-from surepick.cli.advise import advise
-from surepick.cli.ask import ask, tell, void, withdraw
-from surepick.cli.certificate import certificate
-from surepick.cli.challenge import challenge
-from surepick.cli.check import check
-from surepick.cli.compare import compare
-from surepick.cli.demo import demo
-from surepick.cli.export import export, import_
-from surepick.cli.extend import add_plan, close, extend, last_call, new_epoch
-from surepick.cli.init import init
-from surepick.cli.limit import limit
-from surepick.cli.mcp import mcp
-from surepick.cli.new import new
-from surepick.cli.report import report
-from surepick.cli.reproduce import reproduce
-from surepick.cli.run import run
-from surepick.cli.serve import serve
-from surepick.cli.sheet import sheet
-from surepick.cli.simulate import simulate
-from surepick.cli.status import list_, log, status
 from surepick.cli.stdout import answers_only
-from surepick.cli.verify import doctor, verify
-from surepick.cli.watch import watch
 from surepick.errors import ParameterError, SurepickError
 
-app = typer.Typer(
-    name="surepick",
-    help="Find the best plan with the fewest measurements, and know that it is best.",
-    epilog="Exit codes: 0 done; 1 no: budget spent, does not hold, damaged; 2 bad input or usage; "
-    "3 the session has ended; 4 all tokens are held by others; 5 the incumbent stays.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
+# The functions of the commands, in the order of the help, by the kind of work; and who has another's file.
+_PLANNING = "demo init check advise simulate compare limit reproduce"
+_SESSIONS = (
+    "new ask sheet tell void withdraw status list_ log export import_ extend add_plan last_call new_epoch "
+    "close verify doctor run challenge"
 )
-PLANNING: tuple[Callable[..., None], ...] = (demo, init, check, advise, simulate, compare, limit, reproduce)
-SESSIONS: tuple[Callable[..., None], ...] = (
-    *(new, ask, sheet, tell, void, withdraw, status, list_, log, export),
-    *(import_, extend, add_plan, last_call, new_epoch, close, verify, doctor, run, challenge),
-)
-LOOKING: tuple[Callable[..., None], ...] = (watch, report, certificate, serve, mcp)
+_LOOKING = "watch report certificate serve mcp"
+_KINDS = {"PLANNING": _PLANNING, "SESSIONS": _SESSIONS, "LOOKING": _LOOKING}
+_ELSEWHERE = {
+    **dict.fromkeys(("tell", "void", "withdraw"), "ask"),
+    **dict.fromkeys(("list_", "log"), "status"),
+    **dict.fromkeys(("add_plan", "last_call", "new_epoch", "close"), "extend"),
+    "import_": "export",
+    "doctor": "verify",
+}
 _NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
-for _command in PLANNING:
-    app.command(no_args_is_help=_command is not demo)(_command)
-for _command in SESSIONS:
-    app.command(_command.__name__.rstrip("_").replace("_", "-"), context_settings=_NEGATIVE)(_command)
-for _command in LOOKING:
-    app.command()(_command)
+
+
+def __getattr__(name: str) -> Any:
+    """`app`, the whole command line; PLANNING, SESSIONS and LOOKING, the functions of its commands."""
+    if name == "app":
+        value: Any = make_app(" ".join(_KINDS.values()).split())
+    elif name in _KINDS:
+        value = tuple(map(_function, _KINDS[name].split()))
+    else:
+        raise AttributeError(f"module 'surepick.cli' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def make_app(functions: Iterable[str]) -> typer.Typer:
+    """The command line with these commands; only their modules are imported."""
+    app = typer.Typer(
+        name="surepick",
+        help="Find the best plan with the fewest measurements, and know that it is best.",
+        epilog="Exit codes: 0 done; 1 no: budget spent, does not hold, damaged; 2 bad input or usage; "
+        "3 the session has ended; 4 all tokens are held by others; 5 the incumbent stays.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        callback=_surepick,
+    )
+    for name in functions:
+        options: dict[str, Any] = {}
+        if name in _PLANNING.split():
+            options["no_args_is_help"] = name != "demo"
+        elif name in _SESSIONS.split():
+            options["context_settings"] = _NEGATIVE
+        app.command(_command_name(name), **options)(_function(name))
+    return app
+
+
+def _function(name: str) -> Callable[..., None]:
+    module = importlib.import_module(f"surepick.cli.{_ELSEWHERE.get(name, name)}")
+    function: Callable[..., None] = getattr(module, name)
+    return function
+
+
+def _command_name(function: str) -> str:
+    return function.rstrip("_").replace("_", "-")
+
+
+def _wanted(arguments: list[str]) -> list[str]:
+    """The function of the command that is named, so that no other is made; all where none is."""
+    functions = " ".join(_KINDS.values()).split()
+    named = [name for name in functions if arguments and _command_name(name) == arguments[0]]
+    return named or functions
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,8 +96,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def surepick(
+def _surepick(
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
     ),
@@ -97,7 +121,7 @@ def main() -> None:
     try:
         _refuse_odd_letters(sys.argv[1:])
         with answers_only():
-            app()
+            make_app(_wanted(sys.argv[1:]))()
     except SurepickError as error:
         print(f"surepick: {error}", file=sys.stderr)
         raise SystemExit(2) from None

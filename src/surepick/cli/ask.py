@@ -89,6 +89,7 @@ def tell(
     if unasked or picked:
         ask_if_doubtful(opened, [(token, value) for value in values], yes=yes)
         opened.record(token, values, picked=picked, key=key)
+        opened.keep_snapshot()
         counts = opened.counts_unasked and not picked
         text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
         answer({"receipt": "unasked", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))
@@ -101,6 +102,7 @@ def tell(
         receipt = opened.tell(found, mean=values[0], count=mean_of, worker=worker)
     else:
         receipt = opened.tell(found, values, worker=worker)
+    opened.keep_snapshot()
     late = receipt == "late"
     counts = not late or (mean_of is None and opened.counts_unasked)
     told = f"{opened.problem.arm_names[opened.arm_of(found)]} = {', '.join(f'{value:g}' for value in values)}"
@@ -140,6 +142,7 @@ def void(
     """
     opened = open_session(store, session)
     seen = opened.void(token, reason)
+    opened.keep_snapshot()
     arm = opened.problem.arm_names[opened.arm_of(token)]
     again = "; the policy had seen it, and has read the other measurements again without it" if seen else ""
     text = f"the value of {token} ({arm}) is taken back{again}"

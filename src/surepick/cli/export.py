@@ -85,8 +85,13 @@ def import_(
     rows = _rows_of(file, read_rows(file), rows_of or opened.name)
     ask_if_doubtful(opened, [arm_and_value(opened, row) for row in rows], yes=yes)
     counts = import_rows(opened, rows, answers=answers, picked=picked, worker=worker)
+    opened.keep_snapshot()
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
-    answer({"imported": counts, **state_of(opened)}, as_json, lambda: _print_imported(text, opened, store))
+    answer(
+        lambda: {"imported": counts, **state_of(opened)},
+        as_json,
+        lambda: _print_imported(text, opened, store),
+    )
 
 
 def _import_log(file: Path, session: str | None, store: str, as_json: bool) -> None:

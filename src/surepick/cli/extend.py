@@ -23,6 +23,7 @@ def extend(
     """Go on with a smaller delta or epsilon, or with more budget."""
     opened = open_session(store, session)
     opened.extend(delta=delta, epsilon=epsilon, budget=budget)
+    opened.keep_snapshot()
     answer(state_of(opened), as_json, lambda: print_status(opened, store))
 
 
@@ -47,6 +48,7 @@ def last_call(
     """
     opened = open_session(store, session)
     opened.last_call(n, gaussian=gaussian)
+    opened.keep_snapshot()
     answer(state_of(opened), as_json, lambda: print_status(opened, store))
 
 
@@ -91,5 +93,6 @@ def close(
     """End a session by hand; it stays readable, and `extend` lets it go on."""
     opened = open_session(store, session)
     opened.close(reason)
+    opened.keep_snapshot()
     say(f"session {opened.name!r} is {opened.status}")
     print_status(opened, store)

@@ -7,7 +7,6 @@ import shlex
 from typing import TYPE_CHECKING
 
 from surepick.cli.options import DEFAULT_STORE
-from surepick.simulation.outcome import Status
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
@@ -32,6 +31,8 @@ def command(words: str, session: Session, store: str) -> str:
 
 def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
     """What to do now: a command, and what it is for. VALUE stands for what was measured."""
+    from surepick.simulation.outcome import Status
+
     if not session.given_problem.can_decide:
         return []  # its function is in somebody's Python program
     report = (command("report", session, store), "all of it as one page, to keep or to send")

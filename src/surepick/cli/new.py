@@ -59,6 +59,7 @@ def new(
     session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, guess, store)
     question = {"question": session.question} if announce else {}
     data = {"session": session.name, "store": session.store.place, **question, **state_of(session)}
+    session.keep_snapshot()
     answer(data, as_json, lambda: _print_begun(session, store, announce=announce))
 
 

@@ -97,14 +97,14 @@ def _summary(place: Store, name: str) -> dict[str, Any]:
     from surepick.sessions.session import Session
 
     try:
-        state = state_of(Session.load(place, name, read_only=True))
+        ledger = Session.load(place, name, read_only=True).ledger()
     except Exception as error:  # one odd session must not hide the others
         return {"session": name, "status": str(error), "measurements": None, "answer": None}
     return {
         "session": name,
-        "status": state["status"],
-        "measurements": state["n_told"],
-        "answer": state["answer"],
+        "status": "running" if ledger.status is None else str(ledger.status),
+        "measurements": ledger.n_told,
+        "answer": ledger.setup.problem.name_of(ledger.plan),
     }
 
 

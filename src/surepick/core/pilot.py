@@ -143,8 +143,15 @@ def begin(
     problem: AnyProblem, policy: Policy, pilot: Pilot, scale: FloatArray, past: Past | None = None
 ) -> Begun:
     """A fresh run with this bound on the noise scale and with the part of delta that the pilot leaves."""
-    known, left = problem.with_noise(scale), after_pilot(policy, pilot)
+    known, left = known_after(problem, policy, pilot, scale)
     return Begun(known, left, start(left, known, past))
+
+
+def known_after(
+    problem: AnyProblem, policy: Policy, pilot: Pilot, scale: FloatArray
+) -> tuple[AnyProblem, Policy]:
+    """The problem with this bound on the noise scale, and the policy with what the pilot leaves of delta."""
+    return problem.with_noise(scale), after_pilot(policy, pilot)
 
 
 def hand_over(begun: Begun, seen: Evidence) -> bool:

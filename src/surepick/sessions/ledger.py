@@ -94,6 +94,11 @@ class Ledger:
             self._run, self._to_follow = run, []
         return self._run
 
+    @property
+    def is_awake(self) -> bool:
+        """Whether the policy was at work here, so that there is something to keep."""
+        return self._run is not None and self._run.is_awake
+
     def _give(self, follow: Callable[[PolicyRun], int | None]) -> None:
         """Let the run follow the log: now if it is there, else when it is wanted.
 

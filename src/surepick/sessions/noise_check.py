@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.tails import chi_square_above, normal_above
 from surepick.core.wording import how_many
 from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
 from surepick.sessions.wandering import visible, wander
@@ -112,7 +113,7 @@ class _Looked:
 
 def _spreads(looked: list[_Looked]) -> Iterator[NoiseFinding]:
     """Arms that spread too much; all arms together only if none does so alone."""
-    alone = [one for one in looked if one.ratio > _chi_square(EACH / len(looked), one.freedom)]
+    alone = [one for one in looked if one.ratio > chi_square_above(EACH / len(looked), one.freedom)]
     for one in alone:
         told = _of_means(one.record)
         yield one.finding(
@@ -121,7 +122,7 @@ def _spreads(looked: list[_Looked]) -> Iterator[NoiseFinding]:
             f"{one.spread:.4g}{told}, more than the noise scale {one.scale:.4g} allows",
         )
     freedom, ratio = sum(one.freedom for one in looked), sum(one.ratio for one in looked)
-    if not alone and len(looked) > 1 and ratio > _chi_square(EACH, freedom):
+    if not alone and len(looked) > 1 and ratio > chi_square_above(EACH, freedom):
         times = math.sqrt(ratio / freedom)
         what = f"measurements of all arms together spread {times:.3g} times as much as the noise scale allows"
         yield _of_all(looked, "spread", what, times)
@@ -148,7 +149,7 @@ def _dependence(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[N
     product = sum(one.record.product / one.scale**2 for one in looked)
     square = math.sqrt(sum((one.record.square / one.scale**4) for one in looked))
     pairs = sum(one.record.n_pairs for one in looked)
-    if not pairs or product <= _normal(EACH) * square:
+    if not pairs or product <= normal_above(EACH) * square:
         return
     variance = sum(one.ratio for one in looked) / sum(one.freedom for one in looked)
     correlation = min(product / pairs / variance, 0.99)
@@ -173,7 +174,7 @@ def _worst_blocks(looked: list[_Looked]) -> tuple[int, float] | None:
     found = [
         (length, ratio / freedom)
         for length, (ratio, freedom) in sums.items()
-        if ratio > _chi_square(EACH / len(sums), freedom)
+        if ratio > chi_square_above(EACH / len(sums), freedom)
     ]
     if not found:
         return None
@@ -240,13 +241,13 @@ def _wandering(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[No
 
 def _withdrawn(problem: AnyProblem, record: NoiseRecord, of: Withdrawals) -> Iterator[NoiseFinding]:
     """Arms whose tokens are given back far more often than those of others, or one token again and again."""
-    from scipy.special import bdtrc
-
     all_counts, all_withdrawn = sum(arm.count for arm in record.arms), sum(of.counts)
     for arm, n in enumerate(of.counts):
         told = record.arms[arm].count
         if not n:
             continue
+        from scipy.special import bdtrc
+
         share = (told + n) / (all_counts + all_withdrawn)
         uneven = float(bdtrc(n - 1, all_withdrawn, share)) < EACH / problem.n_arms
         name = problem.arm_names[arm]
@@ -276,8 +277,8 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
     pairs = sum(arm.n_pairs for arm in record.arms)
     if problem.noise_scale is None or freedom < 1 or pairs < 1:
         return "too few measurements to check the noise"
-    times = math.sqrt(_chi_square(EACH, freedom) / _chi_square(POWER, freedom))
-    correlation = (_normal(EACH) + _normal(1 - POWER)) / math.sqrt(pairs)
+    times = math.sqrt(chi_square_above(EACH, freedom) / chi_square_above(POWER, freedom))
+    correlation = (normal_above(EACH) + normal_above(1 - POWER)) / math.sqrt(pairs)
     apart = f", a correlation of {correlation:.2f} between successive ones" if correlation < 0.9 else ""
     shift = _visible_shift(max(arm.count for arm in record.arms), len(record.arms))
     moved = f", a mean that moves by {shift:.2g} scales half-way" if shift < 5 else ""
@@ -296,18 +297,4 @@ def _visible_shift(n: int, n_arms: int) -> float:
     v = 4.0 / n
     weight = 0.1 / (n / 2)  # of the marks about the middle
     needed = math.log(n_arms / EACH / weight) + 0.5 * math.log1p(TAU**2 / v)
-    return math.sqrt(2 * v * (v + TAU**2) / TAU**2 * needed) + _normal(1 - POWER) * math.sqrt(v)
-
-
-def _chi_square(level: float, freedom: int) -> float:
-    """What a chi-square variable exceeds with this probability."""
-    from scipy.special import gammainccinv  # scipy.stats is slow to import
-
-    return 2.0 * float(gammainccinv(freedom / 2, level))
-
-
-def _normal(level: float) -> float:
-    """What a standard normal variable exceeds with this probability."""
-    from scipy.special import ndtri
-
-    return -float(ndtri(level))
+    return math.sqrt(2 * v * (v + TAU**2) / TAU**2 * needed) + normal_above(1 - POWER) * math.sqrt(v)

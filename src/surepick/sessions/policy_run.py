@@ -12,8 +12,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.pilot import Begun, begin, hand_over, standing_after
+from surepick.core.pilot import Begun, begin, hand_over, known_after, standing_after
 from surepick.core.policy import (
+    Answer,
     BudgetedRun,
     GrowingRun,
     Onlooker,
@@ -24,7 +25,9 @@ from surepick.core.policy import (
     Stop,
     WeighingRun,
     last_calling,
+    parts_of,
     recalling,
+    standing_of,
     start,
 )
 from surepick.core.problem import Problem
@@ -32,7 +35,7 @@ from surepick.errors import SessionError
 from surepick.sessions.history import Sample, Trace
 from surepick.sessions.noise_record import NoiseRecord
 from surepick.sessions.settings import Body, Setup
-from surepick.sessions.snapshot import restore_run, run_to_json
+from surepick.sessions.snapshot import from_json, restore_run, run_to_json, to_json
 from surepick.sessions.tapes import Used
 from surepick.simulation.outcome import Status, proved_stop
 from surepick.simulation.seeds import round_rng
@@ -48,14 +51,23 @@ class Decision(NamedTuple):
     body: Body
 
 
+class Asleep(NamedTuple):
+    """The policy's own run as a snapshot has it, and what may be asked of it without compiled code."""
+
+    state: Any
+    standing: Standing
+    log_evidence: FloatArray | None
+
+
 class PolicyRun:
     """A run of the policy from the beginning of the tapes, and what it has seen of them.
 
     It changes by `absorb`, `add_unasked` and `decide`, which the ledger calls and nobody else; a session that
-    is extended to another policy begins a new one.
+    is extended to another policy begins a new one. One from a snapshot is asleep until the policy has
+    something to do: to look at it takes neither the policy nor its compiled code.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, *, is_kept: bool = False) -> None:
         n_arms = setup.problem.n_arms
         self.setup = setup
         self.problem: AnyProblem = setup.problem  # with the noise scale, once it is known
@@ -71,12 +83,29 @@ class PolicyRun:
         self._n_new = 0  # plans that the policy will know from its next decision on
         self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
-        self._run: Run | None = start(self.policy, self.problem, setup.past) if setup.pilot is None else None
+        self._asleep: Asleep | None = None
+        self._own: Run | None = None
+        if setup.pilot is None and not is_kept:
+            self._own = start(self.policy, self.problem, setup.past)
+
+    @property
+    def _run(self) -> Run | None:
+        """The policy's own run, awake; None in a pilot."""
+        if self._asleep is not None:
+            self._own = start(self.policy, self.problem, self.setup.past)
+            restore_run(self._own, self._asleep.state)
+            self._asleep = None
+        return self._own
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether the policy's own run is at work, and not only kept."""
+        return self._own is not None
 
     @property
     def is_piloting(self) -> bool:
         """Whether the noise scale is still being learned."""
-        return self._run is None
+        return self._own is None and self._asleep is None
 
     @property
     def counts_unasked(self) -> bool:
@@ -88,6 +117,8 @@ class PolicyRun:
 
     def standing(self) -> Standing:
         """Where the run stands."""
+        if self._asleep is not None:
+            return self._asleep.standing
         if self._run is None:
             return Standing()
         standing = standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
@@ -95,6 +126,8 @@ class PolicyRun:
 
     def log_evidence(self) -> FloatArray | None:
         """Log of the proved evidence against each plan as a rival of the lead, where the policy has it."""
+        if self._asleep is not None:
+            return None if self._asleep.log_evidence is None else self._asleep.log_evidence.copy()
         known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
         return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
 
@@ -144,6 +177,7 @@ class PolicyRun:
     def grow(self, setup: Setup) -> None:
         """Take in a plan from the next decision on; the open round was decided without it."""
         assert isinstance(setup.problem, Problem)
+        _ = self._run  # awake, with the plans that its state is about
         self.setup = setup
         scale = self.problem.noise_scale
         bounds = setup.problem.bounds
@@ -216,7 +250,7 @@ class PolicyRun:
         assert self.setup.pilot is not None
         scale = self.setup.pilot.scale_bound(self.moments.variances(), self.problem, self.setup.policy.delta)
         begun = self._begun(scale)
-        self.problem, self.policy, self._run = begun
+        self.problem, self.policy, self._own = begun
         self.noise = NoiseRecord(self.problem.n_arms)
         for arm in np.flatnonzero(counts).tolist():  # its spread gave the scale; its mean can be checked
             self.noise.add(arm, float(sums[arm] / counts[arm]), int(counts[arm]))
@@ -234,10 +268,11 @@ class PolicyRun:
 
     def to_json(self) -> Body | None:
         """As JSON values, or None when the policy's run does not say what its state is."""
-        state = None if self._run is None else run_to_json(self._run)
-        if self._run is not None and (state is None or self._n_new):
+        state = self._asleep.state if self._asleep else None if self._own is None else run_to_json(self._own)
+        if self._own is not None and (state is None or self._n_new):
             return None
-        scale = None if self.setup.pilot is None or self._run is None else self.problem.noise_scale
+        scale = None if self.setup.pilot is None or self.is_piloting else self.problem.noise_scale
+        standing = self.standing()
         return {
             "n_rounds": self.n_rounds,
             "counts": self.evidence.counts.tolist(),
@@ -249,6 +284,8 @@ class PolicyRun:
             "unasked": self._unasked,
             "scale": None if scale is None else scale.tolist(),
             "run": state,
+            "standing": to_json([*parts_of(standing), standing.remaining, standing.good]),
+            "log_evidence": to_json(self.log_evidence()),
             "called": self.called,
             "n_last": self._n_last,
         }
@@ -256,7 +293,7 @@ class PolicyRun:
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
         """The run that was kept."""
-        run = cls(setup)
+        run = cls(setup, is_kept=True)
         run.n_rounds, run.n_unasked_counted = kept["n_rounds"], kept["n_counted"]
         run.evidence = Evidence(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
         run.moments = Moments.from_json(kept["moments"])
@@ -265,10 +302,14 @@ class PolicyRun:
         run.called, run._n_last = kept.get("called"), kept.get("n_last")
         run._unasked = [(arm, value) for arm, value in kept["unasked"]]
         if kept["scale"] is not None:
-            run.problem, run.policy, run._run = run._begun(np.array(kept["scale"]))
+            assert setup.pilot is not None
+            scale = np.array(kept["scale"])
+            run.problem, run.policy = known_after(setup.problem, setup.policy, setup.pilot, scale)
         if kept["run"] is not None:
-            assert run._run is not None
-            restore_run(run._run, kept["run"])
+            log_evidence = from_json(kept.get("log_evidence"))
+            run._asleep = Asleep(kept["run"], _standing_from(kept.get("standing")), log_evidence)
+            if "standing" not in kept or not setup.problem.is_listed:
+                _ = run._run  # awake: a solver may fail, which is better said where the log is read
         return run
 
 
@@ -279,6 +320,19 @@ def _with_new(standing: Standing, problem: AnyProblem, n_new: int) -> Standing:
     remaining = None if standing.remaining is None else (*standing.remaining, *new)
     risk = None if standing.risk is None else 1.0
     return replace(standing, risk=risk, remaining=remaining, good=())
+
+
+def _standing_from(kept: list[Any] | None) -> Standing:
+    """The standing that was kept, with its lists of plans; plans of polytopes come as lists."""
+    if kept is None:
+        return Standing()
+    *parts, remaining, good = kept
+    listed = None if remaining is None else tuple(map(_as_answer, remaining))
+    return replace(standing_of(parts), remaining=listed, good=tuple(map(_as_answer, good)))
+
+
+def _as_answer(plan: int | list[float]) -> Answer:
+    return tuple(plan) if isinstance(plan, list) else plan
 
 
 def _sparse(counts: IntArray) -> list[list[int]]:

@@ -6,7 +6,9 @@ append that comes too late, or fails, makes a replica read again what the log sa
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,7 +26,7 @@ from surepick.errors import (
 )
 from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger, NewEvent
-from surepick.sessions.settings import Setup
+from surepick.sessions.settings import Body, Setup
 from surepick.sessions.tapes import LostTapesError
 from surepick.store import Draft, Event, Head, Snapshot, Store, View
 from surepick.store.mailbox import Wish
@@ -33,6 +35,7 @@ from surepick.store.write_queue import ServedError, Wait
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
 SNAPSHOT_FORMAT = 2
+SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = (
     20  # after this many consecutive events of its own, a session assumes that it is the only writer
@@ -202,6 +205,8 @@ class Replica:
             kept = json.loads(snapshot.body)
             if kept["format"] != _snapshot_format(self._setup.policy):
                 return None
+            if "digest" in kept and kept["digest"] != _digest(kept["ledger"]):
+                return None
             ledger = Ledger.from_json(self._setup, kept["ledger"])
             latest = float(kept.get("time", 0.0))
         except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
@@ -310,14 +315,29 @@ class Replica:
         began = time.monotonic()
         if self._progress() - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
             return
-        ledger = self.ledger.to_json()
-        if ledger is not None:
-            form = _snapshot_format(self.ledger.setup.policy)
-            kept = {"format": form, "ledger": ledger, "time": self._latest}
-            with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
-                self.store.save_snapshot(self.name, Snapshot(self.head, json.dumps(kept).encode()))
+        self._save_snapshot()
         self._kept = self._progress()
         self._next_snapshot = began + 20 * (time.monotonic() - began)
+
+    def keep_if_small(self) -> None:
+        """Keep the ledger for who opens the session next, if the policy was at work and the state is small.
+
+        For commands that end now: the next of them then needs neither the policy nor compiled code until a
+        round is complete. Whoever works on decides often, and keeps a snapshot now and then.
+        """
+        if not self.is_stale and self.ledger.is_awake:
+            self._save_snapshot(most=SMALL_SNAPSHOT)
+
+    def _save_snapshot(self, most: float = math.inf) -> None:
+        ledger = self.ledger.to_json()
+        if ledger is None:
+            return
+        form = _snapshot_format(self.ledger.setup.policy)
+        kept = {"format": form, "digest": _digest(ledger), "ledger": ledger, "time": self._latest}
+        body = json.dumps(kept).encode()
+        if len(body) <= most:
+            with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
+                self.store.save_snapshot(self.name, Snapshot(self.head, body))
 
 
 @contextmanager
@@ -351,3 +371,8 @@ def drafts_of(events: Iterable[NewEvent], now: float) -> list[Draft]:
 def _snapshot_format(policy: Policy) -> list[str | int]:
     """What a snapshot must have been written by to be read."""
     return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
+
+
+def _digest(ledger: Body) -> str:
+    """Of a ledger in a snapshot: one that was changed is not read, however well it fits."""
+    return hashlib.sha256(json.dumps(ledger).encode()).hexdigest()

@@ -344,6 +344,14 @@ class Session(Reading):
             while not self._ledger.is_over:  # a round was complete and is decided now; maybe not the last
                 replica.commit(lambda: closing(self._ledger, reason), quick=False)
 
+    def keep_snapshot(self) -> None:
+        """Keep what is known beside the log, so that who opens the session next need not work it out again.
+
+        For commands that end now. It is a cache: nothing is decided by it, and the log has everything.
+        """
+        with self._lock:
+            self._replica.keep_if_small()
+
     # How it does it
 
     @contextmanager

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.tails import normal_below
 from surepick.sessions.noise_record import ArmRecord
 
 _TERMS = 16  # of the w_j that vary; the others, less than a hundredth of the sum, are their mean
@@ -76,8 +77,6 @@ def _tail(weights: FloatArray, x: float) -> float:
     >>> round(_tail(np.array([1.0, 1.0]), 2 * math.log(100)), 4)
     0.0102
     """
-    from scipy.special import ndtr
-
     if x <= weights.sum() + 2.0 * math.sqrt(2.0 * float(weights @ weights)):
         return 1.0
     low, high = 0.0, 0.5 / float(weights.max())
@@ -90,4 +89,4 @@ def _tail(weights: FloatArray, x: float) -> float:
     t, left = low, 1.0 - 2.0 * low * weights
     r = math.sqrt(2.0 * t * x + float(np.log(left).sum()))
     u = t * math.sqrt(2.0 * float(((weights / left) ** 2).sum()))
-    return float(ndtr(-(r + math.log(u / r) / r)))
+    return normal_below(-(r + math.log(u / r) / r))

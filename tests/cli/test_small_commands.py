@@ -1,0 +1,82 @@
+"""Commands of a session of hand entries run without compiled code and scipy, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROUTES = Path(__file__).parent.parent.parent / "examples" / "routes.toml"
+SLOW = ("numba", "scipy", "pandas", "matplotlib", "fastapi")
+RUN = f"""
+import sys
+from surepick.cli import main
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+print(*[name for name in {SLOW} if name in sys.modules], file=sys.stderr)
+sys.exit(code)
+"""
+FIRST_ARMS = ["ring road", "old bridge", "tunnel", "market street", "ferry"]
+
+
+def surepick(folder: Path, *words: str) -> tuple[str, list[str]]:
+    """What the command prints, and which of the slow packages it has loaded."""
+    ran = subprocess.run(
+        [sys.executable, "-c", RUN, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout, ran.stderr.splitlines()[-1].split()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session whose first round is complete, and whose second has one measurement."""
+    folder = tmp_path_factory.mktemp("hand")
+    _, loaded = surepick(folder, "new", str(ROUTES))
+    assert "numba" in loaded, "to begin, the policy decides: a test that sees nothing would prove nothing"
+    for arm, minutes in zip(FIRST_ARMS, ("30", "17", "15", "23", "40"), strict=True):
+        assert surepick(folder, "tell", arm, minutes, "--yes")[1] == []
+    out, loaded = surepick(folder, "tell", "harbour road", "20", "--yes")
+    assert "6 measurements told" in out
+    assert "numba" in loaded, "the round is complete: the policy decides"
+    token, _ = surepick(folder, "ask")[0].split("\t")
+    assert surepick(folder, "tell", token, "29", "--yes")[1] == []
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--help"], "the fewest measurements"),
+        (["status"], "tunnel"),
+        (["status", "--json"], '"risk"'),
+        (["list"], "running"),
+        (["log"], "measured"),
+        (["ask"], "\t"),
+        (["export"], "ring road"),
+        (["sheet"], "measuring-sheet"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)
+def test_a_small_command_loads_no_compiled_code_and_no_scipy(
+    folder: Path, words: list[str], says: str
+) -> None:
+    out, loaded = surepick(folder, *words)
+    assert says in out
+    assert loaded == []
+
+
+def test_what_was_kept_says_what_the_log_says(folder: Path) -> None:
+    """The status from the snapshot of the last command is that of a replay of the whole log."""
+    kept, _ = surepick(folder, "status", "--json")
+    copy = folder / "copy"
+    copy.mkdir()
+    surepick(folder, "export", "--format", "json", "--to", str(copy / "log.json"))
+    surepick(copy, "import", str(copy / "log.json"))
+    replayed, loaded = surepick(copy, "status", "--json")
+    assert "numba" in loaded
+    assert replayed == kept
