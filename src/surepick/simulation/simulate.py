@@ -421,20 +421,28 @@ def _compile_notice(policy_type: type) -> Iterator[None]:
     if policy_type in _started:
         yield
         return
-    timer = threading.Timer(1.0, _say_that_it_compiles)
-    timer.daemon = True
-    timer.start()
+    done = threading.Event()
+    threading.Thread(target=_say_when_it_compiles, args=(done,), daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        done.set()
     _started.add(policy_type)
 
 
-def _say_that_it_compiles() -> None:
+def _say_when_it_compiles(done: threading.Event) -> None:
+    while not done.wait(1.0):
+        if _say_that_it_compiles():
+            return
+
+
+def _say_that_it_compiles() -> bool:
     """Once; what only takes long because the machine is busy compiles nothing, and says nothing."""
-    kernels = sys.modules.get("surepick.kernels.compiled")
-    if kernels is not None and kernels.is_compiling() and not _said.is_set():
+    is_compiling = getattr(sys.modules.get("surepick.kernels.compiled"), "is_compiling", None)
+    if is_compiling is None or not is_compiling():  # it may be half imported
+        return False
+    if not _said.is_set():
         _said.set()
         notice = "surepick: compiling its loops for this machine (once; kept for next time) ..."
         print(notice, file=sys.stderr, flush=True)
+    return True
