@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 import surepick as sp
@@ -173,3 +174,22 @@ def test_a_forged_last_call_is_noticed(change: dict[str, Any]) -> None:
     forged.create("mine", drafts)
     (first, *_) = verify(forged, "mine").objections
     assert first.startswith(f"event {at + 1} (called)")
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 12, 40])
+@pytest.mark.parametrize("before", [0, 1, 3, 9])
+def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(n: int, before: int) -> None:
+    """A block in parts of two: the parts before the call are none of the n, and it never asks for nothing."""
+    problem = sp.Problem(np.eye(3))
+    session = Session.create("memory://", problem, sp.BetGapE(delta=1e-9, max_batch=2), name="s")
+    rng = np.random.default_rng(0)
+    for _ in range(before):
+        session.tell(session.ask()[0], rng.standard_normal())
+    told = session.ledger().n_told
+    session.last_call(n)
+    while requests := session.ask():
+        session.tell(requests[0], rng.standard_normal())
+        assert session.ledger().n_told <= told + 200
+    assert session.status is sp.Status.BUDGET_SPENT
+    assert session.ledger().n_told == told + n or n < 12
+    assert session.verify().holds

@@ -107,6 +107,8 @@ class BetRun(BlockRun[int]):
         now, last = self._books.now, self._last
         if last is not None and last.evidence is not None:
             return Stop(int(now.lead) if self._is_good(int(now.lead)) else None)
+        if last is not None and self._block is None and last.left <= 0 and not now.is_stopped:
+            return Stop(None)  # the block that was open has taken all that were left: there is no test
         if self._block is None and now.lead < 0:
             self._block = Block(self._first_counts(), None)
         if self._block is None and not now.is_stopped:
@@ -132,7 +134,9 @@ class BetRun(BlockRun[int]):
         """These n measurements are the last: the rest after an open block is one block, and a test."""
         if self._last is not None:
             raise ParameterError("the last call was made already; nothing comes after it")
-        self._last = LastCall(n, gaussian)
+        block = self._block  # it is finished first; what was measured of it before the call is none of the n
+        begun = 0 if block is None else int((block.counts - block.left).sum())
+        self._last = LastCall(n + begun, gaussian)
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs lead, division and bets from the first block on, and wins none."""
