@@ -386,6 +386,8 @@ def nested(depth: int) -> bytes:
 ODD_BODIES = [
     *(("fresh/ask", body) for body in (b"", b"[]", b'{"n": 1e400}', b'{"n": null, "m": 1}', nested(300))),
     ("fresh/ask", b'{"worker": "\\ud800"}'),
+    ("fresh/tell", b'{"token": "0.0", "value": 1n": 2}'),  # "expected `,` or `}`" is no pattern to be filled
+    ("fresh/tell", b'{"token": "0.0", "{0}": "{x}"}}'),
     ("fresh/tell", b'{"token": "\\ud800", "value": 1}'),
     ("fresh/tell", b'{"token": "0.0", "value": 1, "worker": "\\udfff"}'),
     ("", b'{"name": "odd", "problem": ' + nested(190) + b"}"),

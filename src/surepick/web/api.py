@@ -175,8 +175,10 @@ def mistakes(model: type[BaseModel], error: ValidationError) -> dict[str, str]:
     for one in error.errors(
         include_url=False
     ):  # where a field may be of two kinds, the second one tells more
-        words = _WORDS.get(one["type"], one["msg"].removeprefix("Value error, "))
-        expected = words.format(**one.get("ctx", {}), known=known)
+        words = _WORDS.get(one["type"])
+        expected = one["msg"].removeprefix("Value error, ")  # may hold braces, of the JSON it complains about
+        if words is not None:
+            expected = words.format(**one.get("ctx", {}), known=known)
         field = str(one["loc"][0]) if one["loc"] else "body"
         found[field] = f"{expected}, got {shortened(repr(one['input']), 40)}"
     return found
