@@ -178,10 +178,13 @@ def test_a_forged_last_call_is_noticed(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("n", [3, 4, 5, 12, 40])
 @pytest.mark.parametrize("before", [0, 1, 3, 9])
-def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(n: int, before: int) -> None:
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6])
+def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(
+    n: int, before: int, epsilon: float
+) -> None:
     """A block in parts of two: the parts before the call are none of the n, and it never asks for nothing."""
     problem = sp.Problem(np.eye(3))
-    session = Session.create("memory://", problem, sp.BetGapE(delta=1e-9, max_batch=2), name="s")
+    session = Session.create("memory://", problem, sp.BetGapE(1e-9, epsilon, max_batch=2), name="s")
     rng = np.random.default_rng(0)
     for _ in range(before):
         session.tell(session.ask()[0], rng.standard_normal())

@@ -104,6 +104,8 @@ class AllLeadsRun(BlockRun[bool]):
             return Stop(self._lead if self._lead in self._good() else None)
         if self._block is None and self._good():
             return Stop(self._lead)
+        if last is not None and self._block is None and last.left <= 0:
+            return Stop(None)  # the block that was open has taken all that were left: there is no test
         if self._block is None:
             self._put_stakes()
             counts = self._divide() if self._is_started else self._first_counts()
@@ -121,7 +123,9 @@ class AllLeadsRun(BlockRun[bool]):
         """These n measurements are the last: the rest after an open block is one block, and a test."""
         if self._last is not None:
             raise ParameterError("the last call was made already; nothing comes after it")
-        self._last = LastCall(n, gaussian)
+        block = self._block  # it is finished first; what was measured of it before the call is none of the n
+        begun = 0 if block is None else int((block.counts - block.left).sum())
+        self._last = LastCall(n + begun, gaussian)
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs lead, division and stakes from the start, and wins no bet."""
