@@ -201,7 +201,8 @@ def test_a_problem_with_probes_survives_its_file_to_the_last_bit():
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_policy_that_measures_single_arms_says_so(name):
-    policy, problem = POLICIES[name](), routes(probes="plans")
+    settings = {"variant": "authors"} if name == "RAGE" else {}
+    policy, problem = POLICIES[name](**settings), routes(probes="plans")
     if getattr(policy, "takes_probes", False):
         start(policy, problem)
         return

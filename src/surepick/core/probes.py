@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Mix: TypeAlias = Mapping[str, float]
 # A list of arms, each read by itself; one mix; or named readings.
 Readings: TypeAlias = "Sequence[str] | Mix | Mapping[str, str | Mix]"
+INDEPENDENT, DEPENDENT = "independent", "dependent"  # what is known of the readings of one use
 VALUE = "value"  # the name of the reading of a probe that has one
 
 
@@ -58,6 +59,7 @@ class Probes:
     covariances: Mapping[int, FloatArray] = field(
         default_factory=dict
     )  # of probes whose readings share noise
+    dependent: bool = False  # whether readings of one use, without a covariance, may depend in any way
 
     def __post_init__(self) -> None:
         for name in ("rows", "costs", "noise_scale"):
@@ -102,6 +104,21 @@ class Probes:
     def share_uses(self) -> bool:
         """Whether some use gives several readings, whose noise might depend on each other."""
         return self.n_readings > len(self.names)
+
+    def variances(self, weights: FloatArray, readings: IntArray, n: FloatArray) -> FloatArray:
+        """The variance proxy of each row of weights on whitened averages of these readings, of n uses each.
+
+        Independent readings add up by squares. Of dependent ones Hoelder's inequality says that the noise of
+        a weighted sum has at most the sum of its scales: E exp(t w.e) <= exp(t^2 (sum_k |w_k|)^2 / 2).
+        """
+        if not self.dependent:
+            return np.asarray((weights * weights) @ (1.0 / n))
+        owner = self.owner[readings]
+        first = np.flatnonzero(np.diff(owner, prepend=-1))  # of each use; readings of one stand together
+        alone = np.add.reduceat(np.abs(weights), first, axis=1) ** 2
+        squares = np.add.reduceat(weights * weights, first, axis=1)
+        known = np.isin(owner[first], list(self.covariances))
+        return np.asarray(np.where(known, squares, alone) @ (1.0 / n[first]))
 
     @cached_property
     def is_diagonal(self) -> bool:

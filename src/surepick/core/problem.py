@@ -28,6 +28,7 @@ from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.layout import Layout
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
+from surepick.core.probes import DEPENDENT, INDEPENDENT
 from surepick.core.reading_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.tables import TablePath, read_table
 from surepick.core.telling_apart import refuse_inseparable
@@ -60,7 +61,8 @@ class Problem(Measurable):
     gives one number, its value), "plan arms" (trying a plan gives a reading of every arm in it), a dictionary
     of probes by name (lists of arms, mixes, named readings, `Probe`), an array with a row for each, a file,
     or a list of these. `noise_scale` and `bounds` are then those of readings, `costs` those of probes. Plans
-    that no probe can tell apart are refused.
+    that no probe can tell apart are refused. With `readings="dependent"` nothing is assumed of how the
+    readings of one use depend on each other, beyond covariances that are given.
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
@@ -100,6 +102,7 @@ class Problem(Measurable):
         layout: Layout | None = None,
         noise: str = SUB_GAUSSIAN_NOISE,
         probes: GivenProbes = ARMS,
+        readings: str = INDEPENDENT,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arm_names)
         n_plans, n_arms = matrix.shape
@@ -134,12 +137,14 @@ class Problem(Measurable):
         if noise == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
         if not by_arm:
+            if readings not in (INDEPENDENT, DEPENDENT):
+                raise ProblemError(f"readings are {INDEPENDENT!r} or {DEPENDENT!r}, got {readings!r}")
             if noise == BOUNDED_VARIANCE:
                 raise ProblemError(f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or probes")
             listed = Listed(matrix, kept, arms)
             ways, limits = read_probes(probes, listed, noise_scale=noise_scale, costs=costs, bounds=bounds)
             refuse_inseparable(ways, matrix, kept, arms)
-            self._measured_by(ways, limits)
+            self._measured_by(replace(ways, dependent=ways.dependent or readings == DEPENDENT), limits)
 
     @property
     def n_plans(self) -> int:

@@ -19,6 +19,7 @@ BOUNDED = "independent measurements within the given bounds"  # in place of the 
 OF_VARIANCE = "independent noise whose standard deviation is at most the given scale"  # the same
 # besides, where one use of a probe gives several readings
 SHARED_USE = ", where the readings of one use are independent or have the given covariance"
+DEPENDENT_USE = ", however the readings of one use depend on each other beyond the given covariances"
 
 _NONE = "none"  # how a guarantee begins that promises nothing
 _GIVEN = ", given "  # what joins a goal and its assumption
@@ -84,7 +85,8 @@ class Promise:
         if promise.proved and listing is not None and not listing.is_complete:
             promise = replace(promise, goal=_of_listed(promise.goal, listing.words))
         if promise.proved and problem.probes is not None and problem.probes.share_uses:
-            promise = replace(promise, besides=promise.besides + SHARED_USE)
+            shared = DEPENDENT_USE if problem.probes.dependent else SHARED_USE
+            promise = replace(promise, besides=promise.besides + shared)
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
             return replace(promise, assumption=PILOTED)
         if problem.noise == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:

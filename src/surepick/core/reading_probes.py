@@ -132,7 +132,9 @@ def _with_numbers(
     scale, limits = scale_and_bounds(noise_scale, bounds, readings)
     assert scale is not None
     prices = per_arm("costs", 1.0 if costs is None else costs, probes.names, kind="probe")
-    kept = {name: getattr(probes, name) for name in ("names", "reading_names", "rows", "covariances")}
+    kept = {
+        name: getattr(probes, name) for name in ("names", "reading_names", "rows", "covariances", "dependent")
+    }
     return Probes(costs=prices, noise_scale=scale, **kept), limits
 
 

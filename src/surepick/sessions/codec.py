@@ -159,6 +159,7 @@ def _probes_to_json(probes: Probes) -> Json:
         "reading_names": [list(names) for names in probes.reading_names],
         "rows": _plans_to_json(probes.rows),
         **({"covariances": shared} if shared else {}),
+        **({"dependent": True} if probes.dependent else {}),
     }
 
 
@@ -172,6 +173,7 @@ def _probes_from_json(data: Mapping[str, Any]) -> Probes:
         costs=nothing,
         noise_scale=nothing,
         covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
+        dependent=bool(data.get("dependent", False)),
     )
 
 

@@ -103,6 +103,27 @@ def test_control_a_covariance_that_is_too_small_is_caught():
     assert mean > 1 + 4 * error
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_dependent_readings_are_bet_on_as_if_the_worst_were_true(dense):
+    """Readings of one use are the same noise with opposite signs: the worst case for a difference."""
+    probes = {"pair": {"a": {"a": 1, **({"b": 0.1} if dense else {})}, "b": {"b": 1}}}
+    plans = {"one": "a", "two": "b"}
+    shared = sp.Problem(plans, probes=probes, readings="dependent")
+    apart = sp.Problem(plans, probes=probes)
+    factors = []
+    for problem in (shared, apart):
+        estimator, counts = estimator_for(problem.probes), np.array([3])
+        away = estimator.information.coordinates(np.array([[1.0, -1.0]]))
+        weights = np.array([estimator.show(away, counts, unit, 1.0).gap[0] for unit in np.eye(2)])
+        noise = np.random.default_rng(1).standard_normal(200_000) / math.sqrt(3)
+        gaps = np.outer(noise, [1.0, -1.0]) @ weights
+        shown = estimator.show(away, counts, np.zeros(2), 1.0)
+        factors.append(mean_factor(gaps, shown.variance[0], math.sqrt(shown.variance[0])))
+    (fair, error), (cheated, more) = factors
+    assert fair < 1 + 4 * error
+    assert cheated > 1 + 4 * more
+
+
 def test_a_wrong_inverse_never_bets(monkeypatch):
     """The guard must see that the weights that are used do not show the difference."""
     problem, means = probe_cases.soare(3, 0.5)

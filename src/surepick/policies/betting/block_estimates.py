@@ -14,7 +14,7 @@ nothing is bet: that catches a difference that this block does not show, a faile
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -73,9 +73,11 @@ def estimator_for(probes: Probes) -> Estimator:
     """Chosen by the problem alone, never by the data."""
     information = information_of(probes)
     if isinstance(information, Diagonal):
-        return DiagonalEstimator(information, np.sqrt(information.precision) * np.sign(probes.rows.data))
+        return DiagonalEstimator(
+            information, np.sqrt(information.precision) * np.sign(probes.rows.data), probes
+        )
     assert isinstance(information, Dense)
-    return DenseEstimator(information, probes.whitened)
+    return DenseEstimator(information, probes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,7 @@ class DiagonalEstimator:
 
     information: Diagonal
     size: FloatArray  # (n_readings,) the whitened coefficient
+    probes: Probes
 
     def show(self, away: FloatArray, counts: IntArray, means: FloatArray, largest: float) -> Shown:
         """Infinite variance where an arm of the difference was not seen."""
@@ -91,7 +94,14 @@ class DiagonalEstimator:
         n = counts[self.information.owner]
         precision = self.information.matrix(counts.astype(float))
         seen = self.means(precision, self.vector(np.where(n > 0, n * means, 0.0)))
-        return Shown(away @ seen, self.spread(precision, away), np.zeros(len(away)))
+        variance = self.spread(precision, away)
+        if self.probes.dependent:
+            used = np.flatnonzero(n)
+            arm = self.information.arm[used]
+            weights = away[:, arm] * (self.size[used] * n[used] / precision[arm])
+            together = self.probes.variances(weights, used, n[used].astype(float))
+            variance = np.where(variance < np.inf, together, np.inf)
+        return Shown(away @ seen, variance, np.zeros(len(away)))
 
     def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
         """0 for an arm without a measurement."""
@@ -112,9 +122,9 @@ class DiagonalEstimator:
 class DenseEstimator:
     """Readings mix arms: generalised least squares within the block."""
 
-    def __init__(self, information: Dense, rows: Any) -> None:
-        self.information = information
-        self._rows = rows  # (n_readings, n_arms) whitened, as the caller gave them
+    def __init__(self, information: Dense, probes: Probes) -> None:
+        self.information, self._probes = information, probes
+        self._rows = probes.whitened  # (n_readings, n_arms) as the caller gave them
         n = len(information.rows)
         self._even = information.rows.T @ information.rows / n
         least = np.linalg.eigvalsh(self._even)[0] * n
@@ -128,8 +138,11 @@ class DenseEstimator:
         rows = self.information.rows[used]
         weights = _pseudo_inverse(rows, n)  # A: (rank, n_used)
         gap = away @ (weights @ means[used])
-        spread = (weights / n) @ weights.T
-        variance = np.einsum("jd,jd->j", away @ spread, away)
+        if self._probes.dependent:
+            variance = self._probes.variances(away @ weights, used, n)
+        else:
+            spread = (weights / n) @ weights.T
+            variance = np.einsum("jd,jd->j", away @ spread, away)
         # the residual in the caller's coordinates, so that rounding of the basis is inside
         shown = np.asarray((self._rows[used].T @ weights.T).T)  # A X: (rank, n_arms)
         residual = away @ (self.information.basis - shown)

@@ -18,6 +18,8 @@ Deviations: every arm on which plans differ is measured once first, the others n
 are taken out by measuring each arm in units of its own, S divided by the smallest; costs per arm divide
 the greedy gain; `epsilon` stops at "within epsilon of the best".
 
+Probes, its own setting, are measured by `probe_ridge`, by the ratio rule.
+
 Cost of a round: one pass over the plans, and one over all of their entries when the lead changes.
 """
 
@@ -32,6 +34,7 @@ from surepick.core.problem import Problem
 from surepick.core.promise import promise
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
+from surepick.policies.gap.probe_ridge import RidgeRun
 from surepick.policies.gap.run import GapRule, GapRun
 
 _KERNEL_RULES = {"greedy": "gap", "ratio": "ratio"}
@@ -58,6 +61,7 @@ class LinGapE:
     name: ClassVar[str] = "LinGapE"
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
+    takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -74,8 +78,10 @@ class LinGapE:
         """The promise and its assumption."""
         return promise(self.delta, self.epsilon, radii.RIDGE_RADIUS.assumption)
 
-    def start(self, problem: Problem) -> GapRun:
+    def start(self, problem: Problem) -> GapRun | RidgeRun:
         """A fresh run on this problem."""
+        if problem.probes is not None:
+            return RidgeRun(problem, delta=self.delta, epsilon=self.epsilon, norm_bound=self.norm_bound)
         in_units = self.norm_bound / float(known_noise_scale(problem).min())
         rule = GapRule(
             self.delta,

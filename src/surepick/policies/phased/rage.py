@@ -23,6 +23,8 @@ Deviations: noise scales per arm enter as scaled plans; d counts the arms on whi
 others are not measured; costs of measurements are not used. The design is optimal to 1 part in 1,000, and
 N uses its own value, not the optimum.
 
+Vectors apart from the plans, its own setting, are measured by `probe_phases`.
+
 Cost of a phase: one design, some milliseconds to tenths of a second; dropping costs K values (authors: K^2
 pairs).
 """
@@ -42,6 +44,7 @@ from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.design.pairs import pair_allocation
 from surepick.design.rounding import round_allocation
 from surepick.errors import ParameterError
+from surepick.policies.phased.probe_phases import ProbePhases
 from surepick.policies.phased.run import Phase, PhasedRun
 
 PAPER_EPS, AUTHORS_EPS = 1 / 5, 1 / 10
@@ -67,6 +70,7 @@ class RAGE:
     name: ClassVar[str] = "RAGE"
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
+    takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -78,8 +82,15 @@ class RAGE:
         """The promise and its assumption."""
         return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
-    def start(self, problem: Problem) -> PhasedRun:
+    def start(self, problem: Problem) -> PhasedRun | ProbePhases:
         """A fresh run on this problem."""
+        if problem.probes is not None:
+            if self.variant == "paper":
+                raise ParameterError(
+                    "RAGE on probes has the authors' constants, whose radii are those of the rounded design; "
+                    "use RAGE(variant='authors')"
+                )
+            return ProbePhases(problem, self.delta)
         survivors = self._above_resolution if self.variant == "paper" else self._above_radius
         return PhasedRun(problem, self._counts, survivors)
 
