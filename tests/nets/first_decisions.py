@@ -22,6 +22,7 @@ from policy_contract import (
     FOR_SINGLE_ARMS,
     OF_INCUMBENTS,
     OF_POLYTOPES,
+    OF_SETS,
     OF_SINGLE_ARMS,
     WITHOUT_DELTA,
 )
@@ -42,7 +43,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
     """Policies and problems by name: sets of arms, shares of arms where the policy takes them, trees."""
     problem = sp.Problem(SETS, noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
     found: dict[str, tuple[Any, Any]] = {}
-    for policy in [*CASES, *WITHOUT_DELTA, *OF_SINGLE_ARMS, *OF_INCUMBENTS]:
+    for policy in [*CASES, *WITHOUT_DELTA, *OF_SETS, *OF_SINGLE_ARMS, *OF_INCUMBENTS]:
         if policy.name in FOR_SINGLE_ARMS:
             found[describe(policy)] = policy, sp.Problem(np.eye(5), noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
             dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True)
@@ -69,7 +70,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
 def first_decisions(name: str) -> dict[str, Any]:
     """The version of the policy and what it decides, as text: arms with how often, or the plan."""
     policy, problem = cases()[name]
-    n_rounds = N_PHASES if policy.name in ("Peace", "RAGE") else N_ROUNDS
+    n_rounds = N_PHASES if policy.name in ("NaiveGapElim", "Peace", "RAGE") else N_ROUNDS
     taken = decisions(policy, problem, Tape(MEANS, keys=range(5), scale=0.3), n_rounds, seed=3)
     return {"version": policy.version, "decisions": [_shown(decision) for decision in taken]}
 

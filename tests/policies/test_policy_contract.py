@@ -9,6 +9,7 @@ from policy_contract import (
     CASES,
     OF_INCUMBENTS,
     OF_POLYTOPES,
+    OF_SETS,
     OF_SINGLE_ARMS,
     WITHOUT_DELTA,
     OwnContract,
@@ -19,7 +20,7 @@ from surepick.testing.policies import N_ARMS
 
 
 class TestEveryPolicy(OwnContract):
-    policies = CASES + WITHOUT_DELTA + OF_SINGLE_ARMS
+    policies = CASES + WITHOUT_DELTA + OF_SETS + OF_SINGLE_ARMS
 
 
 class TestPoliciesOfPolytopes(OwnContract):
@@ -50,7 +51,7 @@ class TestPoliciesOfPolytopes(OwnContract):
 
 
 def test_every_registered_policy_is_in_the_suite():
-    every = CASES + WITHOUT_DELTA + OF_SINGLE_ARMS + OF_INCUMBENTS + OF_POLYTOPES
+    every = CASES + WITHOUT_DELTA + OF_SETS + OF_SINGLE_ARMS + OF_INCUMBENTS + OF_POLYTOPES
     assert {type(policy).name for policy in every} == set(POLICIES)
 
 

@@ -41,6 +41,7 @@ NOT_RUN = [
         r"^dask |--cluster",
         "needs other machines, or a minute; tests/experiments/test_cluster.py has a cluster",
     ),
+    (r"^surepick arena", "minutes; tests/experiments/test_arena.py runs it small"),
     (r"^surepick reproduce (?!.*--runs)", "minutes; tests/experiments runs the reproduction with fewer runs"),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),

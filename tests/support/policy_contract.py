@@ -32,6 +32,8 @@ CASES: list[Policy] = [
 ]
 
 
+# For plans that are sets of arms.
+OF_SETS: list[Policy] = [sp.policies.GenLUCB(delta=0.1), sp.policies.NaiveGapElim(delta=0.1)]
 # For plans that are single arms.
 OF_SINGLE_ARMS: list[Policy] = [
     sp.policies.EBTCI(delta=0.1),
@@ -67,7 +69,7 @@ OF_POLYTOPES: list[Policy] = [
 ]
 
 
-FOR_SETS = ("CSAR", "TSExplore")
+FOR_SETS = ("CSAR", "TSExplore", *(policy.name for policy in OF_SETS))
 FOR_SINGLE_ARMS = ("OCBA", *(policy.name for policy in OF_SINGLE_ARMS))
 WITH_A_ZONE = ("KN", "KNPlusPlus", "Rinott")
 
@@ -81,7 +83,7 @@ class OwnContract(PolicyContract):
             return True
         return (
             policy.randomized
-            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR")
+            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR", "GenLUCB")
             or getattr(policy, "arm_rule", "") == "naive"
         )
 

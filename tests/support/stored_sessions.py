@@ -36,6 +36,7 @@ CHANGING = {"GenTSExplore", "TSExplore"}
 # policies that came after the file was written
 LATER = {
     *("CSA", "CSAR", "Challenge", "LinearOCBA", "MinimaxCombSAR", "OCBA", "Pick", "PolyBet"),
+    *("GenLUCB", "NaiveGapElim"),
     *("EBTCI", "KN", "KNPlusPlus", "LUCB", "LilUCB", "Rinott", "TTTS", "TTUCB", "TrackAndStop"),
 }
 

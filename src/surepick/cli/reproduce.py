@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from surepick.experiments.paper import Experiment, Settings
+    from surepick.experiments.paper import Settings
     from surepick.experiments.reproduction import Reproduction
     from surepick.experiments.running import Report, RunProgress
 
@@ -48,7 +48,9 @@ def reproduce(
     Finished runs are kept in the output folder: a killed or repeated command goes on where it was. The folder
     gets the table (Markdown, CSV, JSON), the rows (JSON lines, Parquet), figures and a report of theory.
     """
+    from surepick.experiments.outputs import ROWS_NAME
     from surepick.experiments.paper import Settings, experiments_named, methods_named, with_distances
+    from surepick.experiments.reproduction import reproduce as run
 
     names = None if policies is None else tuple(part.strip() for part in policies.split(",") if part.strip())
     settings = Settings(runs, names, budget, seed, delta, quick)
@@ -62,8 +64,10 @@ def reproduce(
     results = []
     for experiment in chosen:
         folder = folders[experiment.name]
-        _say_if_torn(folder)
-        result = _run(experiment, settings, folder, workers=workers, cluster=cluster, quiet=as_json)
+        say_if_torn(folder)
+        with progress_bar(experiment.name, quiet=as_json) as progress:
+            path = folder / ROWS_NAME
+            result = run(experiment, settings, path, workers=workers, cluster=cluster, progress=progress)
         _write(result, folder, quiet=as_json)
         results.append(result)
     if as_json:
@@ -89,8 +93,8 @@ def _reproduce_budget(
         )
     budget_methods_named(settings.policies)
     folder = _folder(out, BUDGET, quick=settings.quick, several=False)
-    _say_if_torn(folder)
-    with _progress_bar(BUDGET, quiet=as_json) as progress:
+    say_if_torn(folder)
+    with progress_bar(BUDGET, quiet=as_json) as progress:
         path = folder / ROWS_NAME
         result = reproduce_budget(settings, path, workers=workers, cluster=cluster, progress=progress)
     written = tables.write_budget_outputs(result, folder)
@@ -113,30 +117,14 @@ def _folder(out: Path | None, name: str, *, quick: bool, several: bool) -> Path:
     return out / name if several else out
 
 
-def _say_if_torn(folder: Path) -> None:
+def say_if_torn(folder: Path) -> None:
+    """Say on standard error that the last row of this folder was torn."""
     from surepick.experiments.outputs import ROWS_NAME
     from surepick.experiments.rows import read_rows
 
     path = folder / ROWS_NAME
     if read_rows(path).torn:
         typer.echo(f"{path}: the last row was torn by a kill; its case runs again", err=True)
-
-
-def _run(
-    experiment: Experiment,
-    settings: Settings,
-    folder: Path,
-    *,
-    workers: int | None,
-    cluster: str | None,
-    quiet: bool,
-) -> Reproduction:
-    from surepick.experiments.outputs import ROWS_NAME
-    from surepick.experiments.reproduction import reproduce as run
-
-    with _progress_bar(experiment.name, quiet=quiet) as progress:
-        path = folder / ROWS_NAME
-        return run(experiment, settings, path, workers=workers, cluster=cluster, progress=progress)
 
 
 def _write(result: Reproduction, folder: Path, *, quiet: bool) -> None:
@@ -156,7 +144,7 @@ def _write(result: Reproduction, folder: Path, *, quiet: bool) -> None:
 
 
 @contextmanager
-def _progress_bar(name: str, *, quiet: bool) -> Iterator[Report | None]:
+def progress_bar(name: str, *, quiet: bool) -> Iterator[Report | None]:
     """A bar with the cases done and the time left, on standard error."""
     if quiet:
         yield None

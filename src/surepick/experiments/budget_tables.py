@@ -179,8 +179,8 @@ def _draw(result: BudgetResult, folder: Path) -> list[Path]:
         handles: dict[Any, Any] = {}
         for axes in panels[0]:
             handles |= {line.get_label(): line for line in axes.get_lines()}
-        figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=min(len(handles), 8))
-        figure.tight_layout(rect=(0, 0.09, 1, 1))
+        figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=4)
+        figure.tight_layout(rect=(0, 0.14, 1, 1))
         paths = [folder / f"budget-wrong.{ending}" for ending in ("png", "svg")]
         for path in paths:
             figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {})

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from surepick.policies.betting.poly_bet import PolyBet as PolyBet
     from surepick.policies.gap.clucb import CLUCB as CLUCB
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
+    from surepick.policies.gap.gen_lucb import GenLUCB as GenLUCB
     from surepick.policies.gap.lin_gap_e import LinGapE as LinGapE
     from surepick.policies.gap.uniform import Uniform as Uniform
+    from surepick.policies.phased.naive_gap_elim import NaiveGapElim as NaiveGapElim
     from surepick.policies.phased.peace import Peace as Peace
     from surepick.policies.phased.rage import RAGE as RAGE
     from surepick.policies.picking.csa import CSA as CSA
@@ -56,6 +58,7 @@ _HOMES = {
     "Challenge": "betting.challenge",
     "CombGapE": "gap.comb_gap_e",
     "EBTCI": "selection.top_two",
+    "GenLUCB": "gap.gen_lucb",
     "GenTSExplore": "sampling.gen_ts_explore",
     "KN": "selection.kn",
     "KNPlusPlus": "selection.kn_plus_plus",
@@ -64,6 +67,7 @@ _HOMES = {
     "LinGapE": "gap.lin_gap_e",
     "LinearOCBA": "picking.linear_ocba",
     "MinimaxCombSAR": "picking.minimax_comb_sar",
+    "NaiveGapElim": "phased.naive_gap_elim",
     "OBet": "betting.obet",
     "OCBA": "picking.ocba",
     "Peace": "phased.peace",

@@ -1,0 +1,129 @@
+"""The arena: the same instances for all, tables that say what was seen, and who may enter where."""
+
+import dataclasses
+
+import pytest
+from typer.testing import CliRunner
+
+from surepick.cli import app
+from surepick.errors import ParameterError
+from surepick.experiments.arena import (
+    ARENA_FAMILIES,
+    ENTRANTS,
+    ArenaSettings,
+    arena_cases,
+    chosen_families,
+    entrants_for,
+    summarize_arena,
+)
+from surepick.experiments.arena_tables import csv_text, markdown, table_rows
+from surepick.experiments.cases import prepared, run_case
+from surepick.experiments.specs import instance_from_spec, policy_from_spec
+from surepick.policies import POLICIES
+
+NAMES = ("BetGapE", "CombGapE", "CombGapE-published", "RAGE", "NaiveGapElim", "EBTCI-heuristic", "KN", "LUCB")
+SETTINGS = ArenaSettings(families=("monotone", "zone-two"), policies=NAMES, runs=3)
+
+
+@pytest.fixture(scope="module")
+def found():
+    cells = arena_cases(SETTINGS)
+    rows = {case: run_case(case) for cases in cells.values() for case in cases}
+    return cells, rows, summarize_arena(SETTINGS, cells, rows)
+
+
+def test_every_method_of_a_family_meets_the_same_instances_and_noise(found):
+    cells, _, _ = found
+    for family in ("monotone", "zone-two"):
+        trials = [
+            [(case.problem, case.seed) for case in cases] for (of, _), cases in cells.items() if of == family
+        ]
+        assert len(trials) >= 5
+        assert all(trial == trials[0] for trial in trials)
+
+
+def test_every_entrant_can_start_on_the_families_that_it_enters():
+    for family in ARENA_FAMILIES:
+        if family.name == "transport":
+            continue  # its plans are real amounts, as a knapsack's are
+        problem = {"seed": 1, **family.problem} if family.problem["kind"] != "given" else family.problem
+        instance = instance_from_spec(problem)
+        for entrant in entrants_for(family, ArenaSettings()):
+            policy_from_spec(entrant.spec, instance).start(instance.problem)
+
+
+def test_every_entrant_is_a_policy_and_has_its_own_name():
+    assert {entrant.spec["policy"] for entrant in ENTRANTS} <= set(POLICIES)
+    assert len({entrant.name.lower() for entrant in ENTRANTS}) == len(ENTRANTS)
+    assert len({entrant.label for entrant in ENTRANTS}) == len(ENTRANTS)
+
+
+def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(found):
+    cells, _, _ = found
+    case = cells["monotone", "CombGapE"][0]
+    least = prepared(case.problem).limit.measurements(0.05)
+    assert 60 * least <= case.budget <= 60 * least + 1
+    assert cells["monotone", "RAGE"][0].budget == 10**15
+
+
+def test_zones_and_epsilons_are_those_of_the_question(found):
+    cells, _, _ = found
+    assert cells["zone-two", "KN"][0].policy["zone"] == 0.3
+    assert cells["zone-two", "BetGapE"][0].policy["epsilon"] == 0.3
+    assert "epsilon" not in cells["monotone", "BetGapE"][0].policy
+
+
+def test_tables_are_sorted_and_say_who_has_a_proof(found):
+    _, rows, arena = found
+    text = markdown(arena)
+    for table in arena.tables:
+        multiples = [placing.summary.multiple.mean.number for placing in table.placings]
+        assert multiples == sorted(multiples)
+        lines = {line[0]: line for line in table_rows(table)}
+        assert lines["BetGapE"][-1] == "yes"
+        assert lines["CombGapE, published radius"][-1] == "no"
+    assert "KN, KN++ and Rinott do not know the noise scale" in text
+    assert csv_text(arena).count("\n") == 1 + sum(len(table.placings) for table in arena.tables)
+    assert len(rows) == sum(placing.summary.n_runs for table in arena.tables for placing in table.placings)
+
+
+def test_who_errs_beyond_chance_is_named_with_its_counts(found):
+    cells, rows, _ = found
+    broken = {
+        case: dataclasses.replace(row, correct=False) if case.policy.get("radius") == "published" else row
+        for case, row in rows.items()
+    }
+    notes = summarize_arena(SETTINGS, cells, broken).footnotes
+    assert any(
+        note.startswith("CombGapE, published radius was wrong more often than delta allows on t")
+        and "3 of 3" in note
+        for note in notes
+    )
+    assert not any("BetGapE was wrong" in note for note in notes)
+
+
+def test_names_are_checked():
+    assert [family.name for family in chosen_families(ArenaSettings(questions=("epsilon",)))] == [
+        "zone-two",
+        "zone-slippage",
+        "zone-monotone",
+    ]
+    for wrong in ({"families": ("knapsak",)}, {"policies": ("KM",)}, {"questions": ("plays",)}, {"runs": 0}):
+        with pytest.raises(ParameterError):
+            ArenaSettings(**wrong)
+
+
+def test_the_command_writes_tables_and_goes_on_where_it_was(tmp_path):
+    call = ["arena", "--families", "zone-two", "--policies", "KN,BetGapE", "--runs", "2", "--workers", "1"]
+    call += ["--out", str(tmp_path)]
+    first = CliRunner().invoke(app, call)
+    assert first.exit_code == 0, first.output
+    assert "two arms that differ by .3" in first.output
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"table.md", "table.csv", "summary.json", "arena.png"} <= written
+    kept = (tmp_path / "rows.jsonl").read_bytes()
+    again = CliRunner().invoke(app, [*call, "--json"])
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "rows.jsonl").read_bytes() == kept
+    refused = CliRunner().invoke(app, ["arena", "--families", "nothing"])
+    assert isinstance(refused.exception, ParameterError)
