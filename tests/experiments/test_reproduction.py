@@ -69,15 +69,10 @@ def test_the_paper_s_runs_are_the_default() -> None:
         assert len(cells[experiment.columns[0].label, "CombGapE"]) == runs
 
 
-def test_a_method_may_meet_the_first_instances_only_and_the_table_says_so() -> None:
-    fewer = replace(KNAPSACK, runs=3, most_runs={"steps": 3, "draws": 1, "phases": 1})
-    short = replace(METHODS[1], pace="draws")
-    assert list(seeds_of(fewer, Settings(seed=5), short)) == [5]
-    assert list(seeds_of(fewer, Settings(seed=5, runs=2), short)) == [5, 6]
-    notes = _fewer_runs_notes(fewer, Settings(), [METHODS[0], short])
-    assert notes == [
-        "CombGapE (naive) met the first 1 instances only, for the time it takes; --runs lifts this."
-    ]
+def test_a_slow_method_that_the_paper_has_not_is_run_if_it_is_named() -> None:
+    assert ("d = 81", "GenTSExplore") not in cases_of(TRANSPORT, Settings())
+    named = cases_of(TRANSPORT, Settings(runs=2, policies=("GenTSExplore",)))
+    assert len(named["d = 81", "GenTSExplore"]) == 2
 
 
 def test_a_given_budget_is_that_of_every_method() -> None:

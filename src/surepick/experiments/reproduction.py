@@ -115,7 +115,6 @@ def _footnotes(
     return (
         *_setting_notes(experiment, settings),
         *(method.note for method in methods if method.note),
-        *_fewer_runs_notes(experiment, settings, methods),
         *_guarantee_notes(methods, columns),
         *_cut_off_notes(methods, columns),
         *_instance_notes(columns),
@@ -140,16 +139,6 @@ def _setting_notes(experiment: Experiment, settings: Settings) -> list[str]:
         f"delta = {settings.delta:g}; the paper does not print its delta.",
         *experiment.footnotes,
         *_READING,
-    ]
-
-
-def _fewer_runs_notes(experiment: Experiment, settings: Settings, methods: Sequence[Method]) -> list[str]:
-    most = len(seeds_of(experiment, settings))
-    found = {method.label: len(seeds_of(experiment, settings, method)) for method in methods}
-    return [
-        f"{label} met the first {runs} instances only, for the time it takes; --runs lifts this."
-        for label, runs in found.items()
-        if runs < most
     ]
 
 
