@@ -23,19 +23,16 @@ from surepick.experiments.figures import table_figure, write_figures
 from surepick.experiments.outputs import theory_reports
 from surepick.experiments.paper import (
     KNAPSACK,
-    METHODS,
     TRANSPORT,
     cases_of,
     experiments_named,
     methods_named,
     methods_of,
     running_order,
-    seeds_of,
     with_distances,
 )
 from surepick.experiments.reproduction import (
     Reproduction,
-    _fewer_runs_notes,
     reproduce,
     summarize_experiment,
 )
