@@ -20,9 +20,8 @@ from surepick.experiments.cases import Case, Row, prepared
 from surepick.experiments.paper import NOISE_SEEDS, Settings
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
-from surepick.experiments.specs import Spec
+from surepick.experiments.specs import Spec, policy_from_spec
 from surepick.experiments.summary import error_rate
-from surepick.policies import policy_named
 from surepick.sessions import codec
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of T*
@@ -200,7 +199,7 @@ def _instances(problem: Spec, n: int, first: int) -> Iterator[Spec]:
 def _cases(problem: Spec, method: BudgetMethod, multiple: float, repeats: int) -> list[Case]:
     limit = prepared(problem).limit
     budget = max(math.ceil(multiple * limit.characteristic_time), limit.n_relevant + 1)
-    policy = {**method.spec, "version": policy_named(method.spec["policy"]).version}
+    policy = {**method.spec, "version": policy_from_spec(method.spec).version}
     first = NOISE_SEEDS + SEEDS_PER_INSTANCE * problem["seed"]
     return [Case(problem, policy, first + repeat, budget) for repeat in range(repeats)]
 
