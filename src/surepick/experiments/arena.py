@@ -21,7 +21,7 @@ from surepick.errors import ParameterError, suggestion
 from surepick.experiments.cases import Case, Row, prepared
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
-from surepick.experiments.specs import LARGEST_GAP, Spec
+from surepick.experiments.specs import LARGEST_GAP, Spec, policy_from_spec
 from surepick.experiments.summary import MethodSummary, summarize
 from surepick.policies import policy_named
 from surepick.sessions import codec
@@ -284,10 +284,12 @@ def _problems(family: ArenaFamily, runs: int, first: int) -> list[Spec]:
 
 def _case(family: ArenaFamily, entrant: Entrant, problem: Spec, seed: int, delta: float) -> Case:
     kind = policy_named(entrant.spec["policy"])
-    policy: dict[str, Any] = {**entrant.spec, "version": kind.version, "delta": delta}
+    policy: dict[str, Any] = {**entrant.spec, "delta": delta}
     if family.question == "epsilon":
         known = {setting.name for setting in dataclasses.fields(kind)}  # type: ignore[arg-type]
         policy["epsilon" if "epsilon" in known else "zone"] = EPSILON
+    fixed = {name: value for name, value in policy.items() if value != LARGEST_GAP}
+    policy["version"] = policy_from_spec(fixed).version
     least = prepared(problem).limit.measurements(delta)
     budget = ENDLESS if entrant.in_phases else math.ceil(CUT_OFF * least)
     return Case(problem, policy, seed, budget)
