@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import surepick as sp
+from surepick.sessions import codec
 from surepick.sessions.certificate import NEWER
 from surepick.store import Event, Store
 
@@ -91,6 +92,11 @@ def begun_with(store: Store, name: str) -> tuple[str, int]:
     """Name and version of the policy that the log of this session begins with."""
     policy = json.loads(next(iter(store.read(name, limit=1))).body)["policy"]
     return policy["name"], policy["version"]
+
+
+def version_now(store: Store, name: str) -> int:
+    """The version that the same policy has in this surepick."""
+    return codec.version_now(json.loads(next(iter(store.read(name, limit=1))).body)["policy"])
 
 
 def certificate_text(session: sp.Session) -> str:
