@@ -52,7 +52,7 @@ def paths(
 
     >>> problem = paths([("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)], "A", "D")
     >>> problem.arm_names, problem.plan_names
-    (('A - B', 'B - D', 'A - C', 'C - D'), ('A -> C -> D', 'A -> B -> D'))
+    (('A - B', 'B - D', 'A - C', 'C - D'), ('A -> B -> D', 'A -> C -> D'))
     """
     network = as_network(graph, directed=directed)
     family = path_family(network, source, target, minimize=minimize)
