@@ -60,7 +60,19 @@ def works(line):
 
 def test_what_the_help_says_to_try_works_in_an_empty_folder(folder, monkeypatch):
     hints = {name: tried(command) for name, command in COMMANDS.items()}
-    first = ("init", "check", "limit", "simulate", "compare", "new", "tell", "void", "sheet", "run")
+    first = (
+        "init",
+        "check",
+        "limit",
+        "simulate",
+        "compare",
+        "new",
+        "tell",
+        "void",
+        "sheet",
+        "add-plan",
+        "run",
+    )
     done = set()
     for name in [*first, *(name for name in hints if name not in first)]:
         if name == "run":  # which would wait for what `ask` has handed out

@@ -83,12 +83,16 @@ def ended() -> Session:
 @pytest.mark.parametrize("kind", ORACLE_POLICIES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
 def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: OracleProblem) -> None:
-    policy = kind(delta=0.1)  # type: ignore[call-arg]
-    expected = sp.simulate(problem, policy, tapes(), seed=3)
-    session = Session.create("memory://", problem, policy, name="mine", seed=3)
+    if kind is sp.Pick:
+        policy, budget = sp.Pick(), 60
+    else:
+        policy, budget = kind(delta=0.1), 10**7  # type: ignore[call-arg]
+    expected = sp.simulate(problem, policy, tapes(), seed=3, budget=budget)
+    session = Session.create("memory://", problem, policy, name="mine", seed=3, budget=budget)
     outcome = run_to_end(session, tapes())
     assert same_run(outcome, expected)
-    assert outcome.plan == tuple(problem.best_plan(MEANS))
+    answer = outcome.lead if kind is sp.Pick else outcome.plan
+    assert answer == tuple(problem.best_plan(MEANS))
     assert outcome.plan_name == expected.plan_name
 
 

@@ -13,13 +13,15 @@ from collections.abc import Iterator
 import numpy as np
 
 import surepick as sp
+from policy_contract import FOR_SETS, FOR_SINGLE_ARMS
 from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
 from surepick.errors import SurepickError
 from surepick.policies import parse_policy
 
 REFUSED = (1e155, -1e155, 1e308, -1e308, 1.7976931348623157e308, float("inf"), float("nan"))
 SCALES = (SMALLEST, 1e-9, 1.0, LARGEST)
-BUDGET, PHASED_BUDGET = 30, 2_000  # RAGE and Peace ask for thousands at once
+BUDGET, PHASED_BUDGET = 30, 2_000
+PHASED = ("RAGE", "Peace", "NaiveGapElim")  # they ask for thousands at once
 
 
 def taken(scale: float) -> Iterator[list[float]]:
@@ -54,11 +56,12 @@ def main() -> None:
     """All cases of the policies that are named."""
     tried = refused = 0
     for text, scale, factor in itertools.product(sys.argv[1:], SCALES, (1.0, LARGEST, SMALLEST)):
-        if text == "TSExplore" and factor != 1.0:
+        name = text.split(":")[0]
+        if name in FOR_SETS and factor != 1.0:
             continue  # plans of zeros and ones
         for cycle in taken(scale):
             print(text, scale, factor, cycle, flush=True)
-            plans = factor * np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1]])
+            plans = factor * np.array([[1, 0, 0], [0, 1, 0], [0, name not in FOR_SINGLE_ARMS, 1]])
             problem = sp.Problem(plans, noise_scale=scale)
             try:
                 session = sp.Session.create(
@@ -66,7 +69,7 @@ def main() -> None:
                     problem,
                     parse_policy(text, delta=0.01),
                     name="s",
-                    budget=PHASED_BUDGET if text.startswith(("RAGE", "Peace")) else BUDGET,
+                    budget=PHASED_BUDGET if text.startswith(PHASED) else BUDGET,
                 )
             except SurepickError as error:
                 print("  refused:", error)

@@ -33,7 +33,7 @@ def arena(
     Finished runs are kept in the output folder: a killed or repeated command goes on where it was. What a
     budget buys is `surepick reproduce budget`.
 
-    Try: surepick arena --quick --families near-tie
+    Try: surepick arena --families near-tie --policies BetGapE,LUCB --runs 5
     """
     from rich.console import Console
 

@@ -63,7 +63,7 @@ def add_plan(
 ) -> None:
     """Add a plan to a session that runs, or has an answer; what is promised stays as it is.
 
-    Try: surepick add-plan "by bike" "bike + 2*walk"
+    Try: surepick add-plan "over the bridge twice" "2*bridge"
     """
     opened = open_session(store, session)
     opened.add_plan(name, plan)

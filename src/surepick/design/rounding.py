@@ -12,6 +12,15 @@ MOST = 2**50  # measurements that are dealt out: beyond it whole numbers are not
 _SMALLEST_SHARE = 1e-280  # below it a weight is 0, so that counts / weight cannot overflow
 
 
+def refuse_too_many(n: float) -> None:
+    """Refuse a number of measurements that nobody can make, and that whole numbers cannot count."""
+    if n > MOST:
+        raise ParameterError(
+            f"{n:.3g} measurements are more than anybody can make; noise scales and plans may be in units in "
+            "which the gaps between plans are tiny: use another unit, or a policy without phases (BetGapE)"
+        )
+
+
 def round_allocation(weights: npt.ArrayLike, n: int) -> IntArray:
     """Whole numbers of measurements in proportion to `weights` that sum to n (Pukelsheim's rounding).
 
@@ -30,11 +39,7 @@ def round_allocation(weights: npt.ArrayLike, n: int) -> IntArray:
             f"n must be at least the {len(support)} arms of positive weight, got {n}; "
             "drop arms of small weight or measure more"
         )
-    if n > MOST:
-        raise ParameterError(
-            f"{n:.3g} measurements are more than anybody can make; noise scales and plans may be in units in "
-            "which the gaps between plans are tiny: use another unit, or a policy without phases (BetGapE)"
-        )
+    refuse_too_many(n)
     w = shares[support]
     counts = np.maximum(np.ceil((n - len(w) / 2) * w).astype(np.int64), 1)
     while int(counts.sum()) > n:

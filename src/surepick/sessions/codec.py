@@ -284,7 +284,8 @@ def version_now(data: Mapping[str, Any]) -> int:
     try:
         return policy_from_json(data).version
     except SurepickError:  # its parameters are of another version
-        return policy_named(data["name"]).version
+        kind, version = policy_named(data["name"]), data["version"]
+        return int(version if version in getattr(kind, "earlier", ()) else kind.version)
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:

@@ -34,6 +34,7 @@ from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.design.pairs import pair_allocation
+from surepick.design.rounding import refuse_too_many
 from surepick.policies.phased.run import Phase, PhasedRun
 
 
@@ -77,6 +78,7 @@ class NaiveGapElim:
         design = pair_allocation(phase.plans)
         log_term = math.log(20.0 * phase.number**3 * phase.n_plans**2 / self.delta)
         n = 32.0 * log_term * design.value / 4.0**-phase.number
+        refuse_too_many(n)
         counts: IntArray = np.ceil(n * design.weights).astype(np.int64)
         return counts
 
