@@ -28,9 +28,9 @@ from surepick.core.past import Past
 from surepick.core.policy import Measure, Standing, Stop, known_deviation
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.policies.betting.block_run import Block, BlockPolicy, BlockRun
+from surepick.policies.betting.block_run import Block, BlockPolicy
 from surepick.policies.betting.books import NOTHING
-from surepick.policies.betting.last_call import LastCall, fitted, last_counts, tested
+from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
 from surepick.policies.betting.tuning import TUNING
 
 MOST_PLANS = 64
@@ -69,7 +69,7 @@ class AskingPolicy(BlockPolicy, Protocol):
         ...
 
 
-class AllLeadsRun(BlockRun[bool]):
+class AllLeadsRun(LastCallRun[bool]):
     """A run that bets for every plan as the lead; owned and changed by whoever started it."""
 
     def __init__(self, problem: Problem, policy: AskingPolicy) -> None:
@@ -86,15 +86,11 @@ class AllLeadsRun(BlockRun[bool]):
         shares = np.arange(1, len(self._size) + 1) ** -SIZES.tilt
         self._log_share = np.log(shares / shares.sum())
         self._purse = np.full((n, n, len(self._size)), NOTHING)  # log wealth of piece (i, j), by size
-        self._now, self._peak = (
-            np.zeros((n, n)),
-            np.zeros((n, n)),
-        )  # log of cash and piece; the largest so far
+        self._now, self._peak = np.zeros((n, n)), np.zeros((n, n))  # log of cash and piece; the largest
         self._cash, self._next_stake = 0.0, 0.0
         self._share = np.full(n_arms, 1.0 / n_arms)  # of cost, in the last block
         self._lead = -1
         self._worth, self._thought = np.zeros(n_arms), np.zeros(n_arms)  # the past
-        self._last: LastCall | None = None
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or a plan that is proved to be within epsilon of the best."""
@@ -118,14 +114,6 @@ class AllLeadsRun(BlockRun[bool]):
             if counts is not block.counts:
                 self._block = block = Block(counts, True)
         return Measure(block.next_request(self._policy.max_batch))
-
-    def call_last(self, n: int, *, gaussian: bool) -> None:
-        """These n measurements are the last: the rest after an open block is one block, and a test."""
-        if self._last is not None:
-            raise ParameterError("the last call was made already; nothing comes after it")
-        block = self._block  # it is finished first; what was measured of it before the call is none of the n
-        begun = 0 if block is None else int((block.counts - block.left).sum())
-        self._last = LastCall(n + begun, gaussian)
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs lead, division and stakes from the start, and wins no bet."""
@@ -291,11 +279,6 @@ class AllLeadsRun(BlockRun[bool]):
         counts = np.where(self._relevant, side, 0.0)
         counts[differs] = np.maximum(np.rint(share[differs] * budget / costs[differs]), 1.0)
         return np.asarray(counts, dtype=np.int64)
-
-    def _close_block(self, block: Block[bool]) -> None:
-        if self._last is not None:
-            self._last.left -= int(block.counts.sum())
-        super()._close_block(block)
 
     def state(self) -> dict[str, Any]:
         """All that a fresh run needs to become this one, as arrays and numbers."""

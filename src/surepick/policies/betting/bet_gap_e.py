@@ -34,9 +34,9 @@ from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
 from surepick.policies.betting.all_leads import MOST_PLANS, AllLeadsRun
 from surepick.policies.betting.arriving import grown
-from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
+from surepick.policies.betting.block_run import Block, check_max_batch
 from surepick.policies.betting.books import make_books, put_past, refill, state_of
-from surepick.policies.betting.last_call import LastCall, fitted, last_counts, tested
+from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
 from surepick.policies.betting.probe_run import ProbeRun
 
 
@@ -86,7 +86,7 @@ class BetGapE:
         return BetRun(problem, self)
 
 
-class BetRun(BlockRun[int]):
+class BetRun(LastCallRun[int]):
     """A run of BetGapE: wealth per plan, a block at a time; owned and changed by whoever started it.
 
     What it knows is in `Books`. A block's bets are there too; the block knows their number.
@@ -100,7 +100,6 @@ class BetRun(BlockRun[int]):
         self._problem, self._policy = problem, policy
         variance = known_deviation(problem) ** 2
         self._books = make_books(problem, variance, policy.delta, policy.epsilon)
-        self._last: LastCall | None = None
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no rival is left."""
@@ -129,14 +128,6 @@ class BetRun(BlockRun[int]):
         if counts is not block.counts:
             self._books.arms["block"] = counts
             self._block = Block(counts, block.bets)
-
-    def call_last(self, n: int, *, gaussian: bool) -> None:
-        """These n measurements are the last: the rest after an open block is one block, and a test."""
-        if self._last is not None:
-            raise ParameterError("the last call was made already; nothing comes after it")
-        block = self._block  # it is finished first; what was measured of it before the call is none of the n
-        begun = 0 if block is None else int((block.counts - block.left).sum())
-        self._last = LastCall(n + begun, gaussian)
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs lead, division and bets from the first block on, and wins none."""
@@ -255,11 +246,6 @@ class BetRun(BlockRun[int]):
 
     def _test(self, last: LastCall, seen: Evidence) -> None:
         last.evidence = tested(self._problem, last, seen, self._books.plans["now"], self._policy.epsilon)
-
-    def _close_block(self, block: Block[int]) -> None:
-        if self._last is not None:
-            self._last.left -= int(block.counts.sum())
-        super()._close_block(block)
 
     def _choose_lead(self) -> None:
         """The plan that looks best, now that the past has grown."""

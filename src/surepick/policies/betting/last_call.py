@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, mean_variance
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.problem import Problem
 from surepick.design.rounding import round_allocation
+from surepick.errors import ParameterError
+from surepick.policies.betting.block_run import B, Block, BlockPolicy, BlockRun
 
 GAUSSIAN_NOISE = "Gaussian"
 _LEAST_SHARE = 1e-9  # of an arm that must be measured: it gets one
@@ -42,6 +44,27 @@ class LastCall:
     def state(self) -> list[Any]:
         """As arrays and numbers."""
         return [self.left, self.gaussian, self.is_open, self.lead, self.evidence]
+
+
+class LastCallRun(BlockRun[B]):
+    """A run of blocks whose last one may be a test."""
+
+    def __init__(self, policy: BlockPolicy, relevant: BoolArray) -> None:
+        super().__init__(policy, relevant)
+        self._last: LastCall | None = None
+
+    def call_last(self, n: int, *, gaussian: bool) -> None:
+        """These n measurements are the last: the rest after an open block is one block, and a test."""
+        if self._last is not None:
+            raise ParameterError("the last call was made already; nothing comes after it")
+        block = self._block  # it is finished first; what was measured of it before the call is none of the n
+        begun = 0 if block is None else int((block.counts - block.left).sum())
+        self._last = LastCall(n + begun, gaussian)
+
+    def _close_block(self, block: Block[B]) -> None:
+        if self._last is not None:
+            self._last.left -= int(block.counts.sum())
+        super()._close_block(block)
 
 
 def log_p(gap: FloatArray, error: FloatArray, tails: str = SUB_GAUSSIAN_NOISE) -> FloatArray:
