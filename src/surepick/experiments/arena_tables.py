@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surepick.core.wording import how_many
 from surepick.experiments.arena import QUESTIONS, Arena, ArenaTable, Placing
-from surepick.experiments.tables import NOTHING, markdown_table, plain_table, wrong_answers
+from surepick.experiments.tables import (
+    NOTHING,
+    as_csv,
+    markdown_table,
+    notes_below,
+    plain_table,
+    wrong_answers,
+)
 from surepick.plots.style import BLUE, GREY, ORANGE, styled
 
 if TYPE_CHECKING:
@@ -89,11 +94,7 @@ def _record(table: ArenaTable, placing: Placing) -> dict[str, Any]:
 
 def csv_text(arena: Arena) -> str:
     """The records as CSV."""
-    stream, found = io.StringIO(), records(arena)
-    writer = csv.DictWriter(stream, fieldnames=list(found[0]) if found else ["family"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return stream.getvalue()
+    return as_csv(records(arena), header=["family"])
 
 
 def as_json(arena: Arena) -> dict[str, Any]:
@@ -110,8 +111,6 @@ def as_json(arena: Arena) -> dict[str, Any]:
 def terminal(arena: Arena) -> RenderableType:
     """The tables for a terminal of 80 columns, and the notes."""
     from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
 
     shown: list[RenderableType] = []
     for table in arena.tables:
@@ -120,10 +119,7 @@ def terminal(arena: Arena) -> RenderableType:
         for line in table_rows(table):
             found.add_row(line[0], line[1], line[4], line[5], line[6], line[7])
         shown.append(found)
-    notes = Table.grid(padding=(0, 1))
-    for note in arena.footnotes:
-        notes.add_row("·", Text(note, style="dim"))
-    return Group(*shown, notes)
+    return Group(*shown, notes_below(arena.footnotes))
 
 
 def write_arena_outputs(arena: Arena, folder: str | Path) -> list[Path]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import math
 from pathlib import Path
@@ -19,7 +17,7 @@ from surepick.experiments.budgets import (
     FamilyResult,
 )
 from surepick.experiments.summary import brief
-from surepick.experiments.tables import NOTHING, markdown_table, plain_table
+from surepick.experiments.tables import NOTHING, as_csv, markdown_table, notes_below, plain_table
 from surepick.plots.style import PALETTE, styled
 
 if TYPE_CHECKING:
@@ -110,11 +108,7 @@ def _numbers(cell: BudgetCell) -> dict[str, Any]:
 
 def csv_text(result: BudgetResult) -> str:
     """The records as CSV."""
-    stream, found = io.StringIO(), records(result)
-    writer = csv.DictWriter(stream, fieldnames=list(found[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return stream.getvalue()
+    return as_csv(records(result))
 
 
 def as_json(result: BudgetResult) -> dict[str, Any]:
@@ -132,8 +126,6 @@ def as_json(result: BudgetResult) -> dict[str, Any]:
 def terminal(result: BudgetResult) -> RenderableType:
     """Wrong leads and losses of each family, for a terminal of 80 columns, and the footnotes."""
     from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
 
     shown: list[RenderableType] = []
     for found in result.families:
@@ -144,10 +136,7 @@ def terminal(result: BudgetResult) -> RenderableType:
             wrong.add_row(method.label, *(_bold(cell) for cell in cells))
             loss.add_row(method.label, *(_loss(found, method.name, multiple) for multiple in MULTIPLES))
         shown += [wrong, loss]
-    notes = Table.grid(padding=(0, 1))
-    for note in result.footnotes:
-        notes.add_row("·", Text(note, style="dim"))
-    return Group(*shown, notes)
+    return Group(*shown, notes_below(result.footnotes))
 
 
 def _bold(cell: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from surepick.core.wording import how_many
@@ -134,9 +135,14 @@ def markdown_table(header: list[str], lines: list[list[str]]) -> str:
 
 def csv_text(result: Reproduction) -> str:
     """One line per column and method with every number in full."""
+    return as_csv([_record(result, found, name) for found in result.columns for name in found.summaries])
+
+
+def as_csv(records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> str:
+    """The records as CSV; `header` is for when there are none."""
     stream = io.StringIO()
-    records = [_record(result, found, name) for found in result.columns for name in found.summaries]
-    writer = csv.DictWriter(stream, fieldnames=list(records[0]), lineterminator="\n")
+    names = list(records[0]) if records else list(header)
+    writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     return stream.getvalue()
@@ -199,17 +205,13 @@ def as_json(result: Reproduction) -> dict[str, Any]:
 def terminal(result: Reproduction) -> RenderableType:
     """Both tables and the footnotes, for a terminal of 80 columns or more."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    notes = Table.grid(padding=(0, 1))
-    for note in result.footnotes:
-        notes.add_row("·", Text(note, style="dim"))
     title = Text(
         f"{result.experiment.title}, measurements relative to CombGapE (in brackets: the paper's)",
         style="bold",
     )
-    return Group(title, _paper_table(result), *_detail_tables(result), notes)
+    return Group(title, _paper_table(result), *_detail_tables(result), notes_below(result.footnotes))
 
 
 def _paper_table(result: Reproduction) -> RenderableType:
@@ -246,6 +248,17 @@ def _detail_tables(result: Reproduction) -> list[RenderableType]:
             table.add_row(_label(result, name, summary.label), *(details[place] for place in _NARROW))
         tables.append(table)
     return tables
+
+
+def notes_below(notes: Sequence[str]) -> Table:
+    """The notes of a table, for a terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    found = Table.grid(padding=(0, 1))
+    for note in notes:
+        found.add_row("·", Text(note, style="dim"))
+    return found
 
 
 def plain_table(title: str | None, first: str, *others: str) -> Table:
