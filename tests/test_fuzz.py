@@ -35,6 +35,16 @@ def test_the_fuzzer_sees_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> No
     assert "KeyError" in (fuzzing.fuzz("codec", 0) or "")
 
 
+def test_the_fuzzer_counts_its_own_memory_and_not_that_of_its_parent() -> None:
+    child = (
+        f"import sys; sys.path[:0] = [{str(FUZZER.parent)!r}]; import fuzzing; print(fuzzing.most_memory())"
+    )
+    start = f"subprocess.run([sys.executable, '-c', {child!r}])"
+    parent = f"held = b'x' * (900 << 20); import subprocess, sys; {start}"
+    done = subprocess.run([sys.executable, "-c", parent], capture_output=True, text=True, check=True)
+    assert 20 < int(done.stdout) < 900
+
+
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"kind": ' + '{"a": ' * 100_000, '{"kind": 1' + "0" * 5000 + "}"]
 )
