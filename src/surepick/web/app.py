@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from surepick.errors import StoreError, SurepickError
-from surepick.web import api, forms, pages
+from surepick.web import api, downloads, forms, managing, pages
 from surepick.web.context import Context
 from surepick.web.live import Hub, TooManyViewersError
 from surepick.web.security import Guard, Keys
@@ -53,7 +53,7 @@ def create_app(settings: Settings) -> tuple[Guard, Hub]:
 
     # The interactive pages about the API load scripts from elsewhere, so there are none: see docs/http.md.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    for routes in (pages, forms, api):
+    for routes in (pages, downloads, forms, managing, api):
         routes.add_routes(app, context)
     app.mount("/static", StaticFiles(directory=str(files("surepick.web") / "static")), name="static")
 

@@ -11,23 +11,21 @@ from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
-from surepick.core.numerals import is_numeral, numeral
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
-from surepick.web import managing, pages
-from surepick.web.api import MOST_VALUES, Ask, B, NewSession, Tell, begin, mistakes, policies
+from surepick.web import pages
+from surepick.web.api import Ask, NewSession, Tell, begin, policies
 from surepick.web.context import Context
 from surepick.web.entry import EntryForm, split_choice
+from surepick.web.form_data import check_key, checked, numbers, text, with_point
 from surepick.web.security import COOKIE, COOKIE_SECONDS
 from surepick.web.session_cache import slug_of
 from surepick.web.uploads import MOST_FILES, Upload
 
 DEFAULTS = {"name": "", "policy": "", "delta": "0.05", "epsilon": "0", "budget": "", "seed": "0"}
-OUT_OF_DATE = "this form was out of date, so nothing was recorded; please look it over and send it again"
 
 
 def add_routes(routes: FastAPI, context: Context) -> None:
@@ -35,7 +33,6 @@ def add_routes(routes: FastAPI, context: Context) -> None:
     _add_login(routes, context)
     _add_measuring(routes, context)
     _add_creating(routes, context)
-    managing.add_routes(routes, context, lambda form: _check_key(context, form), _checked)
 
 
 def _add_login(routes: FastAPI, context: Context) -> None:
@@ -47,7 +44,7 @@ def _add_login(routes: FastAPI, context: Context) -> None:
 
     @routes.post("/login")
     async def log_in(request: Request) -> Response:
-        if not keys.opens(_text(await request.form(), "token")):
+        if not keys.opens(text(await request.form(), "token")):
             return HTMLResponse(templates.page("login.html", {"wrong": True}), 401)
         answer = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"
@@ -70,10 +67,10 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
         form = await request.form()
         entry = _entry(form)
         try:
-            _check_key(context, form)
-            values = _numbers(entry.value)
+            check_key(context.keys, form)
+            values = numbers(entry.value)
             given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
-            told = _checked(Tell, given)
+            told = checked(Tell, given)
             receipt, is_over = await context.sessions.at(slug, lambda opened: record(opened, entry, told))
         except SurepickError as error:
             return await again(slug, entry, error)
@@ -92,8 +89,8 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
         form = await request.form()
         entry = _entry(form)
         try:
-            _check_key(context, form)
-            who = _checked(Ask, {"worker": entry.who}).worker
+            check_key(context.keys, form)
+            who = checked(Ask, {"worker": entry.who}).worker
         except SurepickError as error:
             return await again(slug, entry, error)
         taken = await context.sessions.at(slug, lambda opened: opened.ask(worker=who, wait=False))
@@ -116,12 +113,12 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
     @routes.post("/sessions")
     async def create(request: Request) -> Response:
         form = await request.form(max_files=MOST_FILES, max_fields=20)
-        values = {name: _text(form, name).strip() for name in DEFAULTS}
-        uploads = await _uploads(form) or context.uploads.kept(_text(form, "kept"))
+        values = {name: text(form, name).strip() for name in DEFAULTS}
+        uploads = await _uploads(form) or context.uploads.kept(text(form, "kept"))
         try:
-            _check_key(context, form)
-            numbers = {name: _with_point(values[name]) for name in ("delta", "epsilon")}
-            wanted = _checked(NewSession, {**values, **numbers, "budget": values["budget"] or None})
+            check_key(context.keys, form)
+            shares = {name: with_point(values[name]) for name in ("delta", "epsilon")}
+            wanted = checked(NewSession, {**values, **shares, "budget": values["budget"] or None})
             name = await begin(context, wanted, uploads)
         except SurepickError as error:
             kept = context.uploads.keep(uploads) if uploads and error.field != "files" else ""
@@ -140,32 +137,6 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
         return context.templates.page("new.html", model)
 
 
-def _numbers(text: str) -> list[float]:
-    """The numbers that were entered, with decimal points or decimal commas."""
-    words = text.replace(";", " ").split()
-    if not words:
-        said = f"enter a number, or up to {MOST_VALUES} with spaces between them"
-        raise ParameterError(said, field="value")
-    try:
-        return [numeral(word) for word in words]
-    except ParameterError as error:
-        raise ParameterError(str(error), field="value") from None
-
-
-def _with_point(text: str) -> str:
-    """The same number with a decimal point; keypads of some countries have only a comma."""
-    return text.replace(",", ".") if "," in text and is_numeral(text) else text
-
-
-def _checked(model: type[B], given: Mapping[str, object]) -> B:
-    """What was entered, as this model; the first mistake is a `ParameterError` with its field."""
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        field, text = next(iter(mistakes(model, error).items()))
-        raise ParameterError(text, field=field) from None
-
-
 def _back(slug: str, who: str, done: str, token: str, *, to_answer: bool = False) -> Response:
     """Back to the session's page: to the form, or to the answer once there is one."""
     given = {"who": who, "done": done, "token": token}
@@ -174,19 +145,9 @@ def _back(slug: str, who: str, done: str, token: str, *, to_answer: bool = False
 
 
 def _entry(form: FormData) -> EntryForm:
-    token, arm = split_choice(_text(form, "token"))
-    sure = _text(form, "sure") == "yes"
-    return EntryForm(_text(form, "who").strip(), token, arm, _text(form, "value"), sure=sure)
-
-
-def _check_key(context: Context, form: FormData) -> None:
-    if not context.keys.is_form_key(_text(form, "form_key")):
-        raise ParameterError(OUT_OF_DATE, field="form")
-
-
-def _text(form: FormData, name: str) -> str:
-    value = form.get(name, "")
-    return value if isinstance(value, str) else ""
+    token, arm = split_choice(text(form, "token"))
+    sure = text(form, "sure") == "yes"
+    return EntryForm(text(form, "who").strip(), token, arm, text(form, "value"), sure=sure)
 
 
 async def _uploads(form: FormData) -> list[Upload]:

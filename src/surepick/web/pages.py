@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,12 +30,14 @@ WARM = 8  # sessions that are opened when the server starts
 SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
 MOST_ROW_FILES = 200
 LARGEST_ROW_FILE = 64 * 2**20  # bytes
+MOST_COMPARED = 12
 
 Page = Annotated[int, Query(ge=1, le=10**7)]
 At = Annotated[int, Query(ge=0, le=10**15)]
 Who = Annotated[str, Query(max_length=200)]
 Done = Annotated[str, Query(max_length=20)]
 TokenText = Annotated[str, Query(max_length=40)]
+Chosen = Annotated[list[str] | None, Query(max_length=MOST_COMPARED)]
 
 Model = dict[str, Any]
 Show = Callable[[str, str], Callable[[Callable[..., Awaitable[Model]]], Any]]  # of a path and a template
@@ -44,14 +45,22 @@ Show = Callable[[str, str], Callable[[Callable[..., Awaitable[Model]]], Any]]  #
 
 def add_routes(routes: FastAPI, context: Context) -> None:
     """Serve the pages of this module."""
-    sessions, templates = context.sessions, context.templates
+    show = _showing(routes, context)
+    _add_overviews(show, context.sessions)
+    _add_session(routes, show, context)
+    _add_tables(show, context.sessions)
+    _add_streams(routes, context)
+    if context.settings.results is not None:
+        _add_experiments(show, context.sessions, context.settings.results)
+
+
+def _showing(routes: FastAPI, context: Context) -> Show:
+    """What serves the model that a function returns: at its path as a page, at `/api` + path as JSON."""
 
     def show(path: str, template: str) -> Callable[[Callable[..., Awaitable[Model]]], Any]:
-        """Serve what a function returns at `path` as a page and at `/api` + `path` as JSON."""
-
         def register(model: Callable[..., Awaitable[Model]]) -> Callable[..., Awaitable[Model]]:
             async def page(**given: Any) -> HTMLResponse:
-                return HTMLResponse(templates.page(template, await model(**given)))
+                return HTMLResponse(context.templates.page(template, await model(**given)))
 
             async def data(**given: Any) -> PlainJson:
                 return PlainJson(await model(**given))
@@ -65,9 +74,21 @@ def add_routes(routes: FastAPI, context: Context) -> None:
 
         return register
 
+    return show
+
+
+def _add_overviews(show: Show, sessions: SessionCache) -> None:
     @show("/", "home.html")
     async def home(page: Page = 1) -> Model:
         return await sessions.run(lambda: home_model(sessions, page))
+
+    @show("/compare", "compare.html")
+    async def compare(s: Chosen = None) -> Model:
+        return await sessions.run(lambda: compared(sessions, s or []))
+
+
+def _add_session(routes: FastAPI, show: Show, context: Context) -> None:
+    sessions = context.sessions
 
     @show("/sessions/{slug}", "session.html")
     async def session(slug: str, who: Who = "", done: Done = "", token: TokenText = "") -> Model:
@@ -78,6 +99,18 @@ def add_routes(routes: FastAPI, context: Context) -> None:
     @routes.get("/api/sessions/{slug}/told", response_model=None)
     async def told(slug: str, token: TokenText) -> Response:
         return PlainJson({"text": await sessions.at(slug, lambda opened: told_meanwhile(opened, token))})
+
+    @show("/sessions/{slug}/history", "history.html")
+    async def history(slug: str, at: At = 0) -> Model:
+        return await sessions.at(slug, lambda opened: past_model(opened, at))
+
+    @routes.get("/sessions/{slug}/past", response_class=HTMLResponse)
+    async def past(slug: str, at: At = 0) -> str:
+        return context.templates.page("part_past.html", await history(slug, at))
+
+
+def _add_tables(show: Show, sessions: SessionCache) -> None:
+    """The tables of a session that are too long for its page, a part at a time."""
 
     @show("/sessions/{slug}/rivals", "rivals.html")
     async def rivals(slug: str, page: Page = 1) -> Model:
@@ -104,22 +137,6 @@ def add_routes(routes: FastAPI, context: Context) -> None:
             return _listing(opened, "log", rows, page, n_events)
 
         return await sessions.at(slug, model)
-
-    @show("/sessions/{slug}/history", "history.html")
-    async def history(slug: str, at: At = 0) -> Model:
-        return await sessions.at(slug, lambda opened: past_model(opened, at))
-
-    @routes.get("/sessions/{slug}/past", response_class=HTMLResponse)
-    async def past(slug: str, at: At = 0) -> str:
-        return templates.page("part_past.html", await history(slug, at))
-
-    @routes.get("/sessions/{slug}/certificate.json", response_model=None)
-    async def certificate(slug: str) -> Response:
-        return await sessions.at(slug, _certificate)
-
-    _add_streams(routes, context)
-    if context.settings.results is not None:
-        _add_experiments(show, sessions, context.settings.results)
 
 
 def _add_streams(routes: FastAPI, context: Context) -> None:
@@ -219,6 +236,22 @@ def _tile(sessions: SessionCache, name: str) -> Model:
     return {"session": name, "slug": slug_of(name), **shown}
 
 
+def compared(sessions: SessionCache, slugs: list[str]) -> Model:
+    """The chosen sessions side by side; all names to choose from."""
+    chosen = {name_of(slug) for slug in slugs}
+    names = sessions.names()
+    rows = [
+        sessions.use(name, lambda opened: views.summary(views.look(opened)))
+        for name in names
+        if name in chosen
+    ]
+    return {
+        "rows": [{"slug": slug_of(row.session), "summary": row} for row in rows],
+        "names": [{"name": name, "slug": slug_of(name), "chosen": name in chosen} for name in names[:100]],
+        "most": MOST_COMPARED,
+    }
+
+
 def session_model(opened: Session, entry: EntryForm = EntryForm()) -> Model:  # noqa: B008  # it is frozen
     """The first page of a session, and no more than it shows."""
     seen = views.look(opened)
@@ -280,10 +313,3 @@ def _session_parts(context: Context, name: str) -> Parts:
     model = context.sessions.use(name, session_model)
     parts = (*SESSION_PARTS, "entry") if context.settings.write else SESSION_PARTS
     return {part: context.templates.page(f"part_{part}.html", model) for part in parts}
-
-
-def _certificate(opened: Session) -> Response:
-    body = json.dumps(opened.certificate().to_json(), indent=1)
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in opened.name)[:60]
-    disposition = f'attachment; filename="certificate-{name}.json"'
-    return Response(body, media_type="application/json", headers={"content-disposition": disposition})
