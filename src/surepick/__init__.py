@@ -10,6 +10,7 @@ from surepick._version import __version__
 if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
+    from surepick.core.new_arms import NewArm as NewArm
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
     from surepick.core.past import Past as Past
     from surepick.core.pilot import Pilot as Pilot
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _OFFERED = {
+    "core.new_arms": "NewArm",
     "core.oracle_problem": "OracleProblem",
     "core.past": "Past",
     "core.pilot": "Pilot",

@@ -7,13 +7,20 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick.core.policy import as_version
 from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.problems.files.load import load
+from surepick.sessions.codec import dumps
+from surepick.sessions.requests import Receipt
 
 ARMS = ["bus", "train", "walk", "bike"]
 MINUTES = {"bus": 20.0, "train": 25.0, "walk": 6.0, "bike": 9.0}
 PROBLEM = sp.Problem(
     {"by bus": "bus + walk", "by train": "train + walk"}, arm_names=ARMS, noise_scale=2.0, minimize=True
+)
+
+SMALL = sp.Problem(
+    {"by bus": "bus + walk", "by train": "train + walk"}, arm_names=ARMS[:3], noise_scale=2.0, minimize=True
 )
 
 
@@ -178,3 +185,185 @@ def test_a_new_epoch_takes_the_values_before_as_past_alone():
     assert measured(later).verify().holds
     other = begun(policy=sp.CombGapE()).new_epoch("spring", name="other")
     assert other.ledger().setup.past is None
+
+
+def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
+    place = f"sqlite:///{tmp_path}/trips.db"
+    session = sp.Session.create(place, SMALL, sp.BetGapE(delta=1e-9), name="trips")
+    elsewhere = sp.Session.load(place, "trips")
+    measured(session, 4)
+    asked = [request.token for request in session.pending()]
+    session.add_plan("by bike", "bike + walk", new_arms=["bike"])
+    assert [request.token for request in session.pending()] == asked  # decided without it
+    assert session.problem.arm_names == tuple(ARMS)
+    assert session.problem.noise_scale.tolist() == [2.0] * 4
+    session.record("bike", 9.5)  # unasked, before the policy knows the arm
+    measured(session, 12)
+    tokens = [request.token for request in session.pending() if request.arm_name == "bike"]
+    assert tokens
+    assert elsewhere.tell(tokens[0], 9.0) == Receipt.ACCEPTED  # who had not looked since
+    again = sp.Session.load(place, "trips")
+    assert again.standing() == session.standing()
+    assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
+    session.keep_snapshot()
+    kept = sp.Session.load(place, "trips")
+    assert measured(kept).outcome.plan_name == "by bike"
+    assert kept.outcome.means[3] == pytest.approx(9.0, abs=2.0)
+    certificate = kept.certificate()
+    assert certificate.counts["bike"] > 1
+    assert sp.Session.load(place, "trips").verify(certificate.to_json()).holds
+    assert {found.arm_name for found in kept.measurements()} == {"bus", "train", "bike"}  # nobody needs walk
+    assert "with a new arm: bike" in _log_text(place)
+    assert kept.to_frame() is not None
+
+
+def test_a_session_with_new_arms_decides_as_one_that_had_them_from_the_start():
+    grown, listed = measured(begun(SMALL), 6), measured(begun(), 6)
+    grown.add_plan("by bike", "bike + walk", new_arms=["bike"])
+    listed.add_plan("by bike", "bike + walk")
+    for session in (grown, listed):
+        measured(session)
+    assert grown.outcome.counts.tolist() == listed.outcome.counts.tolist()
+    assert grown.standing() == listed.standing()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+@pytest.mark.parametrize("policy_version", [2, 3])
+def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon, policy_version):
+    problem = sp.Problem(
+        {"by bus": "bus + walk", "by train": "train + walk"}, arm_names=ARMS[:3], costs=[1.0, 2.0, 1.0],
+        noise_scale=[2.0, 1.0, 2.0], minimize=True,
+    )  # fmt: skip
+    past = sp.Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
+    policy = as_version(sp.BetGapE(epsilon=epsilon), policy_version if epsilon else sp.BetGapE().version)
+    session = measured(begun(problem, policy, past=past), 5)
+    for words, arm in (("noise scale", sp.NewArm("bike", cost=1.0)), ("cost", sp.NewArm("bike", 2.0))):
+        with pytest.raises(SurepickError, match=f"say the {words}"):
+            session.add_plan("by bike", "bike + walk", new_arms=[arm])
+    session.add_plan("by bike", "bike + walk", new_arms=[sp.NewArm("bike", noise_scale=3.0, cost=4.0)])
+    measured(session, 30)
+    ledger = session.ledger()
+    assert ledger.setup.past.worth.tolist() == [*past.worth.tolist(), 0.0]
+    kept = json.loads(json.dumps(ledger.to_json()))
+    restored = type(ledger).from_json(session._setup, kept)
+    assert restored.run.decide() == ledger.run.decide()
+    assert measured(session).verify().holds
+
+
+def test_new_arms_of_a_bounded_problem_have_bounds():
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], bounds=(0.0, 10.0))
+    session = begun(problem)
+    with pytest.raises(SurepickError, match="give bounds"):
+        session.add_plan("c", "c", new_arms=[sp.NewArm("c", noise_scale=2.0)])
+    session.add_plan("c", "c", new_arms=["c"])
+    session.add_plan("d", "d", new_arms=[sp.NewArm("d", bounds=(0.0, 4.0))])
+    assert session.problem.bounds.tolist() == [[0.0, 10.0]] * 3 + [[0.0, 4.0]]
+    assert session.problem.noise_scale.tolist() == [5.0, 5.0, 5.0, 2.0]
+    assert session.verify().holds
+    with pytest.raises(SurepickError, match="no bounds"):
+        begun().add_plan("c", "c", new_arms=[sp.NewArm("c", bounds=(0, 1))])
+
+
+def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
+    session = begun()
+    for plan in ("bik + walk", {"bik": 1}):
+        with pytest.raises(ParameterError, match=r"did you mean 'bike'.*new_arms="):
+            session.add_plan("by bike", plan)
+    for arms, words in (
+        (["bike"], "already"), (["tram"], "no new plan uses"), ("tram", "a list"), ([""], "empty name"),
+        ([sp.NewArm("tram", noise_scale=-1.0)], "positive"), (["tram", "tram"], "more than once"),
+    ):  # fmt: skip
+        with pytest.raises(SurepickError, match=words):
+            session.add_plan("by bike", "bike + walk", new_arms=arms)
+    assert session.problem.n_plans == 2
+    unknown = begun(PROBLEM.with_noise(None))
+    with pytest.raises(SessionError, match="being learned"):
+        unknown.add_plan("by tram", "tram", new_arms=["tram"])
+
+
+def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
+    """With more than 64 plans a fresh run is of another kind, so nothing is kept that it could not read."""
+    place = f"sqlite:///{tmp_path}/many.db"
+    problem = sp.Problem(np.eye(70)[:64], noise_scale=0.1)
+    session = sp.Session.create(place, problem, sp.BetGapE(epsilon=0.05), name="many")
+    for request in session.ask(64):
+        session.tell(request, 0.0)
+    session.add_plan("one more", np.eye(70)[64])
+    [request] = session.ask()
+    session.tell(request, 0.3)
+    session.keep_snapshot()
+    again = sp.Session.load(place)
+    assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_a_table_adds_several_plans_or_none(tmp_path, ending):
+    from surepick.cli import app
+
+    store, runner = f"sqlite:///{tmp_path}/trips.db", CliRunner()
+    sp.Session.create(store, SMALL, sp.BetGapE(), name="trips")
+    file = tmp_path / f"more.{ending}"
+    rows = [["plan", "bike", "walk", "tram"], ["by bike", 1, 0.5, ""], ["by tram", "", 1, 1]]
+    if ending == "csv":
+        file.write_text("\n".join(",".join(map(str, row)) for row in rows), encoding="utf-8")
+    else:
+        from openpyxl import Workbook
+
+        book = Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(file)
+    command = ["add-plan", str(file), "--store", store]
+    refused = runner.invoke(app, [*command, "--new-arm", "bike"])
+    assert refused.exit_code != 0
+    assert sp.Session.load(store).problem.n_plans == 2
+    done = runner.invoke(app, [*command, "--new-arm", "bike", "--new-arm", "tram", "--cost", "1"])
+    assert done.exit_code == 0, done.output
+    session = sp.Session.load(store)
+    assert session.problem.plan_names == ("by bus", "by train", "by bike", "by tram")
+    assert session.problem.vector(2).tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
+    assert session.verify().holds
+    assert runner.invoke(app, ["add-plan", "by foot", "--store", store]).exit_code != 0
+
+
+def test_a_data_frame_adds_plans():
+    import pandas as pd
+
+    session = begun(SMALL)
+    session.add_plans(pd.DataFrame({"bike": [1.0], "walk": [2.0]}, index=["by bike"]), new_arms=["bike"])
+    assert session.problem.vector(2).tolist() == [0.0, 0.0, 2.0, 1.0]
+    for plans, words in (({}, "no plan"), ([[1, 0]], "by their names")):
+        with pytest.raises(SurepickError, match=words):
+            session.add_plans(plans)
+
+
+def test_forged_new_arms_are_noticed():
+    from surepick.sessions.rules import ForgedError, Replay
+
+    session = begun(SMALL)
+    session.add_plan("by bike", "bike + walk", new_arms=["bike"])
+    events = list(session.events())
+    body = json.loads(events[-1].body)
+    [arm] = body["new_arms"]
+    for wrong in (
+        [], [{**arm, "name": "bus"}], [{**arm, "cost": -1.0}], [{**arm, "cost": 1}], [{**arm, "size": 1.0}],
+        [{"name": "bike", "cost": 1.0}], [{**arm, "bounds": [0.0, 1.0]}], ["bike"], [{**arm, "name": ""}],
+    ):  # fmt: skip
+        replay = Replay(events[0])
+        forged = events[-1]._replace(body=dumps({**body, "new_arms": wrong}))
+        with pytest.raises(ForgedError):  # noqa: PT012  # whichever event it is
+            for event in [*events[1:-1], forged]:
+                replay.take(event)
+
+
+def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_drawing():
+    problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
+    session = begun(problem)
+    later = session.new_epoch("snow")
+    assert later.name == "trips-2"
+    assert later.layout == session.layout is not None
+    again = later.new_epoch("thaw")
+    assert again.name == "trips-3"
+    grown = begun(SMALL)
+    grown.add_plan("by bike", "bike + walk", new_arms=["bike"])
+    assert grown.new_epoch("winter").problem.arm_names == tuple(ARMS)

@@ -298,6 +298,11 @@ def test_a_session_is_managed_over_json(writing: Running, store: str) -> None:
         ("void", {"token": "0.0", "reason": "x"}, "has no value that could be voided"),
         ("void", {"token": "0.0", "reason": "x", "arm": 1}, "is of arm"),
         ("void", {"token": "0.0"}, "this key is missing"),
+        ("add-plan", {"name": "new", "plan": "brass"}, "unknown arm"),
+        ("add-plan", {"name": "new", "plan": {"copper": "1"}}, "expected"),
+        ("add-plan", {"name": "new", "plan": "tin", "new_arms": [{"name": "brass"}]}, "no new plan uses"),
+        ("new-epoch", {"reason": " "}, "1 to 2,000 letters are needed"),
+        ("new-epoch", {"reason": "x", "name": "odd bodies"}, "odd bodies"),
         ("import", {"rows": [{"value": 1.0}]}, "needs a value, and a token or an arm"),
         ("import", {"rows": [{"arm": "nobody", "value": 1.0}]}, "nobody"),
         ("import", {"rows": [{"arm": "x", "value": "1"}]}, "expected a number"),
@@ -321,7 +326,7 @@ def test_json_needs_its_content_type_and_a_dashboard_that_may_write(
     writing: Running, looking: Running, store: str
 ) -> None:
     before = positions(store)
-    for action in ("note", "rename", "extend", "close", "void", "import", "delete"):
+    for action in ("note", "rename", "extend", "close", "void", "add-plan", "new-epoch", "import", "delete"):
         assert looking.client.post(f"/api/sessions/sure/{action}", json={}).status_code == 403
         plain = writing.client.post(
             f"/api/sessions/sure/{action}", content=b"{}", headers={"content-type": "text/plain"}
@@ -361,6 +366,37 @@ def test_sessions_side_by_side(looking: Running) -> None:
     assert looking.client.get("/compare?" + "&".join(["s=a"] * 13)).status_code == 400
 
 
+def test_a_plan_with_a_new_arm_and_a_new_epoch(writing: Running, store: str) -> None:
+    session = begin(store, "to grow")
+    arm = {"name": "brass", "cost": 2.0}
+    added = api(writing, "to grow", "add-plan", name="door", plan={"brass": 1, "tin": 2.5}, new_arms=[arm])
+    assert added == (200, {"n_plans": 6, "status": "running"})
+    fields = {"plan_name": "gate", "plan": "2*iron + tin", "new_arms": "iron;", "noise_scale": "0,5"}
+    refused = post(writing, "/sessions/to grow/add-plan", **fields, cost="")
+    assert refused.status_code == 400
+    assert "say the cost of the new arm" in refused.text
+    assert 'id="new_arms-error"' in refused.text
+    assert 'value="2*iron + tin"' in refused.text
+    assert post(writing, "/sessions/to grow/add-plan", **fields, cost="3").status_code == 303
+    assert session.ledger().problem.plan_names[-2:] == ("door", "gate")
+    assert session.problem.arm_names[-2:] == ("brass", "iron")
+    assert session.problem.costs[-2:].tolist() == [2.0, 3.0]
+    wrong = post(writing, "/sessions/to grow/add-plan", plan_name="", plan="tin")
+    assert 'id="plan_name-error"' in wrong.text
+    assert "brass" in writing.client.get("/sessions/to grow").text
+    assert post(writing, "/sessions/to grow/new-epoch", changed="  ", epoch="").status_code == 400
+    begun = post(writing, "/sessions/to grow/new-epoch", changed="a new furnace", epoch="")
+    assert begun.headers["location"].endswith("/sessions/to%20grow-2")
+    assert session.status == "closed"
+    later = sp.Session.load(store, "to grow-2")
+    assert later.problem.n_plans == 7
+    assert "Not here: this session has ended" in writing.client.get("/sessions/to grow/manage").text
+    taken = post(writing, "/sessions/to grow-2/new-epoch", changed="rain", epoch="to grow")
+    assert taken.status_code == 400
+    assert 'id="epoch-error"' in taken.text
+    assert later.status is None  # it goes on
+
+
 def test_managing_in_a_browser(page: Page, writing: Running, store: str, tmp_path: Path) -> None:
     Session.create(store, load(problem_file(tmp_path)).problem, sp.BetGapE(), name="managed")
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -372,7 +408,13 @@ def test_managing_in_a_browser(page: Page, writing: Running, store: str, tmp_pat
     page.get_by_role("textbox", name="Note").fill("a flat tyre")
     page.get_by_role("button", name="Add the note").click()
     page.get_by_text("The note is in the log.").wait_for()
+    page.get_by_label("Its name").fill("by boat")
+    page.get_by_label("What it takes of each arm").fill("boat")
+    page.get_by_text("It needs something that nobody has measured yet").click()
+    page.get_by_label("New arms").fill("boat")
     page.screenshot(path=PICTURES / "manage.png", full_page=True)
+    page.get_by_role("button", name="Add the plan").click()
+    page.get_by_text("The plan is in the list").wait_for()
     page.get_by_role("button", name="Close the session").click()
     page.get_by_text("The session has ended.").wait_for()
     page.get_by_label("Type its name, managed").fill("manged")

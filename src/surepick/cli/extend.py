@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,9 @@ from surepick.cli.opening import open_session
 from surepick.cli.options import DEFAULT_STORE, Json, Name, SessionBudget, StoreUrl
 from surepick.cli.render import answer, say
 from surepick.cli.status import print_status, state_of
+from surepick.core.new_arms import NewArm
+from surepick.core.tables import SHEETS
+from surepick.errors import ParameterError
 
 
 def extend(
@@ -53,33 +57,65 @@ def last_call(
 
 
 def add_plan(
-    name: Annotated[str, typer.Argument(help="The name of the new plan.", show_default=False)],
-    plan: Annotated[
-        str, typer.Argument(help='What it takes of each arm: "2*tea + coffee".', show_default=False)
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The name of the new plan; or a table, .csv or .xlsx: a row for each new plan.",
+            show_default=False,
+        ),
     ],
+    plan: Annotated[
+        str | None,
+        typer.Argument(help='What it takes of each arm: "2*tea + coffee".', show_default=False),
+    ] = None,
+    new_arm: Annotated[
+        list[str] | None, typer.Option(help="An arm that there was not before; once for each.")
+    ] = None,
+    noise_scale: Annotated[
+        float | None, typer.Option(help="Of the new arms; by default that of the others.")
+    ] = None,
+    cost: Annotated[
+        float | None, typer.Option(help="Of the new arms; by default that of the others.")
+    ] = None,
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Add a plan to a session that runs, or has an answer; what is promised stays as it is.
+    """Add plans to a session that runs, or has an answer; what is promised stays as it is.
 
     Try: surepick add-plan "over the bridge twice" "2*bridge"
     """
     opened = open_session(store, session)
-    opened.add_plan(name, plan)
+    arms = [NewArm(arm, noise_scale, cost) for arm in new_arm or ()]
+    if plan is not None:
+        opened.add_plan(name, plan, new_arms=arms)
+    elif Path(name).suffix.lower() in (".csv", *SHEETS):
+        opened.add_plans(Path(name), new_arms=arms)
+    else:
+        raise ParameterError(
+            f"say what the plan {name!r} takes of each arm, such as 'tea + 2*milk', or name a table "
+            "(.csv or .xlsx) with a row for each new plan",
+            field="plan",
+        )
+    opened.keep_snapshot()
     answer(state_of(opened), as_json, lambda: print_status(opened, store))
 
 
 def new_epoch(
     reason: Annotated[str, typer.Argument(help="What has changed.", show_default=False)],
-    name: Annotated[str, typer.Option(help="The name of the new session.", show_default=False)],
+    name: Annotated[
+        str | None,
+        typer.Option(help="The name of the new session.", show_default="the old one, numbered"),
+    ] = None,
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """End a session because what is measured has changed, and begin another with its values as past alone.
 
-    Try: surepick new-epoch "the bridge is open again" --name trips-2
+    Its promise is one of its own: each epoch is wrong with probability at most delta.
+
+    Try: surepick new-epoch "the bridge is open again"
     """
     begun = open_session(store, session).new_epoch(reason, name=name)
     answer(state_of(begun), as_json, lambda: print_status(begun, store))

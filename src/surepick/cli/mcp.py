@@ -142,7 +142,7 @@ class Tools:
     def tell(self, session: str, token: str, arm: str, value: float, sure: bool) -> dict[str, Any]:
         """Record a value."""
         opened = open_session(self._store, session)
-        right = opened.given_problem.arm_names[opened.arm_of(token)]
+        right = opened.arm_names[opened.arm_of(token)]
         if arm != right:
             raise SessionError(
                 f"token {token!r} is of arm {right!r}, and the value came with {arm!r}; nothing was recorded"

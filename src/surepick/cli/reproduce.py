@@ -25,6 +25,10 @@ def reproduce(
     ],
     runs: Annotated[int | None, typer.Option(help="Instances; as in the paper: 30 and 100.")] = None,
     policies: Annotated[str | None, typer.Option(help="Methods with commas between them.")] = None,
+    families: Annotated[
+        str | None,
+        typer.Option(help="Of budget: knapsack, three-of-ten, ten-arms, transport; by default all."),
+    ] = None,
     budget: Annotated[
         int | None, typer.Option(help="Cut every run off after this many measurements.")
     ] = None,
@@ -48,12 +52,15 @@ def reproduce(
     Finished runs are kept in the output folder: a killed or repeated command goes on where it was. The folder
     gets the table (Markdown, CSV, JSON), the rows (JSON lines, Parquet), figures and a report of theory.
     """
+    from surepick.errors import ParameterError
     from surepick.experiments.outputs import ROWS_NAME
     from surepick.experiments.paper import Settings, experiments_named, methods_named, with_distances
     from surepick.experiments.reproduction import reproduce as run
 
-    names = None if policies is None else tuple(part.strip() for part in policies.split(",") if part.strip())
-    settings = Settings(runs, names, budget, seed, delta, quick)
+    names = _names(policies)
+    settings = Settings(runs, names, budget, seed, delta, quick, _names(families))
+    if families is not None and name != BUDGET:
+        raise ParameterError("the paper's tables have one family each; --families is for budget")
     if name == BUDGET:
         _reproduce_budget(settings, out, workers=workers, cluster=cluster, as_json=as_json)
         return
@@ -76,6 +83,10 @@ def reproduce(
         raise typer.Exit(1)
 
 
+def _names(given: str | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(part.strip() for part in given.split(",") if part.strip())
+
+
 def _reproduce_budget(
     settings: Settings, out: Path | None, *, workers: int | None, cluster: str | None, as_json: bool
 ) -> None:
@@ -84,7 +95,7 @@ def _reproduce_budget(
 
     from surepick.errors import ParameterError
     from surepick.experiments import budget_tables as tables
-    from surepick.experiments.budgets import budget_methods_named, reproduce_budget
+    from surepick.experiments.budgets import budget_families_named, budget_methods_named, reproduce_budget
     from surepick.experiments.outputs import ROWS_NAME
 
     if settings.budget is not None:
@@ -92,6 +103,7 @@ def _reproduce_budget(
             "this experiment tries budgets of .25 to 4 T*; leave --budget out", field="budget"
         )
     budget_methods_named(settings.policies)
+    budget_families_named(settings.families)
     folder = _folder(out, BUDGET, quick=settings.quick, several=False)
     say_if_torn(folder)
     with progress_bar(BUDGET, quiet=as_json) as progress:

@@ -43,6 +43,16 @@ class Evidence:
         """Other counts and sums of the same arms or probes."""
         return Evidence(counts, sums, self.owner)
 
+    def lengthened(self, n_arms: int) -> Evidence:
+        """The same for so many arms; those after its own were never measured.
+
+        >>> Evidence.none(1).lengthened(3).counts.tolist()
+        [0, 0, 0]
+        """
+        n = n_arms - len(self.counts)
+        counts, sums = np.append(self.counts, np.zeros(n, dtype=np.int64)), np.append(self.sums, np.zeros(n))
+        return Evidence(counts, sums)
+
     @property
     def each(self) -> IntArray:
         """How many values each sum has."""
@@ -64,10 +74,15 @@ class Evidence:
 
 
 class Moments:
-    """Count, mean and spread of each arm's single measurements; it grows by `add` alone."""
+    """Count, mean and spread of each arm's single measurements; it changes by `add` and `lengthen`."""
 
     def __init__(self, n_arms: int) -> None:
         self._n, self._mean, self._m2 = [0] * n_arms, [0.0] * n_arms, [0.0] * n_arms
+
+    def lengthen(self, n_arms: int) -> None:
+        """Make room for arms after those that there are."""
+        n = n_arms - len(self._n)
+        self._n, self._mean, self._m2 = self._n + [0] * n, self._mean + [0.0] * n, self._m2 + [0.0] * n
 
     def add(self, arm: int, value: float) -> None:
         """Take in one measurement (Welford's way, which does not cancel)."""

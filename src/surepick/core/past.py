@@ -80,6 +80,15 @@ class Past:
             raise ParameterError(f"most is a number of measurements, more than 0, got {most!r}", field="past")
         return cls(read_only(np.minimum(worth, most)), read_only(problem.as_means(means)))
 
+    def lengthened(self, n_arms: int) -> Past:
+        """The same for so many arms; of those after its own nothing is thought.
+
+        >>> Past(np.array([4.0]), np.array([7.0])).lengthened(2).worth.tolist()
+        [4.0, 0.0]
+        """
+        more = np.zeros(n_arms - len(self.worth))
+        return Past(read_only(np.append(self.worth, more)), read_only(np.append(self.means, more)))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Past) and self.to_json() == other.to_json()
 

@@ -28,6 +28,7 @@ from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.layout import Layout
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
+from surepick.core.new_arms import GivenArms, joined, settled
 from surepick.core.probes import DEPENDENT, INDEPENDENT
 from surepick.core.reading_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.tables import TablePath, read_table
@@ -249,6 +250,15 @@ class Problem(Measurable):
         if listing is None:
             return longer
         return longer.with_about(listing=replace(listing, n_plans=longer.n_plans))
+
+    def with_arms(self, arms: GivenArms) -> Problem:
+        """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
+
+        >>> Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"]).with_arms(["milk"]).relevant.tolist()
+        [True, True, False]
+        """
+        new = settled(self, arms)
+        return self._with(**joined(self, new)) if new else self
 
     def _row_of(self, name: str, plan: Numbers | str) -> FloatArray:
         """One plan as a table of one row."""

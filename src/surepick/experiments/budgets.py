@@ -61,14 +61,14 @@ BUDGET_FAMILIES = (
         "knapsacks of 5, 7 and 9 items",
         tuple({"kind": "knapsack", "n_items": n} for n in (5, 7, 9)),
         25,
-        4,
+        20,
         (4, 2),
     ),
     BudgetFamily(
-        "three-of-ten", "three of ten arms", ({"kind": "top_k", "n_arms": 10, "k": 3},), 20, 8, (4, 3)
+        "three-of-ten", "three of ten arms", ({"kind": "top_k", "n_arms": 10, "k": 3},), 20, 20, (4, 3)
     ),
-    BudgetFamily("ten-arms", "one of ten arms", ({"kind": "top_k", "n_arms": 10, "k": 1},), 20, 4, (4, 3)),
-    BudgetFamily("transport", "optimal transport, 81 routes", ({"kind": "transport"},), 12, 4, (2, 2)),
+    BudgetFamily("ten-arms", "one of ten arms", ({"kind": "top_k", "n_arms": 10, "k": 1},), 20, 8, (4, 3)),
+    BudgetFamily("transport", "optimal transport, 81 routes", ({"kind": "transport"},), 20, 8, (2, 2)),
 )
 UNIFORM = BudgetMethod(
     "Uniform",
@@ -168,10 +168,29 @@ def budget_methods_named(names: Sequence[str] | None) -> tuple[BudgetMethod, ...
     return tuple(method for method in BUDGET_METHODS if method.name.lower() in chosen)
 
 
+def budget_families_named(names: Sequence[str] | None) -> tuple[BudgetFamily, ...]:
+    """The families with these names, whatever their case; None: all.
+
+    >>> [family.name for family in budget_families_named(["transport", "Knapsack"])]
+    ['knapsack', 'transport']
+    """
+    if names is None:
+        return BUDGET_FAMILIES
+    known = [family.name for family in BUDGET_FAMILIES]
+    for name in names:
+        if name.lower() not in known:
+            raise ParameterError(
+                f"there is no family named {name!r} in this experiment; {suggestion(name, known)} "
+                f"(known: {', '.join(known)})",
+                field="families",
+            )
+    return tuple(family for family in BUDGET_FAMILIES if family.name in {name.lower() for name in names})
+
+
 def budget_cases(settings: Settings) -> dict[tuple[str, str, float], list[Case]]:
     """The cases of each cell, by family, method and multiple of T*; this builds all instances."""
     cells: dict[tuple[str, str, float], list[Case]] = {}
-    for family in BUDGET_FAMILIES:
+    for family in budget_families_named(settings.families):
         instances, repeats = family.quick if settings.quick else (family.instances, family.repeats)
         for problem in family.problems:
             for found in _instances(problem, settings.runs or instances, settings.seed):
@@ -240,7 +259,7 @@ def summarize_budget(
     """The table that these rows make; cases without a row are left out and counted in a footnote."""
     methods = budget_methods_named(settings.policies)
     families = []
-    for family in BUDGET_FAMILIES:
+    for family in budget_families_named(settings.families):
         found = {
             (name, multiple): [rows[case] for case in cases if case in rows]
             for (of, name, multiple), cases in cells.items()

@@ -197,6 +197,7 @@ class Settings:
     seed: int = 0
     delta: float = 0.05
     quick: bool = False
+    families: tuple[str, ...] | None = None  # of the experiment with budgets; None: all
 
     def __post_init__(self) -> None:
         check_delta(self.delta)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surepick.core.arrays import Numbers
+from surepick.core.expressions import amounts_in
+from surepick.core.new_arms import GivenArms, NewArm, settled
 from surepick.core.problem import Problem
-from surepick.errors import ParameterError, SessionError
+from surepick.errors import ParameterError, SessionError, suggestion
 from surepick.sessions.settings import Body, Setup
 from surepick.simulation.outcome import Status
 
@@ -19,23 +22,54 @@ if TYPE_CHECKING:
 ADDED = "plan-added"
 
 
-def addition(ledger: Ledger, name: str, plan: Numbers | str) -> Body:
-    """The body of the event that adds this plan; refused where that cannot be."""
-    problem = growing(ledger)
-    row = problem.with_plan(name, plan).vector(problem.n_plans)
-    amounts = [[int(arm), float(row[arm])] for arm in np.flatnonzero(row)]
-    body = {"name": name, "amounts": amounts, "n_ahead": ledger.tapes.n_ahead}
-    lengthened(ledger, body)
-    return body
+def additions(ledger: Ledger, plans: Mapping[str, Numbers | str], new_arms: GivenArms) -> list[Body]:
+    """The bodies of the events that add these plans, and with the first of them the arms that are new."""
+    setup, arms = ledger.setup, settled(growing(ledger), new_arms)
+    bodies: list[Body] = []
+    for name, plan in plans.items():
+        assert isinstance(setup.problem, Problem)
+        body: Body = {} if bodies or not arms else {"new_arms": [arm.to_json() for arm in arms]}
+        problem = setup.problem if bodies else setup.problem.with_arms(arms)
+        _refuse_unknown(name, plan, problem)
+        row = problem.with_plan(name, plan).vector(problem.n_plans)
+        body["name"], body["n_ahead"] = name, ledger.tapes.n_ahead
+        body["amounts"] = [[int(arm), float(row[arm])] for arm in np.flatnonzero(row)]
+        setup = lengthened(setup, body)
+        bodies.append(body)
+    if not bodies:
+        raise ParameterError("there is no plan to add; a table needs a row for each", field="plan")
+    used = {arm for body in bodies for arm, _ in body["amounts"]}
+    for place, arm in enumerate(arms, setup.problem.n_arms - len(arms)):
+        if place not in used:
+            raise ParameterError(
+                f"no new plan uses the new arm {arm.name!r}; leave it out until one does", field="new_arms"
+            )
+    return bodies
 
 
-def lengthened(ledger: Ledger, body: Body) -> Setup:
+def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
+    """Refuse a plan with an arm that is neither known nor said to be new: it may be a slip of the pen."""
+    named = amounts_in(name, plan, problem.arm_names) if isinstance(plan, str) else plan
+    if not isinstance(named, Mapping):
+        return
+    for arm in map(str, named):
+        if arm not in problem.arm_names:
+            raise ParameterError(
+                f"the plan {name!r} uses {arm!r}, which is an unknown arm; "
+                f"{suggestion(arm, problem.arm_names)}. If it is a new arm, say so: new_arms=[{arm!r}], or "
+                "--new-arm on the command line",
+                field="plan",
+            )
+
+
+def lengthened(before: Setup, body: Body) -> Setup:
     """What a session goes on with after this event; refused where a pilot has not looked at an arm."""
-    before = growing(ledger)
-    setup = with_added(ledger.setup, body)
-    new = setup.problem.relevant & ~before.relevant
+    setup = with_added(before, body)
+    assert isinstance(before.problem, Problem)
+    new = setup.problem.relevant.copy()
+    new[: before.problem.n_arms] &= ~before.problem.relevant
     if setup.pilot is not None and new.any():
-        arm = before.arm_names[int(np.argmax(new))]
+        arm = setup.problem.arm_names[int(np.argmax(new))]
         raise SessionError(
             f"the plan {body['name']!r} makes {arm!r} matter, whose noise the pilot has not learned; begin a "
             "new session with it",
@@ -49,10 +83,12 @@ def with_added(setup: Setup, body: Body) -> Setup:
     problem = setup.problem
     if not isinstance(problem, Problem):
         raise SessionError("plans are added to a list of plans, and this problem has none")
+    problem = problem.with_arms(map(NewArm.from_json, body.get("new_arms", ())))
     row = np.zeros(problem.n_arms)
     for arm, amount in body["amounts"]:
         row[arm] = amount
-    return replace(setup, problem=problem.with_plan(body["name"], row))
+    past = None if setup.past is None else setup.past.lengthened(problem.n_arms)
+    return replace(setup, problem=problem.with_plan(body["name"], row), past=past)
 
 
 def growing(ledger: Ledger) -> Problem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,18 @@ def epoch_of(ledger: Ledger) -> Any:
     if takes_past(setup.policy) and setup.problem.probes is None and evidence.counts.any():
         past = Past.from_history(setup.problem, evidence.counts, np.nan_to_num(evidence.means))
     return {"seed": setup.seed, "budget": left, "pilot": setup.pilot, "past": past}
+
+
+def next_name(name: str, taken: Iterable[str]) -> str:
+    """A name for the next epoch of this session that no other has.
+
+    >>> next_name("trips", ["trips"]), next_name("trips-2", ["trips", "trips-2", "trips-3"])
+    ('trips-2', 'trips-4')
+    """
+    stem, _, number = name.rpartition("-")
+    stem, first = (stem, int(number) + 1) if stem and number.isdecimal() else (name, 2)
+    known = set(taken)
+    return next(new for n in itertools.count(first) if (new := f"{stem}-{n}") not in known)
 
 
 def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:

@@ -33,12 +33,17 @@ class Sample:
 
 
 class Trace:
-    """Samples of a run, evenly spaced in rounds; it changes by `add` alone."""
+    """Samples of a run, evenly spaced in rounds; it changes by `add` and `lengthen`."""
 
     def __init__(self, n_arms: int) -> None:
         self._samples: list[Sample] = []
         self._stride = 1
-        self._most = min(MOST_SAMPLES, max(FEWEST_SAMPLES, MOST_NUMBERS // n_arms))
+        self._most = _most(n_arms)
+
+    def lengthen(self, n_arms: int) -> None:
+        """Go on with more arms, of which nothing was measured before."""
+        self._most = _most(n_arms)
+        self._samples = [replace(s, evidence=s.evidence.lengthened(n_arms)) for s in self._samples]
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -87,3 +92,7 @@ class Trace:
                 for n_rounds, *standing, counts, sums in data["samples"]
             ]
         return trace
+
+
+def _most(n_arms: int) -> int:
+    return min(MOST_SAMPLES, max(FEWEST_SAMPLES, MOST_NUMBERS // n_arms))

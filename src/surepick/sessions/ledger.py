@@ -15,7 +15,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer, Standing
 from surepick.errors import MissingFunctionError, SessionError
 from surepick.sessions import codec
-from surepick.sessions.arriving import ADDED, lengthened, refuse_starting_over, with_added
+from surepick.sessions.arriving import ADDED, growing, lengthened, refuse_starting_over, with_added
 from surepick.sessions.noise_record import Withdrawals
 from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import Token, told_in
@@ -275,9 +275,12 @@ class Ledger:
 
     def _added(self, body: Body) -> None:
         """Take in a plan: the policy knows it from its next decision on."""
-        setup = lengthened(self, body)
+        growing(self)
+        setup = lengthened(self.setup, body)
         self.arrived.append(body)
         self.setup = setup
+        self.tapes.lengthen(setup.problem.n_arms)
+        self.withdrawals.lengthen(setup.problem.n_arms)
         self._give(lambda run: run.grow(setup))
         if self.status is not None:  # it had an answer, which was about the plans before
             self.epoch += 1

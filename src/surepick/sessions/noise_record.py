@@ -140,6 +140,10 @@ class NoiseRecord:
         self.arms = [ArmRecord() for _ in range(n_arms)]
         self.is_whole = True
 
+    def lengthen(self, n_arms: int) -> None:
+        """Make room for arms after those that there are."""
+        self.arms += [ArmRecord() for _ in range(n_arms - len(self.arms))]
+
     def add(self, arm: int, value: float, count: int = 1) -> None:
         """Take in a value of this arm, which is the mean of `count` measurements."""
         self.arms[arm].add(value, count)
@@ -168,6 +172,11 @@ class Withdrawals:
         self.counts = [0] * n_arms
         self.longest = [0] * n_arms  # by arm: how often one token was given back
         self.often: dict[str, int] = {}
+
+    def lengthen(self, n_arms: int) -> None:
+        """Make room for arms after those that there are."""
+        more = [0] * (n_arms - len(self.counts))
+        self.counts, self.longest = self.counts + more, self.longest + more
 
     def add(self, token: Token, reason: str) -> None:
         """Take in that this token was given back."""

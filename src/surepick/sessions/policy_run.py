@@ -81,6 +81,8 @@ class PolicyRun:
         self.called: Body | None = None  # the event of the last call
         self._n_last: int | None = None  # of its measurements, after the open round and until it is due
         self._n_new = 0  # plans that the policy will know from its next decision on
+        self._n_arms = n_arms  # that the policy knows
+        self._has_grown = False
         self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self._asleep: Asleep | None = None
@@ -160,7 +162,7 @@ class PolicyRun:
         if self._run is None:
             self._end_pilot(counts, sums)
         else:
-            self._run.absorb(counts, sums)
+            self._run.absorb(counts[: self._n_arms], sums[: self._n_arms])
             self.n_rounds += 1
 
     def add_unasked(self, arm: int, value: float) -> None:
@@ -178,18 +180,22 @@ class PolicyRun:
         """Take in a plan from the next decision on; the open round was decided without it."""
         assert isinstance(setup.problem, Problem)
         _ = self._run  # awake, with the plans that its state is about
-        self.setup = setup
-        scale = self.problem.noise_scale
-        bounds = setup.problem.bounds
-        self.problem = setup.problem if scale is None else setup.problem.with_noise(scale, bounds)
+        self.setup, scale = setup, self.problem.noise_scale
+        self.problem = setup.problem
+        if setup.pilot is not None and scale is not None:  # which no arm can have joined since
+            self.problem = setup.problem.with_noise(scale, setup.problem.bounds)
+        n_arms = self.problem.n_arms
+        self.evidence = self.evidence.lengthened(n_arms)
+        self.moments.lengthen(n_arms)
+        self.noise.lengthen(n_arms)
+        self.trace.lengthen(n_arms)
         self._n_new += 1
 
     def _grow(self) -> None:
-        if self._n_new:
-            assert isinstance(self._run, GrowingRun)
-            assert isinstance(self.problem, Problem)
-            self._run.grow(self.problem)
-            self._n_new = 0
+        assert isinstance(self._run, GrowingRun)
+        assert isinstance(self.problem, Problem)
+        self._run.grow(self.problem)
+        self._n_new, self._n_arms, self._has_grown = 0, self.problem.n_arms, True
 
     def go_on_with(self, setup: Setup) -> None:
         """Take another budget from here on."""
@@ -198,7 +204,9 @@ class PolicyRun:
     def decide(self) -> Decision | None:
         """What to measure now that a complete round was seen, or the answer; None of who can only look."""
         self._recall()
-        self._grow()
+        if self._n_new:
+            self._grow()
+            self._recall()  # of arms that have just come
         if self._run is None:
             assert self.setup.pilot is not None
             return Decision(
@@ -231,19 +239,20 @@ class PolicyRun:
 
         Only now: whoever recorded it may have seen the measurements of the round that has just been absorbed.
         """
-        run = recalling(self.policy, self._run, unasked=True) if self._unasked else None
+        known = [(arm, value) for arm, value in self._unasked if arm < self._n_arms]
+        run = recalling(self.policy, self._run, unasked=True) if known else None
         if run is None:
             return
         counts, sums = self._nothing()
-        for arm, value in self._unasked:
+        for arm, value in known:
             counts[arm] += 1
             sums[arm] += value
             self.moments.add(arm, value)
             self.noise.add(arm, value)
-        run.recall(counts, sums)
+        run.recall(counts[: self._n_arms], sums[: self._n_arms])
         self.evidence = self.evidence + Evidence(counts, sums)
-        self.n_unasked_counted += len(self._unasked)
-        self._unasked = []
+        self.n_unasked_counted += len(known)
+        self._unasked = [(arm, value) for arm, value in self._unasked if arm >= self._n_arms]
 
     def _end_pilot(self, counts: IntArray, sums: FloatArray) -> None:
         """Start the policy with the noise scale that the pilot bounds."""
@@ -269,7 +278,7 @@ class PolicyRun:
     def to_json(self) -> Body | None:
         """As JSON values, or None when the policy's run does not say what its state is."""
         state = self._asleep.state if self._asleep else None if self._own is None else run_to_json(self._own)
-        if self._own is not None and (state is None or self._n_new):
+        if self._own is not None and (state is None or self._n_new or not self._can_be_restored()):
             return None
         scale = None if self.setup.pilot is None or self.is_piloting else self.problem.noise_scale
         standing = self.standing()
@@ -289,6 +298,12 @@ class PolicyRun:
             "called": self.called,
             "n_last": self._n_last,
         }
+
+    def _can_be_restored(self) -> bool:
+        """Whether who starts now gets a run of this kind: with the plans that came it may be another."""
+        if not self._has_grown:
+            return True
+        return type(start(self.policy, self.problem, self.setup.past)) is type(self._own)
 
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:

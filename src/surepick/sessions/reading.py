@@ -77,6 +77,11 @@ class Reading(Shown):
         return self._setup.problem
 
     @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The names of the arms; those that came with a plan are the last."""
+        return self._ledger.setup.problem.arm_names
+
+    @property
     def policy(self) -> Policy:
         """The policy as it was chosen or extended."""
         return self._ledger.setup.policy
@@ -163,7 +168,7 @@ class Reading(Shown):
         """Everything that was told or recorded, in its order; what was taken back is marked `voided`."""
         voided = {str(token) for token in self.ledger().tapes.voided}
         for event in self.events():
-            for found in measurements_in(event, self._setup.problem.arm_names):
+            for found in measurements_in(event, self.arm_names):
                 yield replace(found, voided=True) if found.token in voided else found
 
     def pending(self) -> list[Request]:
@@ -198,7 +203,7 @@ class Reading(Shown):
     def told(self, token: str) -> list[Measurement]:
         """What was told under this token; nothing if it waits for its value, or came with another token's."""
         event = self.store.find(self.name, told_key(self._token(token)))
-        return [] if event is None else list(measurements_in(event, self._setup.problem.arm_names))
+        return [] if event is None else list(measurements_in(event, self.arm_names))
 
     def takes(self, token: str) -> bool:
         """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
@@ -255,7 +260,9 @@ class Reading(Shown):
         return START if event is None else event.head
 
     def _arm(self, arm: int | str) -> int:
-        problem = self._setup.problem
+        if arm not in self.arm_names and arm not in range(len(self.arm_names)):
+            self.ledger()  # it may have come with a plan meanwhile
+        problem = self._ledger.setup.problem
         if isinstance(arm, str):
             return problem.arm(arm)
         if not 0 <= arm < problem.n_arms:
@@ -270,7 +277,7 @@ class Reading(Shown):
         return n, title
 
     def _token(self, text: object) -> Token:
-        return token_of(self.name, self._setup.problem, text)
+        return token_of(self._replica, text)
 
 
 def title_key(number: int) -> str:

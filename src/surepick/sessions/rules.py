@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from surepick.core.layout import Layout
+from surepick.core.new_arms import NewArm, settled
 from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.core.pilot import check_gaussian
+from surepick.core.problem import Problem
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, SurepickError
 from surepick.sessions import codec
@@ -61,7 +63,7 @@ class Replay:
         self._time = -math.inf
         self._keys: set[str] = set()
         self._told: dict[Token, Body] = {}  # by the token under which it was told
-        self._asked_up_to = [0] * self.setup.problem.n_arms  # the furthest end of a round so far
+        self._asked_up_to: dict[int, int] = {}  # by arm: the furthest end of a round so far
         self._check_time(first)
 
     def take(self, event: Event) -> None:
@@ -108,7 +110,7 @@ class Replay:
         _require(event.key == made.key, f"its key is {event.key!r} and should be {made.key!r}")
         tapes = self.ledger.tapes
         for arm in tapes.arms_of_round():
-            self._asked_up_to[arm] = max(self._asked_up_to[arm], tapes.end_of_round(arm))
+            self._asked_up_to[arm] = max(self._asked_up_to.get(arm, 0), tapes.end_of_round(arm))
 
     def _check(self, event: Event, body: Body) -> None:
         if event.kind not in RULES:
@@ -138,7 +140,7 @@ class Replay:
 
     def _check_skipped(self, arm: int, places: list[int]) -> None:
         """Of several values, a place may be left out if it is told, or may have been in another's hands."""
-        tapes, handed_out = self.ledger.tapes, self._asked_up_to[arm] + AHEAD
+        tapes, handed_out = self.ledger.tapes, self._asked_up_to.get(arm, 0) + AHEAD
         for before, place in itertools.pairwise(places):
             skipped = range(max(before + 1, handed_out), place)
             told = len(skipped) <= tapes.n_told and all(tapes.is_told(Token(arm, i)) for i in skipped)
@@ -374,15 +376,29 @@ def _extended(ledger: Ledger, body: Body, key: str | None) -> None:
 
 
 def _added(ledger: Ledger, body: Body, key: str | None) -> None:
-    _shape(body, {"name": str, "amounts": list, "n_ahead": int})
+    _shape(body, {"name": str, "amounts": list, "n_ahead": int}, {"new_arms": list})
     _require(key == f"plan:{body['name']}", f"its key is {key!r} and should be 'plan:{body['name']}'")
     problem, arms = growing(ledger), []
+    _require(body.get("new_arms") != [], "it has new arms, and there are none")
+    for arm in body.get("new_arms", ()):
+        _check_new_arm(problem, arm)
+    n_arms = problem.n_arms + len(body.get("new_arms", ()))
     for pair in body["amounts"]:
         both = type(pair) is list and [type(part) for part in pair] == [int, float]
-        _require(both and 0 <= pair[0] < problem.n_arms and pair[1] != 0, f"its amount {pair!r} is none")
+        _require(both and 0 <= pair[0] < n_arms and pair[1] != 0, f"its amount {pair!r} is none")
         arms.append(pair[0])
     _require(sorted(set(arms)) == arms, "its amounts are not in the order of the arms")
     _require(body["n_ahead"] == ledger.tapes.n_ahead, "it has another number of values told ahead")
+
+
+def _check_new_arm(problem: Problem, arm: Any) -> None:
+    """A new arm is written with all that is known of it."""
+    _require(type(arm) is dict, f"its new arm {arm!r} is none")
+    _shape(arm, {"name": str, "cost": float}, {"noise_scale": float, "bounds": list})
+    ends = arm.get("bounds", [0.0, 0.0])
+    _require([type(end) for end in ends] == [float, float], f"the bounds of its new arm are {ends!r}")
+    written = [one.to_json() for one in settled(problem, [NewArm.from_json(arm)])]
+    _require(codec.dumps(written) == codec.dumps([arm]), f"its new arm {arm!r} is not written as sessions do")
 
 
 def _called(ledger: Ledger, body: Body, key: str | None) -> None:

@@ -13,17 +13,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 from surepick.core.arrays import Numbers
+from surepick.core.new_arms import GivenArms, plans_by_name
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy
 from surepick.errors import NameTakenError, ParameterError, SessionError
-from surepick.sessions.arriving import ADDED, addition
+from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.combining import Combining
-from surepick.sessions.ending import calling, closing, epoch_of
+from surepick.sessions.ending import calling, closing, epoch_of, next_name
 from surepick.sessions.extending import extension
 from surepick.sessions.heartbeat import Heartbeat, Hold
 from surepick.sessions.leasing import Leasing
@@ -288,35 +289,48 @@ class Session(Reading):
         with self._changing() as replica:
             replica.commit(lambda: extension(self._ledger, delta, epsilon, budget), quick=False)
 
-    def add_plan(self, name: str, plan: Numbers | str) -> None:
+    def add_plan(self, name: str, plan: Numbers | str, *, new_arms: GivenArms = ()) -> None:
         """Add a plan to the list while the session runs, or after its answer, which was about the others.
 
-        The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. The
-        policy knows it from its next round on. What is promised stays as it is, whoever adds which plans, and
-        when; they may be chosen by looking at everything but values that were told ahead of the rounds.
+        The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. Arms
+        that it uses and the problem does not have are named in `new_arms`, or given as `NewArm`, with their
+        noise scale and cost where those of the others differ. The policy knows it from its next round on.
+        What is promised stays as it is, whoever adds which plans, and when; they may be chosen by looking at
+        everything but values that were told ahead of the rounds.
         """
+        self.add_plans({name: plan}, new_arms=new_arms)
+
+    def add_plans(self, plans: Any, *, new_arms: GivenArms = ()) -> None:
+        """Add several plans, all or none: by their names, or as a table with a row for each."""
+        given = plans_by_name(plans)
+
+        def adding() -> Change:
+            bodies = additions(self._ledger, given, new_arms)
+            return Change([NewEvent(ADDED, body, f"plan:{body['name']}") for body in bodies])
+
         with self._changing() as replica:
-
-            def adding() -> Change:
-                body = addition(self._ledger, name, plan)
-                return Change([NewEvent(ADDED, body, f"plan:{name}")])
-
             replica.commit(adding, quick=False)
 
-    def new_epoch(self, reason: str, *, name: str) -> Session:
-        """End this session because what is measured has changed, and begin another of this name.
+    def new_epoch(self, reason: str, *, name: str | None = None) -> Session:
+        """End this session because what is measured has changed, and begin another, the next epoch.
 
         The values of this one are past to the new one, where its policy can begin with a past: they count as
-        at most 20 measurements of each arm and win no bet. It has the same problem, policy and seed, what is
-        left of the budget, and a promise of its own.
+        at most 20 measurements of each arm and win no bet. It has the same plans, policy and seed, what is
+        left of the budget, and a promise of its own, which is why it is a session of its own: its name is
+        this one's with the next free number, unless another is given.
         """
         if not str(reason).strip():
             raise ParameterError("say what has changed: a new epoch has a reason", field="reason")
+        if name in self.store.names():
+            raise ParameterError(f"there is a session named {name!r} already; choose another", field="name")
         self.close(f"new epoch: {reason}")
         with self.held() as ledger:
             settings = epoch_of(ledger)
             problem, policy = ledger.setup.problem, ledger.setup.policy
-        begun = Session.create(self.store, problem, policy, name=name, lease=self.lease, **settings)
+        if problem.n_arms == self.given_problem.n_arms:
+            problem = problem.with_layout(self.layout)
+        settings["name"] = next_name(self.name, self.store.names()) if name is None else name
+        begun = Session.create(self.store, problem, policy, lease=self.lease, **settings)
         begun.note(f"a new epoch of {self.name!r}: {reason}")
         return begun
 

@@ -41,8 +41,8 @@ class Tapes:
     """Every arm's told measurements, and the round that the policy waits for.
 
     Told measurements wait in stock until a complete round uses them. Tapes change by `tell`, `open_round`,
-    `use_round`, `void` and `rewind`, which the ledger calls and nobody else. Those from a snapshot are not
-    whole: used measurements are only counted there, so that they cannot be rewound.
+    `use_round`, `void`, `rewind` and `lengthen`, which the ledger calls and nobody else. Those from a
+    snapshot are not whole: used measurements are only counted there, so that they cannot be rewound.
     """
 
     def __init__(self, n_arms: int) -> None:
@@ -59,6 +59,14 @@ class Tapes:
         self.voided: dict[Token, int] = {}  # taken back: the token it was told under, how many measurements
         self._round: dict[int, Indices] = {}  # by arm: what the open round wants, told or not
         self._stretch_ends: dict[int, dict[int, int]] = {}  # by arm: where told stretches begin and end
+
+    def lengthen(self, n_arms: int) -> None:
+        """Have empty tapes of arms after those that there are."""
+        more = Tapes(n_arms - len(self._stock))
+        self._stock, self._used = self._stock + more._stock, self._used + more._used
+        self._first_unused = self._first_unused + more._first_unused
+        self._last_told = self._last_told + more._last_told
+        self._averaged, self._skipped = self._averaged + more._averaged, self._skipped + more._skipped
 
     @property
     def n_ahead(self) -> int:

@@ -57,7 +57,7 @@ class Telling:
 
     def tell(self, text: str, value: Any, mean: float | None, count: int | None, worker: str) -> Receipt:
         """Write down what was told under this token; say so if it had its measurement already."""
-        token = token_of(self._replica.name, self._problem, text)
+        token = token_of(self._replica, text)
         body = self._body(token, value, mean, count, worker)
         if self._replica.is_stale:
             self._replica.catch_up()
@@ -74,7 +74,7 @@ class Telling:
 
     def wished(self, text: str, value: float, worker: str) -> Change:
         """The event of a single value that somebody else wishes to tell; refused like one's own."""
-        token = token_of(self._replica.name, self._problem, text)
+        token = token_of(self._replica, text)
         return self._measured(token, self._body(token, value, None, None, worker))
 
     def record(self, arm: int, value: Any, key: str, remarks: Body) -> Receipt:
@@ -101,7 +101,7 @@ class Telling:
 
     def withdraw(self, text: str, reason: str) -> Token:
         """Write down that this token was given back unmeasured."""
-        token = token_of(self._replica.name, self._problem, text)
+        token = token_of(self._replica, text)
         self._read_on_if_unknown(token)
         body = {"arm": token.arm, "index": token.index, "reason": str(reason)}
 
@@ -210,15 +210,17 @@ class Telling:
         )
 
 
-def token_of(session: str, problem: AnyProblem, text: object) -> Token:
-    """The token with this text, if it can be one of this session about this problem."""
+def token_of(replica: Replica, text: object) -> Token:
+    """The token with this text, if it can be one of this session; its arm may have come a moment ago."""
     try:
         token = Token.parse(text)
     except ValueError:
         token = None
-    if token is None or token.arm >= problem.n_arms:
+    if token is not None and token.arm >= replica.ledger.setup.problem.n_arms:
+        replica.catch_up()
+    if token is None or token.arm >= replica.ledger.setup.problem.n_arms:
         raise SessionError(
-            f"{text!r} is not a token of session {session!r}; {_HOW_TOKENS_LOOK}", field="token"
+            f"{text!r} is not a token of session {replica.name!r}; {_HOW_TOKENS_LOOK}", field="token"
         )
     return token
 

@@ -63,6 +63,8 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
         case "plan-added":
             amounts = ", ".join(f"{amount:g} × {problem.arm_names[arm]}" for arm, amount in body["amounts"])
             yield f"the plan “{body['name']}” ({amounts})"
+            new = ", ".join(arm["name"] for arm in body.get("new_arms", ()))
+            yield f"with {'a new arm' if len(body['new_arms']) == 1 else 'new arms'}: {new}" if new else ""
         case "called":
             yield f"the next {how_many(body['n'], 'measurement')} are the last"
             yield "and their noise is Gaussian" if body["gaussian"] else ""

@@ -78,7 +78,7 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
     gap, error, order = look.gaps.gap, look.gaps.error, look.rival_order
     known = look.gaps.log_evidence(look.epsilon) if look.log_evidence is None else look.log_evidence
     rows = tuple(
-        _row(look, int(k), float(gap[k]), float(error[k]), float(known[k]), needed)
+        _row(look, int(k), (float(gap[k]), float(error[k])), float(known[k]), needed)
         for k in order[first : first + n]
     )
     n_ruled_out = int((known[order] >= needed).sum())
@@ -93,14 +93,16 @@ def _one_rival(look: Look, weight: Weight | None) -> Rivals:
     n_plans = None if look.problem.is_listed else look.problem.n_plans
     rows: tuple[Rival, ...] = ()
     if lead is not None and rival is not None and rival != lead and weight is not None:
-        gap, error = between(look.problem, lead, rival, look.evidence)
-        rows = (_row(look, rival, gap, error, weight.log_evidence, needed),)
+        apart = between(look.problem, lead, rival, look.evidence)
+        rows = (_row(look, rival, apart, weight.log_evidence, needed),)
     proved = weight is not None and weight.proved
     n_rivals = max(len(rows), (n_plans or 1) - 1)
     return Rivals(None, look.name_of(lead), n_rivals, 0, exp(needed), proved, 0, rows)
 
 
-def _row(look: Look, plan: Answer, gap: float, error: float, log_evidence: float, needed: float) -> Rival:
+def _row(look: Look, plan: Answer, apart: tuple[float, float], log_evidence: float, needed: float) -> Rival:
+    """A rival that is this far apart from the lead, give or take an error."""
+    gap, error = apart
     radius = error * math.sqrt(2 * needed)
     log_evidence = max(log_evidence, 0.0)
     return Rival(

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from surepick.core.new_arms import NewArm
 from surepick.errors import ParameterError
 from surepick.sessions.measurement_files import Row, arm_and_value, checked_row, import_rows
 from surepick.sessions.session import Session
@@ -97,6 +98,44 @@ class Void(Body):
         return {"seen": session.void(self.token, self.reason), **_state(session)}
 
 
+class Arm(Body):
+    """An arm that there was not before; what is left out is as it is for the others."""
+
+    name: Name
+    noise_scale: float | None = None
+    cost: float | None = None
+    bounds: tuple[float, float] | None = None
+
+    def as_new(self) -> NewArm:
+        """The same as sessions take it."""
+        return NewArm(self.name, self.noise_scale, self.cost, self.bounds)
+
+
+class AddPlan(Body):
+    """A plan that came up in the middle: a sum of arms, or amounts by their names."""
+
+    name: Name
+    plan: str | dict[str, float]
+    new_arms: Annotated[list[Arm], Field(default_factory=list, max_length=MOST_VALUES)]
+
+    def done_to(self, session: Session) -> Answer:
+        """Add it."""
+        session.add_plan(self.name, self.plan, new_arms=[arm.as_new() for arm in self.new_arms])
+        return {"n_plans": session.problem.n_plans, **_state(session)}
+
+
+class NewEpoch(Body):
+    """What has changed of what is measured; the next epoch is a session of its own."""
+
+    reason: Annotated[Remark, AfterValidator(_some)]
+    name: Name = ""
+
+    def done_to(self, session: Session) -> Answer:
+        """End this one and begin the next, whose name is in the answer."""
+        begun = session.new_epoch(self.reason, name=self.name or None)
+        return {"session": begun.name, **_state(begun)}
+
+
 class Measured(Body):
     """One row of what is imported, as in a CSV file."""
 
@@ -148,12 +187,14 @@ class Delete(Body):
         return {"deleted": self.name}
 
 
-ACTIONS: dict[str, type[Note | Rename | Extend | Close | Void | Import]] = {
+ACTIONS: dict[str, type[Note | Rename | Extend | Close | Void | AddPlan | NewEpoch | Import]] = {
     "note": Note,
     "rename": Rename,
     "extend": Extend,
     "close": Close,
     "void": Void,
+    "add-plan": AddPlan,
+    "new-epoch": NewEpoch,
     "import": Import,
 }
 

@@ -16,11 +16,24 @@ from starlette.datastructures import FormData, UploadFile
 from surepick import views
 from surepick.core.tables import SHEETS
 from surepick.errors import ParameterError, SurepickError
+from surepick.sessions.arriving import growing
+from surepick.sessions.ending import next_name
 from surepick.sessions.measurement_files import Row, import_rows
 from surepick.sessions.requests import measurements_in
 from surepick.sessions.session import Session
 from surepick.views.text import number as number_text
-from surepick.web.actions import ACTIONS, Close, Delete, Extend, Note, Rename, Void, refuse_doubtful
+from surepick.web.actions import (
+    ACTIONS,
+    AddPlan,
+    Close,
+    Delete,
+    Extend,
+    NewEpoch,
+    Note,
+    Rename,
+    Void,
+    refuse_doubtful,
+)
 from surepick.web.api import LONGEST_NAME, PlainJson, read
 from surepick.web.context import Context
 from surepick.web.entry import split_choice
@@ -55,6 +68,7 @@ def add_routes(routes: FastAPI, context: Context) -> None:
     for form in FORMS:
         _add_form(routes, context, form)
     _add_import(routes, context)
+    _add_epoch(routes, context)
     _add_delete(routes, context)
     _add_json(routes, context.sessions)
 
@@ -79,6 +93,25 @@ def _add_import(routes: FastAPI, context: Context) -> None:
             return HTMLResponse(await _page(context, slug, f"From {name}: {became or 'nothing to import'}."))
 
         return await _answer(context, slug, await request.form(max_files=1, max_fields=10), "file", work)
+
+
+def _add_epoch(routes: FastAPI, context: Context) -> None:
+    @routes.post("/sessions/{slug}/new-epoch", response_model=None)
+    async def new_epoch(slug: str, request: Request) -> Response:
+        async def work(entered: FormData) -> Response:
+            begun = await context.sessions.at(slug, lambda opened: _new_epoch(opened, entered))
+            return RedirectResponse(f"/sessions/{quote(slug_of(begun))}", 303)
+
+        return await _answer(context, slug, await request.form(), "changed", work)
+
+
+def _new_epoch(opened: Session, entered: FormData) -> str:
+    """Begin the next epoch; its name."""
+    given = {"reason": text(entered, "changed"), "name": text(entered, "epoch").strip()}
+    try:
+        return str(checked(NewEpoch, given).done_to(opened)["session"])
+    except ParameterError as error:
+        raise ParameterError(str(error), field="epoch" if error.field == "name" else "changed") from None
 
 
 def _add_delete(routes: FastAPI, context: Context) -> None:
@@ -154,12 +187,24 @@ def _extend(opened: Session, entered: FormData) -> object:
 
 def _void(opened: Session, entered: FormData) -> object:
     token, arm = split_choice(text(entered, "void"))
-    if arm != opened.given_problem.arm_names[opened.arm_of(token)]:
+    if arm != opened.arm_names[opened.arm_of(token)]:
         raise ParameterError("this list was out of date; please choose again", field="void")
     try:
         return checked(Void, {"token": token, "reason": text(entered, "why")}).done_to(opened)
     except ParameterError as error:
         raise ParameterError(str(error), field="why") from None
+
+
+def _add_plan(opened: Session, entered: FormData) -> object:
+    names = (name.strip() for name in text(entered, "new_arms").split(";"))
+    about = {key: number(text(entered, key)) for key in ("noise_scale", "cost")}
+    arms = [{"name": name, **about} for name in names if name]
+    given = {"name": text(entered, "plan_name").strip(), "plan": text(entered, "plan"), "new_arms": arms}
+    try:
+        return checked(AddPlan, given).done_to(opened)
+    except SurepickError as error:
+        shown_at = {"name": "plan_name", "new_arms": "new_arms"}
+        raise ParameterError(str(error), field=shown_at.get(error.field or "", "plan")) from None
 
 
 def _close(opened: Session, entered: FormData) -> object:
@@ -178,6 +223,7 @@ FORMS = (
     Form("rename", "title", "It has its new title.", _rename),
     Form("extend", "extend", "The session goes on.", _extend),
     Form("void", "void", "The value is taken back; the log keeps it, with the reason.", _void),
+    Form("add-plan", "plan", "The plan is in the list; the next round knows it.", _add_plan),
     Form("close", "reason", "The session has ended.", _close),
 )
 FIELDS = (
@@ -195,6 +241,7 @@ FIELDS = (
         "sure",
         "form",
     ),
+    *("plan_name", "plan", "new_arms", "noise_scale", "cost", "changed", "epoch"),
 )
 
 
@@ -209,15 +256,28 @@ def _model(
         "summary": summary,
         "is_over": opened.status is not None,
         "told": _last_told(opened),
+        "arm_names": opened.arm_names,
+        "why_no_plan": _why_no_plan(opened),
+        "next_epoch": next_name(opened.name, opened.store.names()),
         "entered": {**kept, "title": kept["title"] or summary.title},
         "errors": [] if wrong is None else [wrong],
         "done": done,
     }
 
 
+def _why_no_plan(opened: Session) -> str:
+    """Why no plan can be added now; nothing where one can."""
+    with opened.held() as ledger:
+        try:
+            growing(ledger)
+        except SurepickError as error:
+            return str(error)
+    return ""
+
+
 def _last_told(opened: Session) -> list[dict[str, str]]:
     """The values that were told last and can be taken back, the newest first."""
-    names, first = opened.given_problem.arm_names, max(0, opened.fingerprint.position - LAST_EVENTS)
+    names, first = opened.arm_names, max(0, opened.fingerprint.position - LAST_EVENTS)
     told = [m for event in opened.events(after=first) for m in measurements_in(event, names) if m.token]
     with opened.held() as ledger:
         voided = {str(token) for token in ledger.tapes.voided}

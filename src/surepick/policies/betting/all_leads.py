@@ -82,15 +82,17 @@ class AllLeadsRun(LastCallRun[bool]):
         unit = max(
             math.sqrt(float(((plan - self._plans) ** 2 @ self._variance).max())) for plan in self._plans
         )
-        self._size = _sizes(self._epsilon, unit)
-        shares = np.arange(1, len(self._size) + 1) ** -SIZES.tilt
-        self._log_share = np.log(shares / shares.sum())
+        self._bet_sizes(_sizes(self._epsilon, unit))
         self._purse = np.full((n, n, len(self._size)), NOTHING)  # log wealth of piece (i, j), by size
         self._now, self._peak = np.zeros((n, n)), np.zeros((n, n))  # log of cash and piece; the largest
         self._cash, self._next_stake = 0.0, 0.0
         self._share = np.full(n_arms, 1.0 / n_arms)  # of cost, in the last block
         self._lead = -1
         self._worth, self._thought = np.zeros(n_arms), np.zeros(n_arms)  # the past
+
+    def _bet_sizes(self, size: FloatArray) -> None:
+        shares = np.arange(1, len(size) + 1) ** -SIZES.tilt
+        self._size, self._log_share = size, np.log(shares / shares.sum())
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or a plan that is proved to be within epsilon of the best."""
@@ -131,7 +133,12 @@ class AllLeadsRun(LastCallRun[bool]):
         if self._block is not None or self._last is not None:
             raise ParameterError("plans arrive between two blocks, and not after the last call")
         more = problem.n_plans - len(self._plans)
-        self._problem, self._relevant, self._plans = problem, problem.relevant, _dense(problem)
+        self._problem, self._plans = problem, _dense(problem)
+        self._lengthen(problem.relevant)
+        new = np.zeros(problem.n_arms - len(self._share))
+        self._share = np.append(self._share, new)
+        self._worth, self._thought = np.append(self._worth, new), np.append(self._thought, new)
+        self._variance = known_deviation(problem) ** 2
         wider = ((0, more), (0, more))
         self._purse = np.pad(self._purse, (*wider, (0, 0)), constant_values=NOTHING)
         self._now = np.pad(self._now, wider, constant_values=self._cash)
@@ -289,6 +296,7 @@ class AllLeadsRun(LastCallRun[bool]):
             "next_stake": self._next_stake,
             "lead": self._lead,
             "share": self._share,
+            "size": self._size,
         }
         return self._measured_state() | wealth | numbers | called
 
@@ -297,6 +305,8 @@ class AllLeadsRun(LastCallRun[bool]):
         self._purse, self._now, self._peak = state["purse"].copy(), state["now"].copy(), state["peak"].copy()
         self._cash, self._next_stake = float(state["cash"]), float(state["next_stake"])
         self._lead, self._share = int(state["lead"]), state["share"]
+        if "size" in state:  # those of the plans that it began with; not in the first snapshots
+            self._bet_sizes(state["size"])
         self._last = LastCall(*state["last_call"]) if "last_call" in state else None
         self._restore_measured(state, True)
 

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from surepick.core.policy import known_deviation
 from surepick.core.problem import Problem
 from surepick.policies.betting.books import NOTHING, Books, make_books
 from surepick.policies.betting.tuning import TUNING
@@ -19,14 +20,14 @@ from surepick.policies.betting.wealth import log_sum
 
 
 def grown(books: Books, problem: Problem, delta: float, epsilon: float) -> Books:
-    """The books of a run that goes on with this problem, whose first plans are the old ones; no lead yet.
+    """The books of a run that goes on with this problem, whose first plans and arms are the old ones.
 
-    Between two blocks alone: the bets of an open block would be lost.
+    They have no lead yet. Between two blocks alone: the bets of an open block would be lost.
     """
-    n_old = len(books.plans)
-    more = make_books(problem, books.arms["variance"].copy(), delta, epsilon)
+    n_old, n_arms = len(books.plans), len(books.arms)
+    more = make_books(problem, known_deviation(problem) ** 2, delta, epsilon)
     relevant = more.arms["is_relevant"].copy()
-    more.arms[...] = books.arms
+    more.arms[:n_arms] = books.arms
     more.arms["is_relevant"], more.arms["seen"] = relevant, -1
     more.plans[:n_old] = books.plans
     for field in ("n_support", "clock", "log_cash", "next_stake"):
@@ -36,8 +37,8 @@ def grown(books: Books, problem: Problem, delta: float, epsilon: float) -> Books
     more.pieces.purse[:, :n_old], more.pieces.peak[:, :n_old] = books.pieces.purse, books.pieces.peak
     known = len(books.nominations.slots)
     more.nominations.slots[:known] = books.nominations.slots
-    more.nominations.counts[:known] = books.nominations.counts
-    more.division.share[:] = books.division.share
+    more.nominations.counts[:known, :n_arms] = books.nominations.counts
+    more.division.share[:n_arms], more.division.share[n_arms:] = books.division.share, 0.0
     _give_stakes(more, n_old, int(books.now.lead))
     return more
 

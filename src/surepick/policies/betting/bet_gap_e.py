@@ -141,7 +141,8 @@ class BetRun(LastCallRun[int]):
         if self._block is not None or self._last is not None:
             raise ParameterError("plans arrive between two blocks, and not after the last call")
         self._books = grown(self._books, problem, self._policy.delta, self._policy.epsilon)
-        self._problem, self._relevant = problem, problem.relevant
+        self._problem = problem
+        self._lengthen(problem.relevant)
         if self._is_started:
             self._choose_lead()
 

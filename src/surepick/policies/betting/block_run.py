@@ -90,6 +90,13 @@ class BlockRun(ABC, Generic[B]):
         """One measurement of each arm that matters and of which nothing is known."""
         return (self._relevant & ~self._is_known).astype(np.int64)
 
+    def _lengthen(self, relevant: BoolArray) -> None:
+        """Go on between two blocks with these arms, the old ones first."""
+        n = len(relevant)
+        self._relevant, self._none = relevant, self._none.lengthened(n)
+        self._evidence, self._waiting = self._evidence.lengthened(n), self._waiting.lengthened(n)
+        self._is_known = np.append(self._is_known, np.zeros(n - len(self._is_known), dtype=bool))
+
     def allow(self, left: int) -> None:
         """Cut the next block to this many measurements; the first needs one of each arm and is never cut."""
         self._left = left
