@@ -22,14 +22,26 @@ QUICK = {
     "rounds": [],
     "design": ["--repeats", "1"],
     "finish": [],
+    "hops": [],
     "guarantees": ["--runs", "100", "--budget", "20000"],
     "bet_gap_e": ["--scale", "0.05", "--only", "limit", "time"],
     "bet_gap_e_soundness": ["--runs", "20"],
     "obet": ["--scale", "0.05", "--only", "enumerable"],
+    "polytopes": ["sizes"],
+    "probes": ["--runs", "2", "--peers", "0", "--only", "pairs"],
+    "answers": ["guesses", "--scale", "0.02"],
+    "misuse": ["--runs", "5"],
     "problems": [],
     "cold": ["--repeats", "1", "--policies", "BetGapE", "CombGapE"],
     "store": ["--sizes", "100", "--seconds", "1"],
     "web": ["--viewers", "20", "--workers", "4", "--seconds", "4", "--measurements", "5000"],
+}
+# The arguments of the full form; studies of thousands of runs are commands of their own, named in each file.
+FULL = {
+    "polytopes": ["costs"],
+    "probes": ["--runs", "20", "--peers", "2"],
+    "answers": ["--scale", "0.2"],
+    "misuse": ["--runs", "100"],
 }
 KEPT = {"bet_gap_e", "bet_gap_e_soundness", "obet", "store", "web"}  # those with a page under results/
 
@@ -63,7 +75,7 @@ def main():
         print(f"== benchmarks/{name}.py", flush=True)
         began = time.perf_counter()
         kept = HERE / "results" / f"{name}.md" if given.keep and name in KEPT else None
-        if run(name, QUICK[name] if given.quick else [], kept):
+        if run(name, QUICK[name] if given.quick else FULL.get(name, []), kept):
             failed.append(name)
         print(f"== {name}: {time.perf_counter() - began:.0f} s\n", flush=True)
     if failed:

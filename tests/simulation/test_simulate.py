@@ -229,7 +229,7 @@ def test_an_environment_that_breaks_off_is_refused() -> None:
 def test_that_loops_are_compiled_is_said_once_and_only_if_they_are(monkeypatch, capsys):
     from surepick.kernels import compiled
 
-    module = importlib.import_module("surepick.simulation.simulate")
+    module = importlib.import_module("surepick.simulation.compile_notice")
     monkeypatch.setattr(module, "_said", threading.Event())
     for is_compiling in (False, True, True):
         monkeypatch.setattr(compiled, "is_compiling", lambda answer=is_compiling: answer)

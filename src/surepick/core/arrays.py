@@ -236,6 +236,11 @@ def furthest_value(noise_scale: FloatArray | None, arm: int) -> float:
     return LARGEST if noise_scale is None else MOST_SCALES * float(noise_scale[arm])
 
 
+def furthest_values(noise_scale: FloatArray | None, n_arms: int) -> FloatArray:
+    """The same of every arm."""
+    return np.full(n_arms, LARGEST) if noise_scale is None else MOST_SCALES * noise_scale
+
+
 def checked_means(means: Numbers, arms: Sequence[str]) -> FloatArray:
     """These means as an array of one finite number for each arm.
 

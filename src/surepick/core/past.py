@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from surepick.core.arrays import LARGEST, FloatArray, Numbers, aligned, furthest_value, read_only
+from surepick.core.arrays import LARGEST, FloatArray, Numbers, aligned, furthest_values, read_only
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ParameterError
 
@@ -119,7 +119,7 @@ def fitting(problem: AnyProblem, past: P) -> P:
             f"{past.worth.shape} and {past.means.shape}",
             field="past",
         )
-    furthest = [furthest_value(problem.noise_scale, arm) for arm in range(problem.n_arms)]
+    furthest = furthest_values(problem.noise_scale, problem.n_arms)
     wrong = ~((past.worth >= 0) & (past.worth <= LARGEST) & (np.abs(past.means) <= furthest))
     if wrong.any():
         arm = int(np.argmax(wrong))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeGuard, runtime_checkable
 
@@ -60,6 +61,20 @@ class NoisyEnvironment(Environment, Protocol):
     @property
     def noise_scale(self) -> FloatArray:
         """The noise scale of each arm that a problem must have, or exceed, for its promise to hold here."""
+        ...
+
+
+@runtime_checkable
+class NamedEnvironment(Environment, Protocol):
+    """An environment that may know its arms by name, and can put them in order."""
+
+    @property
+    def arm_names(self) -> tuple[str, ...] | None:
+        """The names; None where the order alone is known."""
+        ...
+
+    def for_arms(self, names: Sequence[str]) -> Environment:
+        """The same with the arms in this order."""
         ...
 
 
@@ -126,6 +141,13 @@ class Gaussian:
         """The same with the arms in this order, where they were given by name."""
         means, scale = _in_order(self.arm_names, names, means=self.means, scale=self.scale)
         return type(self)(means, None if self.takes_scale else scale)
+
+    def with_scale(self, scale: FloatArray) -> Self:
+        """The same means with the noise scale of a problem, which was checked there."""
+        other = copy(self)
+        object.__setattr__(other, "scale", scale)
+        object.__setattr__(other, "takes_scale", False)
+        return other
 
     def feed(self) -> Feed:
         """mean + scale * draw."""
@@ -310,17 +332,6 @@ class Replay:
         return Feed(TABLE, nothing, nothing, self.table, self.start)
 
 
-def fitted(environment: Environment, noise_scale: FloatArray | None) -> Environment:
-    """The environment, drawing with the problem's noise scale if it is to take that.
-
-    >>> fitted(Gaussian([1.0, 2.0]), np.array([0.2, 0.3])).scale.tolist()
-    [0.2, 0.3]
-    """
-    if noise_scale is None or not isinstance(environment, Gaussian) or not environment.takes_scale:
-        return environment
-    return Gaussian(environment.means, noise_scale)
-
-
 def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
     """Whether the compiled driver can measure in this environment."""
     return isinstance(environment, CompiledEnvironment)
@@ -338,27 +349,6 @@ def _sum_singles(environment: CompiledEnvironment, counts: IntArray, rng: np.ran
             sums[arm] += sum_measured(feed, arm, draws)
             left -= len(draws)
     return sums
-
-
-@runtime_checkable
-class NamedEnvironment(Environment, Protocol):
-    """An environment that may know its arms by name, and can put them in order."""
-
-    @property
-    def arm_names(self) -> tuple[str, ...] | None:
-        """The names; None where the order alone is known."""
-        ...
-
-    def for_arms(self, names: Sequence[str]) -> Environment:
-        """The same with the arms in this order."""
-        ...
-
-
-def in_order_of(names: Sequence[str], environment: Environment) -> Environment:
-    """The environment with its arms in this order, where it knows them by name."""
-    if not isinstance(environment, NamedEnvironment) or environment.arm_names is None:
-        return environment
-    return environment.for_arms(names)
 
 
 def _in_order(own: Sequence[str] | None, names: Sequence[str], **numbers: FloatArray) -> list[FloatArray]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from surepick.core.arrays import MOST_SCALES, ROUNDING, FloatArray, IntArray, furthest_value, outside
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
@@ -32,18 +30,17 @@ from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
 from surepick.errors import ParameterError
+from surepick.simulation.compile_notice import compile_notice, is_started
 from surepick.simulation.environments import (
     BoundedEnvironment,
     CompiledEnvironment,
     Environment,
     Gaussian,
     NoisyEnvironment,
-    fitted,
-    in_order_of,
     is_compiled,
 )
+from surepick.simulation.fitting import fitted, refuse_far_sums, refuse_outside_sums
 from surepick.simulation.outcome import Outcome, Progress, Status, proved_stop
-from surepick.simulation.probed import probed
 from surepick.simulation.seeds import environment_rng, round_rng
 
 if TYPE_CHECKING:
@@ -52,9 +49,6 @@ if TYPE_CHECKING:
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
 BLOCKS_AHEAD = 64  # the same where rounds are blocks
 PROGRESS_SECONDS = 0.1
-REACH = 100.0  # noise scales that a simulated value may lie from its mean
-_started: set[type] = set()  # policies whose loops are compiled
-_said = threading.Event()  # that loops are being compiled
 
 
 @runtime_checkable
@@ -125,34 +119,16 @@ def simulate(
     >>> outcome.status, outcome.plan_name, outcome.counts.tolist()[1]
     (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)
     """
-    environment = in_order_of(problem.arm_names, environment)
-    if len(environment.means) != problem.n_arms:
-        raise ParameterError(
-            f"the environment has {len(environment.means)} arms and the problem {problem.n_arms}"
-        )
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
     if last_call is not None and not 0 < last_call < 1:
         raise ParameterError(f"last_call is a share of the budget, between 0 and 1, got {last_call!r}")
     check_gaussian(problem, gaussian)
-    if problem.is_listed and problem.probes is not None:
-        environment = probed(problem, environment, allow_noisier=allow_noisier)
-    else:
-        environment = _fitting(problem, environment, allow_noisier)
+    environment = fitted(problem, environment, allow_noisier=allow_noisier)
     past = fitting(problem, past)
     loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian, past)
     run = loop.start(pilot_for(problem, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))
-
-
-def _fitting(problem: Problem | OracleProblem, environment: Environment, allow_noisier: bool) -> Environment:
-    """The environment with the problem's noise scale if it is to take that; refused if it does not fit."""
-    environment = fitted(environment, problem.noise_scale)
-    _refuse_outside(problem, environment)
-    _refuse_far(problem, environment)
-    if not allow_noisier:
-        _refuse_noisier(problem, environment)
-    return environment
 
 
 @dataclass
@@ -226,7 +202,7 @@ class _Loop:
                 run.allow(left)
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
-                return proved_stop(decision, self._standing(run), self.policy.delta)
+                return decision
             if int(decision.counts.sum()) > left:
                 if self.last_call is None or self.called:
                     return None
@@ -261,9 +237,9 @@ class _Loop:
         else:
             sums = self.environment.measure(counts, self.rng)
         if self.watched:
-            _refuse_sums(self.problem, counts, sums)
+            refuse_outside_sums(self.problem, counts, sums)
         if not isinstance(self.environment, NoisyEnvironment) and self.problem.probes is None:
-            _refuse_far_sums(self.problem, counts, sums)
+            refuse_far_sums(self.problem, counts, sums)
         return sums
 
     def _next_draws(self, n: int) -> FloatArray:
@@ -296,8 +272,8 @@ class _Loop:
     @contextmanager
     def _compiling(self) -> Iterator[None]:
         """Start a run; what compiling takes, at the first start of a policy, is not part of its time."""
-        first, began = type(self.policy) not in _started, time.perf_counter()
-        with _compile_notice(type(self.policy)):
+        first, began = not is_started(type(self.policy)), time.perf_counter()
+        with compile_notice(type(self.policy)):
             yield
         if first:
             self.began += time.perf_counter() - began
@@ -316,7 +292,7 @@ class _Loop:
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
         standing = self._standing(run)
-        plan = stop.plan if stop else None
+        plan = None if stop is None else proved_stop(stop, standing, self.policy.delta).plan
         lead = standing.lead if plan is None else plan
         return Outcome(
             plan=plan,
@@ -339,110 +315,9 @@ class _Loop:
             problem=self.problem
             if self.noise_scale is self.problem.noise_scale
             else self.problem.with_noise(self.noise_scale),
-            ranging=named_ranging(self.problem, stop.plan if stop else None, self.evidence),
+            ranging=named_ranging(self.problem, plan, self.evidence),
         )
 
 
 def _is_blockwise(run: Run) -> TypeGuard[BlockwiseRun]:
     return isinstance(run, BlockwiseRun) and run.takes_whole_blocks
-
-
-def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) -> None:
-    """Refuse an environment that says that its measurements may lie outside the problem's bounds."""
-    if problem.bounds is None or not isinstance(environment, BoundedEnvironment):
-        return
-    for arm, extremes in enumerate(environment.bounds.tolist()):
-        if any(outside(problem.bounds, arm, value) for value in extremes):
-            low, high = problem.bounds[arm].tolist()
-            raise ParameterError(
-                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) lie within its bounds, {low:g} to "
-                f"{high:g}, and this {type(environment).__name__} gives values from {extremes[0]:g} to "
-                f"{extremes[1]:g}; use one within them, such as Bernoulli, UniformNoise or Replay"
-            )
-
-
-def _refuse_noisier(problem: Problem | OracleProblem, environment: Environment) -> None:
-    """Refuse an environment with more noise than the problem says: the promise would not hold in it."""
-    if problem.noise_scale is None or not isinstance(environment, NoisyEnvironment):
-        return
-    for arm in np.flatnonzero(problem.relevant).tolist():
-        here, stated = float(environment.noise_scale[arm]), float(problem.noise_scale[arm])
-        if here > stated * (1 + ROUNDING):
-            raise ParameterError(
-                f"arm {arm} ({problem.arm_names[arm]!r}) has noise of scale {here:.4g} in this "
-                f"{type(environment).__name__}, and the problem says {stated:.4g}, on which the promise "
-                "rests; give the problem a larger noise_scale or the environment a smaller one, or, to see "
-                "what happens without a promise, allow_noisier=True"
-            )
-
-
-def _refuse_far(problem: Problem | OracleProblem, environment: Environment) -> None:
-    """Refuse an environment whose values lie so far from zero that no session would take them."""
-    reach = np.abs(environment.means)
-    if isinstance(environment, NoisyEnvironment):
-        reach = reach + REACH * environment.noise_scale
-    for arm, far in enumerate(reach.tolist()):
-        furthest = furthest_value(problem.noise_scale, arm)
-        if far > furthest:
-            raise ParameterError(
-                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) may lie {far:g} from zero in "
-                f"this {type(environment).__name__}, and the limit is {furthest:g} ({MOST_SCALES:g} noise "
-                "scales); beyond it rounding outweighs the noise; subtract a constant from all means"
-            )
-
-
-def _refuse_far_sums(problem: Problem | OracleProblem, counts: IntArray, sums: FloatArray) -> None:
-    """Refuse sums that no session would take."""
-    for arm in map(int, np.flatnonzero(counts)):
-        if not abs(float(sums[arm])) <= int(counts[arm]) * furthest_value(problem.noise_scale, arm):
-            raise ParameterError(
-                f"the environment gave {sums[arm]:g} as the sum of {counts[arm]} measurements of arm {arm} "
-                f"({problem.arm_names[arm]!r}); one may lie at most "
-                f"{furthest_value(problem.noise_scale, arm):g} from zero"
-            )
-
-
-def _refuse_sums(problem: Problem | OracleProblem, counts: IntArray, sums: FloatArray) -> None:
-    """Refuse sums that measurements within the problem's bounds cannot have."""
-    assert problem.bounds is not None
-    for arm in map(int, np.flatnonzero(counts)):
-        n, total = int(counts[arm]), float(sums[arm])
-        if outside(problem.bounds, arm, total, n):
-            low, high = problem.bounds[arm].tolist()
-            raise ParameterError(
-                f"measurements of arm {arm} ({problem.arm_names[arm]!r}) must lie within its bounds, "
-                f"{low:g} to {high:g}, and the environment gave {n} with a mean of {total / n:g}"
-            )
-
-
-@contextmanager
-def _compile_notice(policy_type: type) -> Iterator[None]:
-    """Say on standard error that loops are being compiled, if a first start takes more than a second."""
-    if policy_type in _started:
-        yield
-        return
-    done = threading.Event()
-    threading.Thread(target=_say_when_it_compiles, args=(done,), daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
-    _started.add(policy_type)
-
-
-def _say_when_it_compiles(done: threading.Event) -> None:
-    while not done.wait(1.0):
-        if _say_that_it_compiles():
-            return
-
-
-def _say_that_it_compiles() -> bool:
-    """Once; what only takes long because the machine is busy compiles nothing, and says nothing."""
-    is_compiling = getattr(sys.modules.get("surepick.kernels.compiled"), "is_compiling", None)
-    if is_compiling is None or not is_compiling():  # it may be half imported
-        return False
-    if not _said.is_set():
-        _said.set()
-        notice = "surepick: compiling its loops for this machine (once; kept for next time) ..."
-        print(notice, file=sys.stderr, flush=True)
-    return True
