@@ -12,6 +12,7 @@ from scipy import sparse
 import surepick as sp
 from polytopes import transport, transport_rows
 from surepick.core.polytope import polytope_from
+from surepick.core.standard_form import safe_bound
 from surepick.kernels.simplex import SOLVED, begin, restore, solve, tableau_of
 
 
@@ -61,9 +62,9 @@ def test_any_prices_give_a_bound_and_the_right_ones_a_tight_one(seed):
     assert begin(tableau) == SOLVED
     assert solve(tableau, costs) == SOLVED
     least = float(costs @ tableau.values)
-    assert form.safe_bound(costs, rng.normal(size=len(form.right))) <= least + 1e-9
+    assert safe_bound(form, costs, rng.normal(size=len(form.right))) <= least + 1e-9
     prices = np.linalg.solve(form.matrix[:, tableau.basis].T, costs[tableau.basis])
-    assert least - 1e-6 <= form.safe_bound(costs, prices) <= least
+    assert least - 1e-6 <= safe_bound(form, costs, prices) <= least
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from surepick.cli.against_truth import listing_warning
-from surepick.cli.options import Delta, File, Json, PilotSize, Pooled, Seed, pilot_of
+from surepick.cli.options import Delta, Epsilon, File, Json, PilotSize, Pooled, Seed, pilot_of
 from surepick.cli.render import bar, console, make_table, print_json
 from surepick.core.wording import how_many, plural
 
@@ -35,6 +35,7 @@ def check(
     ] = None,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
+    epsilon: Epsilon = 0.0,
     as_json: Json = False,
 ) -> None:
     """Say what a problem file was understood to mean, and forecast how many measurements it will take.
@@ -49,7 +50,7 @@ def check(
         loaded = load(file, progress=progress)
     first = pilot_of(loaded, pilot, one_scale)
     with bar("forecasting", quiet=as_json) as progress:
-        found = _forecast(loaded, delta, worlds, seed, noise, first, progress)
+        found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, first, progress)
     costs = None if first is None else _pilot_costs(loaded, first, delta)
     if as_json:
         print_json({**_data(loaded, found), "pilot": costs})
@@ -64,12 +65,12 @@ def describe_file(file: Path, delta: float) -> dict[str, Any]:
 
     loaded = load(file)
     pilot = pilot_of(loaded, 12, False)
-    return _data(loaded, _forecast(loaded, delta, 20, 0, None, pilot, None))
+    return _data(loaded, _forecast(loaded, (delta, 0.0), 20, 0, None, pilot, None))
 
 
 def _forecast(
     loaded: Loaded,
-    delta: float,
+    asked: tuple[float, float],  # delta and epsilon
     worlds: int,
     seed: int,
     noise: float | None,
@@ -86,12 +87,13 @@ def _forecast(
         loaded.problem,
         centre,
         0.0 if loaded.spread is None else loaded.spread,
-        delta=delta,
+        delta=asked[0],
         n_worlds=worlds,
         seed=seed,
         noise=rough,
         pilot=pilot,
         progress=progress,
+        epsilon=asked[1],
     )
 
 
@@ -156,6 +158,8 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
             "median": forecast.quantile(0.5),
             "high": forecast.quantile(0.9),
             "pilot": forecast.n_pilot,
+            "epsilon": forecast.epsilon,
+            "upper_median": forecast.upper_median,
         }
     return data
 

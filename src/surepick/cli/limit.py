@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from surepick.cli.options import Delta, File, Json
+from surepick.cli.options import Delta, Epsilon, File, Json
 from surepick.cli.render import MOST_ROWS, bar, console, load_file, make_table, number, print_json
 from surepick.cli.simulate import truth_of
 from surepick.core.wording import how_many
@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 def limit(
     file: File,
     delta: Delta = 0.05,
+    epsilon: Epsilon = 0.0,
     theory: Annotated[bool, typer.Option("--theory", help="Add the paper's quantities and bounds.")] = False,
     as_json: Json = False,
 ) -> None:
     """Say how few measurements any method needs, and how to spread them over the arms or probes.
+
+    With --epsilon, where plans are amounts within linear limits, it is a bracket: what a plan within epsilon
+    of the best takes, from both sides.
 
     The file needs a [truth] section. Try: surepick init table, then surepick limit table.toml
     """
@@ -39,7 +43,7 @@ def limit(
     loaded = load_file(file, as_json)
     means, known = truth_of(loaded).means, loaded.known
     with bar("looking for rivals", quiet=as_json):
-        found = find_limit(known, means, delta=delta)
+        found = find_limit(known, means, delta=delta, epsilon=epsilon)
         extra: AnyTheory | None = None
         if theory and known.is_listed and known.probes is not None:
             extra = probe_theory(known, means, delta)
@@ -58,7 +62,9 @@ def _print_limit(loaded: Loaded, found: Limit, theory: AnyTheory | None, as_json
             "delta": found.delta,
             "characteristic_time": found.characteristic_time,
             "bracket": [found.lower, found.upper],
+            "epsilon": found.epsilon,
             "lower_bound": found.lower_bound,
+            "upper_bound": found.upper_bound,
             "characteristic_cost": found.characteristic_cost,
             "allocation": dict(zip(problem.probe_names, found.allocation.tolist(), strict=False)),
         }
@@ -76,7 +82,10 @@ def _print_limit(loaded: Loaded, found: Limit, theory: AnyTheory | None, as_json
     console.print(escape(found.explanation[0].upper() + found.explanation[1:] + "."))
     if found.is_finite:
         bracket = f"between {found.lower:.7g} and {found.upper:.7g}"
-        console.print(f"T* = {found.characteristic_time:.7g} ({bracket}, certified).\n")
+        if found.epsilon:
+            console.print(f"T is {bracket}, certified; the shares below attain the upper end.\n")
+        else:
+            console.print(f"T* = {found.characteristic_time:.7g} ({bracket}, certified).\n")
         console.print(_allocation_table(problem, found))
     if theory is not None:
         console.print(_theory_table(theory))

@@ -255,29 +255,38 @@ def effort_table(results: Sequence[Outcome], found: Limit | None) -> Table:
     """What each policy measured, beside the limit of any method."""
     table = make_table("The effort", "", "measurements", "x the limit", "seconds")
     unit = (found.measurements() if found is not None and found.is_finite else 0.0) or math.nan
+    most = found.upper_bound if found is not None and found.epsilon else unit  # within epsilon: a bracket
     for result in results:
         count = f"{result.n_measurements:,}"
         sure = result.plan is not None
-        times = result.n_measurements / unit
+        times = number(result.n_measurements / unit)
+        if most > unit:
+            times = f"{number(result.n_measurements / most)} to {times}"
         table.add_row(
             result.policy.name,
             count if sure else f"> {count}",
-            number(times) if sure or math.isnan(times) else f"> {number(times)}",
+            times if sure or math.isnan(unit) else f"> {times}",
             f"{result.seconds:.2f}",
         )
     if not math.isnan(unit):
-        table.add_row("[dim]the limit of any method[/]", f"[dim]{unit:,.0f}[/]", "[dim]1[/]", "")
+        limit = f"{unit:,.0f}" if most == unit else f"{unit:,.0f} to {most:,.0f}"
+        table.add_row("[dim]the limit of any method[/]", f"[dim]{limit}[/]", "[dim]1[/]", "")
     return table
 
 
 def limit_of(loaded: Loaded, result: Outcome) -> Limit | None:
     """The limit under the file's truth, if it has one."""
+    from surepick.core.policy import epsilon_of
+    from surepick.core.polytope import Polytope
     from surepick.planning.limit import limit as find_limit
 
     if loaded.means is None:
         return None
     tolerance = 1e-4 if loaded.problem.is_listed else UNLISTED_TOLERANCE
-    return find_limit(loaded.known, loaded.means, delta=result.policy.delta, tolerance=tolerance)
+    near = epsilon_of(result.policy) if isinstance(loaded.known, Polytope) else 0.0
+    return find_limit(
+        loaded.known, loaded.means, delta=result.policy.delta, tolerance=tolerance, epsilon=near
+    )
 
 
 def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[str, Any]:
@@ -302,6 +311,7 @@ def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[s
         "among": among(loaded.problem, result.policy, result.standing),
         **truth_data(loaded, result),
         "limit": measured,
+        "limit_upper": found.upper_bound if found is not None and measured else None,
         "times_the_limit": result.n_measurements / measured if measured else None,
         "counts": dict(zip(loaded.problem.probe_names, result.counts.tolist(), strict=True)),
         "seed": result.seed,

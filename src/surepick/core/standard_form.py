@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -147,18 +147,44 @@ class StandardForm:
         found[np.arange(len(moving)), moving] = sign
         return found + 0.0
 
-    def safe_bound(self, costs: FloatArray, prices: FloatArray) -> float:
-        """A number that costs.z is never below, whatever prices (dual values) somebody found.
 
-        costs.z = prices.b + (costs - A'prices).z >= prices.b + sum_j min(r_j lower_j, r_j upper_j), less the
-        rounding of these sums (Neumaier and Shcherbina 2004).
-        """
-        reduced = costs - self.matrix.T @ prices
-        sizes = np.abs(costs) + np.abs(self.matrix.T) @ np.abs(prices)
-        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        size = float(np.abs(prices) @ np.abs(self.right) + sizes @ reach)
-        least = np.minimum(reduced * self.lower, reduced * self.upper)
-        return float(prices @ self.right + least.sum()) - ROUNDING * size
+class Equations(Protocol):
+    """{z: matrix z = right, lower <= z <= upper}, with finite bounds."""
+
+    @property
+    def matrix(self) -> FloatArray:
+        """A, (n_rows, n_variables)."""
+        ...
+
+    @property
+    def right(self) -> FloatArray:
+        """b, (n_rows,)."""
+        ...
+
+    @property
+    def lower(self) -> FloatArray:
+        """Least values, (n_variables,)."""
+        ...
+
+    @property
+    def upper(self) -> FloatArray:
+        """Largest values, (n_variables,)."""
+        ...
+
+
+def safe_bound(equations: Equations, costs: FloatArray, prices: FloatArray) -> float:
+    """A number that costs.z is never below, whatever prices (dual values) somebody found.
+
+    costs.z = prices.b + (costs - A'prices).z >= prices.b + sum_j min(r_j lower_j, r_j upper_j), less the
+    rounding of these sums (Neumaier and Shcherbina 2004).
+    """
+    matrix, lower, upper = equations.matrix, equations.lower, equations.upper
+    reduced = costs - matrix.T @ prices
+    sizes = np.abs(costs) + np.abs(matrix.T) @ np.abs(prices)
+    reach = np.maximum(np.abs(lower), np.abs(upper))
+    size = float(np.abs(prices) @ np.abs(equations.right) + sizes @ reach)
+    least = np.minimum(reduced * lower, reduced * upper)
+    return float(prices @ equations.right + least.sum()) - ROUNDING * size
 
 
 def as_rows(given: dict[str, Any], names: tuple[str, ...]) -> Rows:

@@ -4,8 +4,8 @@
 
 It starts at a basis that is given, and its tableau is made anew from that basis, so that its answer is a
 function of the basis and the numbers: a run that is replayed takes the same pivots. Nothing rests on its
-answers but which vertex is looked at next: bounds come from dual values (`StandardForm.safe_bound`), whoever
-found them.
+answers but which vertex is looked at next: bounds come from dual values (`safe_bound` in core),
+whoever found them.
 """
 
 from __future__ import annotations

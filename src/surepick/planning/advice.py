@@ -154,7 +154,7 @@ def advise(
         expected=middle,
         low=low,
         high=high,
-        limit=stage.limit(chosen.policy.delta),
+        limit=stage.limit(chosen.policy.delta, epsilon_of(chosen.policy)),
         budget=budget,
         reasons=reasons,
         assumptions=stage.assumptions,

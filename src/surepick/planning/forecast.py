@@ -3,6 +3,7 @@
 The means are not known, but where they are thought to lie is. For worlds drawn from there, the limit of any
 method is computed; its quantiles over the worlds are the forecast. Where the noise scale is unknown, "any
 method" is any one that runs after the same pilot, with its bounds on the scale and the delta that it leaves.
+Within epsilon, of a polytope, the limit is a bracket, and so is the forecast.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class Forecast:
     measurements: FloatArray  # (n_worlds,) sorted; infinite where plans tie
     arm_shares: FloatArray  # (n_arms,) the mean share of the measurements that an arm gets, after any pilot
     n_pilot: int = 0  # of the measurements, those that an unknown noise scale costs at first
+    epsilon: float = 0.0  # how much worse than the best the answer may be
+    upper: FloatArray | None = None  # (n_worlds,) with epsilon: sorted upper ends; `measurements` are lower
 
     def __repr__(self) -> str:
         low, middle, high = map(self.quantile, EIGHT_OF_TEN)
@@ -48,10 +51,23 @@ class Forecast:
         return quantile(self.measurements, q)
 
     @property
+    def upper_median(self) -> float | None:
+        """The median of the upper ends, with epsilon."""
+        return None if self.upper is None else quantile(self.upper, 0.5)
+
+    @property
     def explanation(self) -> str:
         """One sentence for people."""
         low, middle, high = map(self.quantile, EIGHT_OF_TEN)
         pilot = f", {self.n_pilot:,} of them for the pilot" if self.n_pilot else ""
+        most = self.upper_median
+        if most is not None:
+            return (
+                f"a plan within {self.epsilon:g} of the best takes at least "
+                f"{how_many(middle, 'measurement')} with any method at delta {self.delta:g}{pilot}, and at "
+                f"most {most:,.0f} with the best possible one as delta falls (medians of "
+                "worlds like the guess); PolyBet takes some five to ten times the latter"
+            )
         return (
             f"the best possible method needs about {how_many(middle, 'measurement')} at delta {self.delta:g}"
             f"{pilot}, between {low:,.0f} and {high:,.0f} in eight of ten worlds like the guess; methods "
@@ -70,8 +86,11 @@ def forecast(
     noise: PerArm | None = None,
     pilot: Pilot | None = None,
     progress: Progress | None = None,
+    epsilon: float = 0.0,
 ) -> Forecast:
     """How many measurements any method needs in `n_worlds` worlds within `spread` of the guess.
+
+    With `epsilon`, which is for a `Polytope`, to find a plan within epsilon of the best.
 
     A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement: the
     forecast then has the pilot (`Pilot()` unless given) and what its bounds cost.
@@ -91,16 +110,23 @@ def forecast(
     worlds = 1 if not width.any() else n_worlds
     tolerance = TOLERANCE if problem.is_listed else UNLISTED_TOLERANCE
     rng = np.random.default_rng(seed)
-    needed, shares = np.empty(worlds), np.zeros(problem.n_arms)
+    needed, upper, shares = np.empty(worlds), np.empty(worlds), np.zeros(problem.n_arms)
     for w in range(worlds):
         means = centre + width * rng.uniform(-1.0, 1.0, centre.size)
-        found = limit(told, means, delta=level, tolerance=tolerance)
-        needed[w] = n_pilot + found.measurements()
+        found = limit(told, means, delta=level, tolerance=tolerance, epsilon=epsilon)
+        needed[w], upper[w] = n_pilot + found.measurements(), n_pilot + found.upper_bound
         if found.is_finite:
             shares += found.allocation
         if progress is not None:
             progress(w + 1, worlds)
-    return Forecast(delta, np.sort(needed), shares / max(shares.sum(), 1e-300), n_pilot)
+    return Forecast(
+        delta,
+        np.sort(needed),
+        shares / max(shares.sum(), 1e-300),
+        n_pilot,
+        epsilon,
+        np.sort(upper) if epsilon else None,
+    )
 
 
 def _after_pilot(

@@ -19,8 +19,8 @@ quantities need the true means: they are for experiments and reports, and no pol
 
 Where plans cannot be listed, T* is bracketed by column generation (`unlisted_limit`). Of a polytope it is
 exact, and over few rows: every plan is the best vertex plus multiples of its edges, so that some plan is
-better in another world if and only if some edge improves there (`vertex_edges`). Where probes are measured
-instead of single arms, see `probe_limit`.
+better in another world if and only if some edge improves there (`vertex_edges`); within epsilon of its best
+there is a bracket (`epsilon_limit`). Where probes are measured instead of single arms, see `probe_limit`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.cards import card, note
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
-from surepick.core.policy import Answer, check_delta, known_deviation
+from surepick.core.policy import Answer, check_delta, check_epsilon, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.probe_allocation import ProbeAllocation
-from surepick.errors import ProblemError
+from surepick.errors import ParameterError, ProblemError
+from surepick.planning.differences import dense, differences_of, scaled_squares
+from surepick.planning.epsilon_limit import CAREFUL, QUICK, NearBest
 from surepick.planning.probe_limit import least_cover, probe_times
 from surepick.planning.unlisted_limit import FoundRivals
 from surepick.planning.vertex_edges import VertexEdges
@@ -48,6 +50,7 @@ from surepick.planning.vertex_edges import VertexEdges
 LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
 _WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
 _ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
+_ROUGH = 0.1  # a tolerance from which on the bracket within epsilon is looked for quickly
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,8 @@ class Limit:
     shares of measurements) are the same when cost is counted instead. When rivals tie with the best plan no
     number of measurements is enough: all of them are infinite, `tied` says which, the allocations are empty.
     Plans are indices; of an `OracleProblem` they are vectors, and `characteristic_time` is the lower end.
+    With `epsilon` it is about finding a plan within epsilon of the best: `lower` holds for every delta, and
+    `upper` is what methods can come near to as delta goes to 0. The two may be far apart.
     """
 
     best: Answer
@@ -75,6 +80,9 @@ class Limit:
     tied: tuple[Answer, ...]
     relevant_cost: float  # of measuring each of those arms once, or of those uses
     suggested_epsilon: float | None = None  # where plans of a polytope tie: one that would end it
+    epsilon: float = 0.0  # how much worse than the best the answer may be
+    pair_time: float = 0.0  # with epsilon: times kl(1/2, delta), another bound; see `epsilon_limit`
+    pair_cost: float = 0.0  # the same in cost
 
     def __repr__(self) -> str:
         found = f"{self.lower_bound:.4g} measurements" if self.is_finite else "infinite: plans tie"
@@ -85,6 +93,7 @@ class Limit:
             ("measurements", self.lower_bound),
             ("cost", self.cost_lower_bound),
             ("delta", self.delta),
+            *([("epsilon", self.epsilon)] if self.epsilon else []),
             ("characteristic time", f"{self.characteristic_time:.6g}"),
         ]
         return card("Limit of any method", rows, note(self.explanation + "."))
@@ -100,9 +109,15 @@ class Limit:
         return self.measurements()
 
     @property
+    def upper_bound(self) -> float:
+        """The same at the upper end: measurements that methods come near to as delta goes to 0."""
+        return fewest(self.upper, self.n_relevant, self.delta)
+
+    @property
     def cost_lower_bound(self) -> float:
         """The same for the expected cost of the measurements."""
-        return fewest(self.cost_lower, self.relevant_cost, self.delta)
+        least = fewest(self.cost_lower, self.relevant_cost, self.delta)
+        return max(least, self.pair_cost * half_kl(self.delta)) if self.epsilon else least
 
     def measurements(self, delta: float | None = None) -> float:
         """The limit at another delta: max(T* kl(delta, 1 - delta), (1 - 2 delta) n_relevant).
@@ -111,7 +126,9 @@ class Limit:
         >>> round(found.measurements(0.05), 2), round(found.measurements(0.001), 2)
         (21.2, 55.14)
         """
-        return fewest(self.lower, self.n_relevant, self.delta if delta is None else delta)
+        delta = self.delta if delta is None else delta
+        least = fewest(self.lower, self.n_relevant, delta)
+        return max(least, self.pair_time * half_kl(delta)) if self.epsilon else least
 
     @property
     def explanation(self) -> str:
@@ -127,19 +144,29 @@ class Limit:
             return (
                 f"{tie}: epsilon = {nearest:.3g}, say, which is what the nearest plan loses that does not tie"
             )
-        return (
-            f"every method that is wrong with probability at most {self.delta:g} needs at least "
+        asked = f" and asked for a plan within {self.epsilon:g} of the best" if self.epsilon else ""
+        least = (
+            f"every method that is wrong with probability at most {self.delta:g}{asked} needs at least "
             f"{self.lower_bound:.4g} measurements on average"
         )
+        if not self.epsilon:
+            return least
+        return f"{least}, and the best possible one at most {self.upper_bound:.4g} as delta falls"
 
 
 def limit(
-    problem: Problem | OracleProblem, means: Numbers, *, delta: float = 0.05, tolerance: float = 1e-8
+    problem: Problem | OracleProblem,
+    means: Numbers,
+    *,
+    delta: float = 0.05,
+    tolerance: float = 1e-8,
+    epsilon: float = 0.0,
 ) -> Limit:
     """T* of this problem under these means, to a certified relative `tolerance`, and how to attain it.
 
     Where plans are known by an oracle, or measured by probes, the bracket is certified too, and at best a
-    thousandth wide.
+    thousandth wide. With `epsilon`, which is for a `Polytope`, it is about a plan within epsilon of the best,
+    and the bracket is wide; a tolerance of .1 or more has it found quickly, and wider.
 
     >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]])
     >>> found = limit(problem, [1, 0.5, 0.3])
@@ -147,6 +174,9 @@ def limit(
     (355.5556, [0.25, 0.5, 0.25])
     """
     check_delta(delta)
+    check_epsilon(epsilon)
+    if epsilon:
+        return _near_best_limit(problem, means, delta, tolerance, epsilon)
     if isinstance(problem, Polytope):
         return _polytope_limit(problem, problem.as_means(means), delta, tolerance)
     if not problem.is_listed:
@@ -163,7 +193,7 @@ def limit(
     noise = known_deviation(problem)
     if tied:
         return _no_limit(best, delta, problem.costs, np.flatnonzero(problem.relevant), tied)
-    squares = _scaled_squares(differences[rivals], gaps[rivals], noise)
+    squares = scaled_squares(differences[rivals], gaps[rivals], noise)
     time = optimal_allocation(squares, tolerance=tolerance)
     cost, unit = _cost_allocation(squares, problem.costs, time, tolerance)
     return Limit(
@@ -194,6 +224,15 @@ def binary_kl(delta: float) -> float:
     (2.65, 0.0)
     """
     return (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
+
+
+def half_kl(delta: float) -> float:
+    """kl(1/2, delta): what an answer needs that is as good as one of two worlds allows, in nats.
+
+    >>> round(half_kl(0.05), 4), half_kl(0.5)
+    (0.8304, 0.0)
+    """
+    return -0.5 * math.log(4 * delta * (1 - delta)) if delta < 0.5 else 0.0
 
 
 def _no_limit(
@@ -279,14 +318,14 @@ def _polytope_limit(problem: Polytope, means: FloatArray, delta: float, toleranc
         none = _no_limit(at_best.best, delta, problem.costs, relevant, tied)
         return replace(none, suggested_epsilon=at_best.nearest_loss())
     rows, above = at_best.differences, at_best.above()
-    squares = _scaled_squares(rows, rows @ means, noise)
+    squares = scaled_squares(rows, rows @ means, noise)
     time = optimal_allocation(squares, tolerance=tolerance)
     cost, unit = _cost_allocation(squares, problem.costs, time, tolerance)
     times, costs = _times(time, 2.0), _times(cost, 2.0 * unit)
     if not at_best.is_complete:  # what was found is a lower end; a whole basis is an upper one
         upper = cost_upper = math.inf
         if above is not None:
-            more = _scaled_squares(above, above @ means, noise)
+            more = scaled_squares(above, above @ means, noise)
             time = optimal_allocation(more, tolerance=tolerance)
             cost, unit = _cost_allocation(more, problem.costs, time, tolerance)
             upper, cost_upper = 2 * time.value, 2 * unit * cost.value
@@ -301,6 +340,45 @@ def _polytope_limit(problem: Polytope, means: FloatArray, delta: float, toleranc
         len(relevant),
         (),
         float(problem.costs[relevant].sum()),
+    )
+
+
+def _near_best_limit(
+    problem: Problem | OracleProblem, means: Numbers, delta: float, tolerance: float, epsilon: float
+) -> Limit:
+    """The bracket within epsilon, in measurements and in cost."""
+    if not isinstance(problem, Polytope):
+        raise ParameterError(
+            "a limit within epsilon is known for the plans of a Polytope only, got "
+            f"{type(problem).__name__}; leave epsilon out: finding the best plan itself never takes fewer",
+            field="epsilon",
+        )
+    variance, costs = known_deviation(problem) ** 2, problem.costs
+    near = NearBest(problem, problem.as_means(means), epsilon, QUICK if tolerance >= _ROUGH else CAREFUL)
+    needed = near.has_to_be_measured()
+    time = near.ends(variance)
+    cost, spending, unit = time, time.shares, float(costs[0])
+    if np.ptp(costs) > 0:
+        cost, unit = near.ends(variance * costs), 1.0
+        spending = cost.shares / costs
+    # the best plan is within any epsilon: where epsilon is tiny, edges show more than boxes
+    exact = _polytope_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
+    shares, spending = time.shares, spending / spending.sum()
+    if exact.upper < time.upper:
+        shares, spending = exact.allocation, exact.cost_allocation
+    return Limit(
+        tuple(problem.form.plan(near.best).tolist()),
+        delta,
+        *(time.lower, time.lower, min(time.upper, exact.upper)),
+        shares,
+        *(unit * cost.lower, unit * cost.lower, min(unit * cost.upper, exact.cost_upper)),
+        spending,
+        int(needed.sum()),
+        (),
+        float(costs[needed].sum()),
+        epsilon=epsilon,
+        pair_time=time.pairs,
+        pair_cost=unit * cost.pairs,
     )
 
 
@@ -320,46 +398,3 @@ def _cost_allocation(
     if (costs == costs[0]).all():
         return time, float(costs[0])
     return optimal_allocation(squares, tolerance=tolerance, costs=costs, start=time.dual), 1.0
-
-
-def differences_of(problem: Problem, means: FloatArray, best: int) -> tuple[Any, FloatArray]:
-    """y_k = best - plan k, (n_plans, n_arms), and gaps y_k^T means, exactly 0 where rounding could be all."""
-    plans = problem.oriented
-    differences = plans[best] - plans if isinstance(plans, np.ndarray) else _sparse_differences(plans, best)
-    sizes = abs(plans) @ np.abs(means)
-    rounding = np.finfo(float).eps * problem.n_arms * (sizes + sizes[best])
-    gaps = np.asarray(differences @ means)
-    return differences, np.where(gaps > rounding, gaps, 0.0)
-
-
-def _sparse_differences(plans: Any, best: int) -> Any:
-    from scipy import sparse
-
-    n_plans, n_arms = plans.shape
-    low, high = plans.indptr[best], plans.indptr[best + 1]
-    repeated = sparse.csr_array(
-        (
-            np.tile(plans.data[low:high], n_plans),
-            np.tile(plans.indices[low:high], n_plans),
-            np.arange(n_plans + 1) * (high - low),
-        ),
-        shape=(n_plans, n_arms),
-    )
-    differences = sparse.csr_array(repeated - plans)
-    differences.eliminate_zeros()
-    return differences
-
-
-def _scaled_squares(differences: Any, gaps: FloatArray, noise: FloatArray) -> Any:
-    """R_s^2 y_ks^2 / gap_k^2 for rows with a positive gap."""
-    if isinstance(differences, np.ndarray):
-        return (differences * noise / gaps[:, None]) ** 2
-    squares = differences.copy()
-    row_gaps = np.repeat(gaps, np.diff(differences.indptr))
-    squares.data = (differences.data * noise[differences.indices] / row_gaps) ** 2
-    return squares
-
-
-def dense(matrix: Any) -> FloatArray:
-    """These numbers as a dense array."""
-    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())

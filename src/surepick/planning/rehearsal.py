@@ -12,6 +12,7 @@ from surepick.core.arrays import FloatArray, Numbers, aligned
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy, epsilon_of
+from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.core.worlds import quantile
 from surepick.errors import ParameterError
@@ -109,11 +110,15 @@ class Stage:
             counts / max(float(counts.sum()), 1.0),
         )
 
-    def limit(self, delta: float) -> float:
-        """The median over the worlds of what any method needs; infinite where plans tie."""
+    def limit(self, delta: float, epsilon: float) -> float:
+        """The median over the worlds of what any method needs; infinite where plans tie.
+
+        Within epsilon it is known for a polytope alone; for others it is that of the exact question.
+        """
         known = self.problem.with_noise(self.scale)
         tolerance = LIMIT_TOLERANCE if known.is_listed else UNLISTED_TOLERANCE
-        found = (limit(known, means, delta=delta, tolerance=tolerance) for means in self.worlds)
+        near = epsilon if isinstance(known, Polytope) else 0.0
+        found = (limit(known, means, delta=delta, tolerance=tolerance, epsilon=near) for means in self.worlds)
         return float(np.median([one.measurements() for one in found]))
 
     def stake(self) -> tuple[float, str]:

@@ -30,25 +30,25 @@ class Rivals:
         self._vertices = Vertices(problem)
         self._n_arms, self._sign = problem.form.n_arms, problem.sign
         self.first = self._vertices.first
-        self._at = self.first  # of the lead
+        self.at = self.first  # the basis of the lead
         self.lead: FloatArray = np.zeros(self._n_arms)
         self.plans: FloatArray = np.zeros((0, self._n_arms))
         self.dual: FloatArray = np.zeros(0)
         self._keys: set[bytes] = set()
         for weights in self._noise(0, _FIRST // 2):
-            self.add(self._best(weights))
-            self.add(self._best(-weights))
+            self.add(self.best(weights))
+            self.add(self.best(-weights))
 
     def choose_lead(self, means: FloatArray) -> None:
         """The vertex that is best under these means."""
-        self.lead = self._best(means)
-        self._at = self._vertices.tableau.at.copy()
+        self.lead = self.best(means)
+        self.at = self._vertices.tableau.at.copy()
         self.add(self.lead)
 
     def draw(self, means: FloatArray, error: FloatArray, block: int, n: int) -> None:
         """Add the best plans under draws around the means; the draws are a function of the block's number."""
         for noise in self._noise(1 + block, n):
-            self.add(self._best(means + noise * error))
+            self.add(self.best(means + noise * error))
 
     def find(self, question: Question, starts: IntArray) -> int:
         """Look from some rivals and the lead for plans that are not ruled out; how many were new."""
@@ -82,18 +82,18 @@ class Rivals:
 
     def state(self) -> list[Any]:
         """Everything, in order."""
-        return [self._at, self.lead, self.plans, self.dual]
+        return [self.at, self.lead, self.plans, self.dual]
 
     def restore(self, state: list[Any]) -> None:
         """Become the rivals whose state this is."""
-        self._at, self.lead, self.plans, self.dual = state
+        self.at, self.lead, self.plans, self.dual = state
         self._keys = {np.round(plan, _DIGITS).tobytes() for plan in self.plans}
 
     def _noise(self, stream: int, n: int) -> FloatArray:
         """Numbers like noise, turned with the means: to minimise is to maximise the negative."""
         return self._sign * _noise(stream, n, self._n_arms)
 
-    def _best(self, weights: FloatArray) -> FloatArray:
+    def best(self, weights: FloatArray) -> FloatArray:
         """The vertex with the largest weights.x."""
         tableau = self._go_back()
         costs = np.zeros(len(tableau.lower))
@@ -105,7 +105,7 @@ class Rivals:
     def _go_back(self) -> Any:
         """The tableau at the lead's basis."""
         tableau = self._vertices.tableau
-        tableau.at[:] = self._at
+        tableau.at[:] = self.at
         if not restore(tableau):
             raise unsolved()
         return tableau

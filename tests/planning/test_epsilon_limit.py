@@ -1,0 +1,195 @@
+"""The bracket of the limit within epsilon: against closed forms, all vertices, and the exact limit."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq, linprog
+
+import surepick as sp
+from polytopes import KINDS, all_vertices, transport
+from surepick.errors import ParameterError
+from surepick.planning.epsilon_limit import QUICK, NearBest
+from surepick.planning.limit import binary_kl, half_kl
+from surepick.policies.betting.good_plans import GoodPlans
+from surepick.policies.betting.rivals import Rivals
+
+TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0])
+
+
+@pytest.mark.parametrize(("gap", "epsilon"), [(1.0, 0.1), (1.0, 0.5), (0.3, 0.2)])
+def test_of_two_arms_both_ends_have_a_closed_form(gap, epsilon):
+    # plans (p, 1 - p); the answer p of the upper end is as far from one rival as from the other
+    p = brentq(lambda p: epsilon / (1 - p) - gap - (gap + epsilon / p), 1e-9, 1 - 1e-9)
+    found = sp.limit(TWO, [gap, 0.0], epsilon=epsilon)
+    assert found.upper == pytest.approx(8 / (gap + epsilon / p) ** 2, rel=0.03)
+    assert found.upper >= 8 / (gap + epsilon / p) ** 2 * (1 - 1e-9)
+    # all plans with p >= 1 - epsilon / gap are good, and must be bad in the other world
+    other = epsilon / (1 - epsilon / gap)
+    assert found.lower == pytest.approx(8 / (gap + other) ** 2, rel=1e-3)
+    assert found.pair_time == pytest.approx(8 / (gap + 2 * epsilon) ** 2, rel=0.01)
+    assert found.n_relevant == 2
+
+
+def test_ties_have_a_bracket_within_epsilon():
+    assert not sp.limit(TWO, [0.0, 0.0]).is_finite
+    found = sp.limit(TWO, [0.0, 0.0], epsilon=0.1)
+    assert found.is_finite
+    assert found.lower_bound == pytest.approx(200 * half_kl(0.05), rel=0.01)
+    assert found.upper_bound == pytest.approx(200 * binary_kl(0.05), rel=0.05)
+    assert "asked for a plan within 0.1 of the best" in found.explanation
+
+
+def test_becomes_the_exact_limit_as_epsilon_vanishes():
+    problem, means = KINDS["3x3"](301)
+    exact, near = sp.limit(problem, means), sp.limit(problem, means, epsilon=1e-6)
+    assert near.lower == pytest.approx(exact.lower, rel=0.03)
+    assert near.upper == pytest.approx(exact.upper, rel=0.01)
+    assert near.best == pytest.approx(exact.best)
+
+
+def test_check_values_of_ten_transports():
+    # lower end 41, upper end 140 by the rivals found and 147 certified, computed by the prototype
+    found = [sp.limit(*KINDS["3x3"](seed), epsilon=0.05) for seed in range(201, 211)]
+    assert np.mean([one.lower * binary_kl(0.05) for one in found]) > 41
+    assert 135 < np.mean([one.upper_bound for one in found]) < 147
+
+
+def small(seed):
+    """A small transport or mix with a seed of its own, with costs and scales."""
+    rng = np.random.default_rng(seed)
+    if seed % 2:
+        problem, means = transport(seed, 3, 3)
+        rows = {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq, "minimize": True}
+    else:
+        use = rng.uniform(0.1, 1, (2, 4))
+        rows = {"A_ub": use, "b_ub": use.sum(1) * 0.4, "upper": 1.0}
+        means = rng.uniform(0.5, 1.5, 4)
+    n = len(means)
+    problem = sp.Polytope(**rows, noise_scale=rng.uniform(0.5, 2, n), costs=rng.uniform(1, 3, n))
+    return problem, means, float(10 ** rng.uniform(-2, -0.5))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_upper_end_holds_against_every_vertex(seed):
+    problem, means, epsilon = small(seed)
+    found = NearBest(problem, means, epsilon, QUICK).ends(problem.noise_scale**2)
+    plan, turned = found.plan * problem.form.unit, problem.sign * means
+    away = plan - all_vertices(problem)
+    gap = away @ turned + epsilon
+    used = found.shares > 0
+    need = 2 * (away**2 * problem.noise_scale**2)[:, used] @ (1 / found.shares[used]) / gap**2
+    assert gap.min() > 0
+    assert need.max() <= found.upper * (1 + 1e-9)
+    assert need.max() >= found.upper / 4  # a bound that proves little would be no test
+    assert found.lower <= found.upper
+    assert found.pairs <= found.upper
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6))
+def test_worlds_make_every_good_plan_bad(seed):
+    problem, means, epsilon = small(seed)
+    near = Noting(problem, means, epsilon, QUICK)
+    near.ends(problem.noise_scale**2)
+    plans, turned = all_vertices(problem), problem.sign * means
+    for world in near.worlds[:10]:
+        loss = least_loss(plans, turned, world / problem.form.unit, epsilon)
+        assert loss >= epsilon - 1e-6  # what solver and rounded vertices may err by
+        assert loss <= 1.1 * epsilon  # and no further from the means than is needed
+    assert least_loss(plans, turned, turned, epsilon) == pytest.approx(0.0, abs=1e-6)
+
+
+def least_loss(plans, means, world, epsilon):
+    """What mixtures of these plans that are within epsilon of the best lose in another world at least."""
+    found = linprog(
+        -(plans @ world),
+        A_ub=[-(plans @ means)],
+        b_ub=[epsilon - float((plans @ means).max())],
+        A_eq=np.ones((1, len(plans))),
+        b_eq=[1.0],
+    )
+    return float((plans @ world).max() + found.fun)
+
+
+class Noting(NearBest):
+    """Notes the worlds that it uses."""
+
+    def __init__(self, *args):
+        self.worlds = []
+        super().__init__(*args)
+
+    def _checked(self, change):
+        found = super()._checked(change)
+        if found is not None:
+            self.worlds.append(self._means + found)
+        return found
+
+
+def test_a_pair_of_worlds_leaves_no_plan_good_in_both():
+    rng = np.random.default_rng(3)
+    problem, means, _ = small(4)
+    plans, epsilon = all_vertices(problem), 0.1
+    best = float((plans @ means).max())
+    for one, other in itertools.islice(itertools.combinations(plans, 2), 20):
+        need = 2 * epsilon + 2 * best - (one + other) @ means
+        change = rng.normal(size=4)
+        change *= need / ((one - other) @ change)
+        worlds = [means + 1.001 * change, means - 1.001 * change]
+        # the least sum of what one plan loses in both
+        assert sum_of_losses(plans, worlds) > 2 * epsilon
+    assert sum_of_losses(plans, [means + 0.01 * change, means - 0.01 * change]) < 2 * epsilon
+
+
+def sum_of_losses(plans, worlds):
+    return sum(float((plans @ world).max()) for world in worlds) - float((plans @ sum(worlds)).max())
+
+
+def test_arms_that_no_good_plan_uses_fully_have_to_be_measured():
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0])
+    assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.01).n_relevant == 3
+    # everything of the first or all of the third is good: only the second could make both bad, or all could
+    some = sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.2)
+    assert some.n_relevant == 1
+    assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=2.0).n_relevant == 0
+
+
+def test_costs_count_and_other_problems_are_refused():
+    dear = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], costs=[4.0, 4.0])
+    found, plain = sp.limit(dear, [1.0, 0.0], epsilon=0.1), sp.limit(TWO, [1.0, 0.0], epsilon=0.1)
+    assert found.cost_lower == pytest.approx(4 * plain.lower)
+    assert found.cost_lower_bound == pytest.approx(4 * plain.lower_bound)
+    with pytest.raises(ParameterError, match="Polytope only, got Problem; leave epsilon out"):
+        sp.limit(sp.Problem([[1, 0], [0, 1]]), [1.0, 0.0], epsilon=0.1)
+
+
+def test_a_bound_on_good_plans_holds_whatever_the_weights():
+    problem, means = KINDS["3x3"](302)
+    plans, turned = all_vertices(problem) / problem.form.unit, -means * problem.form.unit
+    near = NearBest(problem, means, 0.3, QUICK)
+    good = GoodPlans(problem, turned, near.best, 0.3)
+    good.begin(Rivals(problem).first)
+    rng = np.random.default_rng(0)
+    best = float((plans @ turned).max())
+    for _ in range(10):
+        weights = rng.normal(size=9)
+        exact = linprog(
+            -(plans @ weights),
+            A_ub=[-(plans @ turned)],
+            b_ub=[0.3 - best],
+            A_eq=np.ones((1, len(plans))),
+            b_eq=[1.0],
+        )
+        assert good.most(weights)[0] == pytest.approx(-exact.fun, rel=1e-6, abs=1e-7)
+
+
+def test_forecast_and_advice_know_epsilon():
+    problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9])
+    found = sp.forecast(problem, [3.0, 4.0], 0.2, epsilon=0.5, n_worlds=3)
+    assert found.quantile(0.5) <= found.upper_median
+    assert "within 0.5 of the best" in found.explanation
+    advice = sp.advise(problem, [3.0, 4.0], 0.2, n_worlds=2, budget=5_000, epsilon=0.5)
+    assert advice.limit < sp.advise(problem, [3.0, 4.0], 0.2, n_worlds=2, budget=5_000, epsilon=0.0).limit
