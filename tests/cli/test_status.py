@@ -177,6 +177,15 @@ def test_an_implausible_value_is_refused_where_nobody_can_be_asked(folder):
     assert "1200" not in run("export").stdout
 
 
+def test_a_value_that_nobody_had_asked_for_is_taken_back_by_the_number_of_its_event(folder):
+    run("new", "roads.toml")
+    run("tell", "ferry", "1200", "--unasked")
+    number = json.loads(run("log", "--json").stdout)[-1]["position"]
+    assert f"event {number} (ferry) is taken back" in run("void", str(number), "--reason", "a slip").stdout
+    assert "1200" not in run("export").stdout
+    assert "1 value was taken back" in " ".join(run("status").stdout.replace("│", " ").split())
+
+
 def test_a_person_at_a_terminal_is_asked(folder, monkeypatch):
     (folder / "roads.toml").write_text(ROADS + "plausible = [0, 60]\n")
     run("new", "roads.toml")

@@ -238,3 +238,107 @@ def test_a_void_that_no_session_writes_is_noticed(changes, key, says):
     verdict = verify(session.store, "s")
     assert not verdict.holds
     assert says in verdict.objections[0] or "its key" in verdict.objections[0]
+
+
+def record_then_go_on(policy: sp.Policy) -> tuple[sp.Session, np.ndarray, list[int], int]:
+    """A session with a slip that nobody had asked for, and the number of its event."""
+    session = sp.Session.create("memory://", problem(), policy, name="s")
+    values, used = tapes(8), [0, 0, 0]
+    go_on(session, values, used, most=3)
+    session.record(1, SLIP / 100, key="sheet 17")
+    return session, values, used, session.fingerprint.position
+
+
+def test_an_unasked_value_that_was_not_counted_is_left_out_and_nothing_else_changes():
+    session, values, used, event = record_then_go_on(sp.CombGapE())
+    found = next(m for m in session.measurements() if m.token is None)
+    assert (found.event, found.name) == (event, str(event))
+    assert session.void(event, "the wrong road") is False
+    go_on(session, values, used)
+    clean = sp.Session.create("memory://", problem(), sp.CombGapE(), name="clean")
+    go_on(clean, values, [0, 0, 0])
+    assert session.outcome.counts.tolist() == clean.outcome.counts.tolist()
+    certificate = session.certificate()
+    assert (certificate.n_unasked, certificate.n_unasked_counted, certificate.n_voided) == (0, 0, 1)
+    assert "taken back" in certificate.noise
+    assert [m.voided for m in session.measurements() if m.token is None] == [True]
+    assert session.verify(certificate.to_json()).holds
+
+
+@pytest.mark.parametrize("policy", [sp.BetGapE, sp.CombGapE, sp.OBet])
+def test_after_a_counted_unasked_value_is_voided_the_policy_decides_as_if_it_had_never_been(policy):
+    session, values, used, event = record_then_go_on(policy())
+    while session.ledger().run.n_unasked_counted == 0:
+        go_on(session, values, used, most=1)
+    session.record(0, 1.0)  # would count at the next round; not any more when the policy starts over
+    assert session.void(str(event), "typed for another road") is True
+    go_on(session, values, used)
+    clean = sp.Session.create("memory://", problem(), policy(), name="clean")
+    go_on(clean, values, [0, 0, 0])
+    assert session.outcome.counts.tolist() == clean.outcome.counts.tolist()
+    assert session.outcome.means.tolist() == clean.outcome.means.tolist()
+    certificate = session.certificate()
+    assert (certificate.n_unasked, certificate.n_unasked_counted, certificate.n_voided) == (1, 0, 1)
+    verdict = session.verify(certificate.to_json())
+    assert verdict.holds, verdict.objections
+    assert any("taken back" in remark for remark in verdict.remarks)
+
+
+def test_other_processes_and_snapshots_know_which_unasked_values_were_voided(tmp_path: Path):
+    place = f"sqlite:///{tmp_path / 's.db'}"
+    doubting = problem().with_about(plausible=((-2.0, 4.0),) * 3)
+    session = sp.Session.create(place, doubting, sp.CombGapE(), name="s")
+    other = sp.Session.load(place)
+    session.record(2, [SLIP, 0.5])
+    first, second = (m.event for m in session.measurements())
+    assert f"(event {first})" in next(w.text for w in summary(look(session)).warnings if w.kind == "value")
+    session.void(first, "a slip")
+    session.keep_snapshot()
+    for opened in (session, other, sp.Session.load(place)):
+        assert [m.voided for m in opened.measurements()] == [True, False]
+        assert opened.ledger().n_unasked == 1
+        assert [w.kind for w in summary(look(opened)).warnings] == ["voided"]
+    values, used = tapes(9), [0, 0, 0]
+    go_on(other, values, used, most=4)
+    assert sp.Session.load(place).ledger().run.n_unasked_counted == 1
+    other.keep_snapshot()
+    assert sp.Session.load(place).void(second, "a slip too") is True
+    assert session.ledger().run.n_unasked_counted == 0
+
+
+def test_unasked_values_that_cannot_be_voided_are_refused_and_nothing_is_changed():
+    session, values, used, event = record_then_go_on(sp.BetGapE())
+    session.void(event, "a slip")
+    before = session.fingerprint
+    for number, words in ((event, "voided before"), (1, "of kind 'created'"), (999, "there is none")):
+        with pytest.raises(SessionError, match=words):
+            session.void(number, "because")
+    with pytest.raises(ParameterError, match="why"):
+        session.void(event, " ")
+    with pytest.raises(SessionError, match="taken back"):
+        session.record(1, 0.3, key="sheet 17")
+    assert session.fingerprint == before
+    go_on(session, values, used)
+    session.record(1, SLIP)
+    with pytest.raises(SessionError, match="nothing rests on it"):
+        session.void(session.fingerprint.position, "after the end")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"event": 1}, "records nothing"),
+        ({"arm": 0}, "another arm"),
+        ({"reason": ""}, "no reason"),
+        ({"event": 3.0}, "its 'event' is 3.0"),
+        ({"index": 0}, "no session writes"),
+    ],
+)
+def test_a_void_of_an_unasked_value_that_no_session_writes_is_noticed(changes, says):
+    session, _, _, event = record_then_go_on(sp.BetGapE())
+    body = {"arm": 1, "event": event, "reason": "a slip", **changes}
+    draft = Draft("voided", codec.dumps(body), session.now(), f"voided:{body['event']}")
+    session.store.append("s", [draft], expected=session.store.head("s"))
+    verdict = verify(session.store, "s")
+    assert not verdict.holds
+    assert says in verdict.objections[0]

@@ -127,7 +127,12 @@ def withdraw(
 
 
 def void(
-    token: Annotated[str, typer.Argument(help="The token whose value was a mistake.")],
+    token: Annotated[
+        str,
+        typer.Argument(
+            help="The token whose value was a mistake; of an unasked one the number that `log` has."
+        ),
+    ],
     reason: Annotated[str, typer.Option(help="What went wrong, for the log.")],
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -145,7 +150,8 @@ def void(
     opened.keep_snapshot()
     arm = opened.problem.arm_names[opened.arm_of(token)]
     again = "; the policy had seen it, and has read the other measurements again without it" if seen else ""
-    text = f"the value of {token} ({arm}) is taken back{again}"
+    what = f"event {token}" if token.isdecimal() else token
+    text = f"the value of {what} ({arm}) is taken back{again}"
     answer({"seen": seen, **state_of(opened)}, as_json, lambda: _print_told(text, opened, store))
 
 

@@ -174,7 +174,7 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> tuple[int, int
             names, voided = _arm_names(log), _voided(log)
             for event, proved in zip(log.events, log.proved, strict=True):
                 rows = _told(event, names)
-                valid = [row for row in rows if row.get("token") not in voided]
+                valid = [row for row in rows if row.get("token", event.position) not in voided]
                 cells = ({"session": log.name, **row, "proved": proved} for row in valid)
                 writer.writerows(map(names_as_cells, cells))
                 n, n_voided = n + len(valid), n_voided + len(rows) - len(valid)
@@ -190,14 +190,14 @@ def _arm_names(log: LogHealth) -> Sequence[str]:
         return ()
 
 
-def _voided(log: LogHealth) -> set[tuple[int, int]]:
-    """The tokens whose values were taken back, by the events that can be read."""
-    tokens = set()
+def _voided(log: LogHealth) -> set[tuple[int, int] | int]:
+    """The tokens, or events of unasked values, that were taken back, by the events that can be read."""
+    tokens: set[tuple[int, int] | int] = set()
     for event in log.events:
         with suppress(ValueError, LookupError, TypeError):
             if event.kind == "voided":
                 body = json.loads(event.body)
-                tokens.add((body["arm"], body["index"]))
+                tokens.add(body["event"] if "event" in body else (body["arm"], body["index"]))
     return tokens
 
 

@@ -190,7 +190,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         risk=codec.finite_or_none(standing.risk),
         closest_rival=problem.name_of(closest),
         runner_up=problem.name_of(second),
-        n_voided=sum(ledger.tapes.voided.values()) or None,
+        n_voided=ledger.n_voided or None,
         listing=None if listing is None else dataclasses.asdict(listing),
         last_call=None if ledger.run.called is None else ledger.run.called["n"],
         past=_worth(setup),
@@ -323,7 +323,7 @@ def _against(
 
 def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
     unasked = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
-    voided = _voided_assumption(ledger) if ledger.tapes.voided else ""
+    voided = _voided_assumption(ledger) if ledger.n_voided else ""
     chosen = _called_assumption(ledger) + added_assumption(ledger.arrived)
     return _noise(setup, ledger) + unasked + voided + chosen
 
@@ -349,7 +349,7 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
 
 
 def _voided_assumption(ledger: Ledger) -> str:
-    n = sum(ledger.tapes.voided.values())
+    n = ledger.n_voided
     what = plural(
         n, "was taken back, which was no measurement", "were taken back, which were no measurements"
     )

@@ -48,7 +48,8 @@ class Ledger:
     def __init__(self, setup: Setup, run: PolicyRun | None = None) -> None:
         self.n_unasked = 0
         self._surprises: list[int] = []
-        self.doubtful: list[tuple[int, int | None, float]] = []  # arm, index of its tape, value: implausible
+        self.unasked_voided: set[int] = set()  # taken back: the numbers of the events that recorded them
+        self.doubtful: list[tuple[int, str, float]] = []  # implausible: arm, what `void` calls it, value
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self.arrived: list[Body] = []  # the plans that were added, in their order
         self.epoch = 0  # how often it was extended, or the policy started over
@@ -56,7 +57,6 @@ class Ledger:
         self.tapes = Tapes(setup.problem.n_arms)
         self._changes: dict[str, Callable[[Body], None]] = {
             "measured": self._measured,
-            "recorded": self._recorded,
             "voided": self._voided,
             "withdrawn": self._withdrawn,
             "extended": self._extended,
@@ -168,10 +168,12 @@ class Ledger:
         """The key for the event of a last call: there is one."""
         return f"{self.epoch}:called"
 
-    def apply(self, kind: str, body: Body) -> None:
-        """Take in the next event of the log."""
+    def apply(self, kind: str, body: Body, position: int = 0) -> None:
+        """Take in the next event of the log, which stands there; only unasked ones are known by that."""
         if kind in ("asked", "stopped"):
             self._decided(Decision(kind, body))
+        elif kind == "recorded":
+            self._recorded(body, position)
         elif kind in self._changes:
             self._changes[kind](body)
         elif kind != "noted":
@@ -236,30 +238,57 @@ class Ledger:
         for index, value in told_in(body):
             self.tapes.tell(arm, index, value, count)
             if self.setup.problem.about.plausible is not None:
-                self._doubt(arm, index, value)
+                self._doubt(arm, str(Token(arm, index)), value)
 
-    def _recorded(self, body: Body) -> None:
+    def _recorded(self, body: Body, position: int) -> None:
         self.n_unasked += 1
-        self._doubt(body["arm"], None, body["value"])
+        self._doubt(body["arm"], str(position), body["value"])
         if not body.get("picked"):
-            self._give(lambda run: run.add_unasked(body["arm"], body["value"]))
+            self._give(lambda run: run.add_unasked(position, body["arm"], body["value"]))
 
-    def _doubt(self, arm: int, index: int | None, value: float) -> None:
+    def _doubt(self, arm: int, name: str, value: float) -> None:
         """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
         ranges = self.setup.problem.about.plausible
         if ranges is None or ranges[arm][0] <= value <= ranges[arm][1]:
             return
         if len(self.doubtful) < MOST_DOUBTFUL:
-            self.doubtful.append((arm, index, value))
+            self.doubtful.append((arm, name, value))
+
+    @property
+    def n_voided(self) -> int:
+        """How many values were taken back, asked for or not."""
+        return sum(self.tapes.voided.values()) + len(self.unasked_voided)
+
+    def is_voided(self, name: str) -> bool:
+        """Whether the value that `void` calls so was taken back."""
+        if "." in name:
+            return Token.parse(name) in self.tapes.voided
+        return int(name) in self.unasked_voided
 
     def _voided(self, body: Body) -> None:
         """Take a value back; a policy that has seen it starts over, on tapes that never had it."""
+        if "event" in body:
+            self._voided_unasked(body["event"])
+            return
         token = Token(body["arm"], body["index"])
         if token.index < self.tapes.first_unused(token.arm):
             refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
         if self.tapes.void(token, body.get("count", 1)):
             self.epoch += 1
             self._start_over(self.setup)
+
+    def _voided_unasked(self, position: int) -> None:
+        """The same for one that nobody asked for, and that stands on no tape."""
+        was_counted = self.run.has_counted(position)
+        if was_counted:
+            refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
+        self.unasked_voided.add(position)
+        self.n_unasked -= 1
+        if was_counted:
+            self.epoch += 1
+            self._start_over(self.setup)
+        else:
+            self.run.drop_unasked(position)
 
     def _withdrawn(self, body: Body) -> None:
         self.withdrawals.add(Token(body["arm"], body["index"]), body.get("reason", ""))
@@ -316,6 +345,7 @@ class Ledger:
             "n_recorded": self.n_unasked,
             "surprises": self._surprises,
             "doubtful": self.doubtful,
+            "unasked_voided": sorted(self.unasked_voided),
             "epoch": self.epoch,
             "status": self.status,
             "end_key": self.end_key,
@@ -336,7 +366,8 @@ class Ledger:
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
         ledger.tapes, ledger.arrived = Tapes.from_json(kept), list(kept.get("arrived", ()))
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
-        ledger.doubtful = [(arm, index, value) for arm, index, value in kept.get("doubtful", ())]
+        ledger.doubtful = [(arm, name, value) for arm, name, value in kept["doubtful"]]
+        ledger.unasked_voided = set(kept["unasked_voided"])
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])
         ledger.plan = _as_answer(kept["plan"])

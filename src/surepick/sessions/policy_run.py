@@ -77,13 +77,13 @@ class PolicyRun:
         self.moments = Moments(n_arms)
         self.noise = NoiseRecord(n_arms)  # since the scale is known: a pilot would be checked against itself
         self.trace = Trace(n_arms)
-        self.n_unasked_counted = 0
+        self._counted: list[int] = []  # unasked measurements, by the numbers of their events
         self.called: Body | None = None  # the event of the last call
         self._n_last: int | None = None  # of its measurements, after the open round and until it is due
         self._n_new = 0  # plans that the policy will know from its next decision on
         self._n_arms = n_arms  # that the policy knows
         self._has_grown = False
-        self._unasked: list[tuple[int, float]] = []  # to be counted when the open round is complete
+        self._unasked: list[tuple[int, int, float]] = []  # to be counted when the open round is complete
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self._asleep: Asleep | None = None
         self._own: Run | None = None
@@ -165,10 +165,23 @@ class PolicyRun:
             self._run.absorb(counts[: self._n_arms], sums[: self._n_arms])
             self.n_rounds += 1
 
-    def add_unasked(self, arm: int, value: float) -> None:
-        """Keep an unasked measurement until the next decision, if it can be counted at all."""
+    @property
+    def n_unasked_counted(self) -> int:
+        """How many unasked measurements the policy has taken in."""
+        return len(self._counted)
+
+    def add_unasked(self, position: int, arm: int, value: float) -> None:
+        """Keep the unasked measurement of this event until the next decision, if it can be counted at all."""
         if self.setup.recalls and self.problem.relevant[arm]:
-            self._unasked.append((arm, value))
+            self._unasked.append((position, arm, value))
+
+    def has_counted(self, position: int) -> bool:
+        """Whether the policy has taken in the unasked measurement of this event."""
+        return position in self._counted
+
+    def drop_unasked(self, position: int) -> None:
+        """Forget an unasked measurement that the policy has not taken in."""
+        self._unasked = [kept for kept in self._unasked if kept[0] != position]
 
     @property
     def can_grow(self) -> bool:
@@ -239,20 +252,20 @@ class PolicyRun:
 
         Only now: whoever recorded it may have seen the measurements of the round that has just been absorbed.
         """
-        known = [(arm, value) for arm, value in self._unasked if arm < self._n_arms]
+        known = [one for one in self._unasked if one[1] < self._n_arms]
         run = recalling(self.policy, self._run, unasked=True) if known else None
         if run is None:
             return
         counts, sums = self._nothing()
-        for arm, value in known:
+        for _, arm, value in known:
             counts[arm] += 1
             sums[arm] += value
             self.moments.add(arm, value)
             self.noise.add(arm, value)
         run.recall(counts[: self._n_arms], sums[: self._n_arms])
         self.evidence = self.evidence + Evidence(counts, sums)
-        self.n_unasked_counted += len(known)
-        self._unasked = [(arm, value) for arm, value in self._unasked if arm >= self._n_arms]
+        self._counted += [position for position, _, _ in known]
+        self._unasked = [one for one in self._unasked if one[1] >= self._n_arms]
 
     def _end_pilot(self, counts: IntArray, sums: FloatArray) -> None:
         """Start the policy with the noise scale that the pilot bounds."""
@@ -289,7 +302,7 @@ class PolicyRun:
             "moments": self.moments.to_json(),
             "noise": self.noise.to_json(),
             "trace": self.trace.to_json(),
-            "n_counted": self.n_unasked_counted,
+            "counted": self._counted,
             "unasked": self._unasked,
             "scale": None if scale is None else scale.tolist(),
             "run": state,
@@ -309,13 +322,13 @@ class PolicyRun:
     def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
         """The run that was kept."""
         run = cls(setup, is_kept=True)
-        run.n_rounds, run.n_unasked_counted = kept["n_rounds"], kept["n_counted"]
+        run.n_rounds, run._counted = kept["n_rounds"], kept["counted"]
         run.evidence = Evidence(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
         run.moments = Moments.from_json(kept["moments"])
         run.noise = NoiseRecord.from_json(kept.get("noise"), setup.problem.n_arms)
         run.trace = Trace.from_json(setup.problem.n_arms, kept["trace"])
         run.called, run._n_last = kept.get("called"), kept.get("n_last")
-        run._unasked = [(arm, value) for arm, value in kept["unasked"]]
+        run._unasked = [(position, arm, value) for position, arm, value in kept["unasked"]]
         if kept["scale"] is not None:
             assert setup.pilot is not None
             scale = np.array(kept["scale"])

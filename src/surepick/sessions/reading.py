@@ -164,12 +164,24 @@ class Reading(Shown):
         events = self.store.read(self.name, after=self._known_head(after))
         return (event for event in events if event.position > after)
 
+    def unasked(self, position: int) -> Event:
+        """The event of this number, which recorded a measurement that nobody had asked for."""
+        found = next(self.events(after=position - 1), None) if position > 0 else None
+        if found is None or found.kind != "recorded":
+            kind = "there is none" if found is None else f"it is of kind {found.kind!r}"
+            raise SessionError(
+                f"event {position} of session {self.name!r} records no measurement that nobody asked for "
+                f"({kind}); `surepick log` has their numbers, and one that was asked for has a token",
+                field="token",
+            )
+        return found
+
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order; what was taken back is marked `voided`."""
-        voided = {str(token) for token in self.ledger().tapes.voided}
+        ledger = self.ledger()
         for event in self.events():
             for found in measurements_in(event, self.arm_names):
-                yield replace(found, voided=True) if found.token in voided else found
+                yield replace(found, voided=True) if ledger.is_voided(found.name) else found
 
     def pending(self) -> list[Request]:
         """What the open round waits for, whoever holds it; nothing is leased by looking."""
@@ -197,7 +209,9 @@ class Reading(Shown):
             return ledger.tapes.is_told(self._token(token))
 
     def arm_of(self, token: str) -> int:
-        """The index of the arm that this token is a measurement of."""
+        """The index of the arm that this is a measurement of: a token, or the number of an unasked one."""
+        if token.isdecimal():
+            return int(json.loads(self.unasked(int(token)).body)["arm"])
         return self._token(token).arm
 
     def told(self, token: str) -> list[Measurement]:

@@ -34,7 +34,7 @@ from surepick.store.protocol import CombiningStore
 from surepick.store.write_queue import ServedError, Wait
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
-SNAPSHOT_FORMAT = 2
+SNAPSHOT_FORMAT = 3
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = (
@@ -223,7 +223,7 @@ class Replica:
         event = self._created
         with making_sense_of(lambda: event, self.name):  # around the loop, of which every open feels the cost
             for event in events:
-                ledger.apply(event.kind, json.loads(event.body))
+                ledger.apply(event.kind, json.loads(event.body), event.position)
         self._latest = max(self._latest, event.time)
         return head if event is self._created else event.head
 
@@ -244,24 +244,25 @@ class Replica:
         if not events:
             self.store.settle()  # what makes it needless may have been written a moment ago
             return self.head
-        drafts = self._applied(events, quick)
+        first = self.head.position + 1
+        drafts = self._applied(events, quick, first)
         if wishes and self.helper is not None:
             release = list(release)
             for more, freed in self.helper.changes(wishes):
-                drafts += self._applied(more, quick)
+                drafts += self._applied(more, quick, first + len(drafts))
                 release += freed
         return self.store.append(self.name, drafts, expected=self.head, release=release)
 
-    def _applied(self, events: Sequence[NewEvent], quick: bool) -> list[Draft]:
-        """Take in these events and what the policy decides on them; all of it, to be appended."""
+    def _applied(self, events: Sequence[NewEvent], quick: bool, first: int) -> list[Draft]:
+        """Take in these events and what the policy decides on them; all of it, to be appended from there."""
         drafts = self._dated(events)
         self.is_stale = True
-        for kind, body, _ in events:
+        for position, (kind, body, _) in enumerate(events, first):
             try:
-                self.ledger.apply(kind, body)
+                self.ledger.apply(kind, body, position)
             except LostTapesError:
                 self.ledger, _ = self._open_whole()
-                self.ledger.apply(kind, body)
+                self.ledger.apply(kind, body, position)
             if kind == "extended":
                 self._kept = self._next_snapshot = 0  # from the snapshot before it nobody can go on
         if quick and self.ledger.is_due and self._is_quick():

@@ -77,7 +77,8 @@ class Receipt(enum.StrEnum):
 class Measurement:
     """A measurement as it was told; `token` is None for one that nobody asked for.
 
-    `picked` says of an unasked one that it was chosen after looking, and is not counted for that.
+    `picked` says of an unasked one that it was chosen after looking, and is not counted for that. `event` is
+    where it stands in the log, by which an unasked one is taken back.
     """
 
     arm: int
@@ -89,6 +90,12 @@ class Measurement:
     worker: str
     picked: bool = False
     voided: bool = False  # taken back since
+    event: int = 0
+
+    @property
+    def name(self) -> str:
+        """What `void` calls it: its token or, where it has none, the number of its event."""
+        return str(self.event) if self.token is None else self.token
 
 
 def told_in(body: Mapping[str, Any]) -> list[tuple[int, float]]:
@@ -116,4 +123,5 @@ def measurements_in(event: Event, arm_names: tuple[str, ...]) -> Iterator[Measur
             token=None if index is None else str(Token(arm, index)),
             worker=body.get("worker", ""),
             picked=bool(body.get("picked", False)),
+            event=event.position,
         )

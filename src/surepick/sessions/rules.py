@@ -29,7 +29,7 @@ from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token
 from surepick.sessions.settings import LATER, Body, NewSession, Setup
 from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked
-from surepick.sessions.voiding import refuse_void
+from surepick.sessions.voiding import refuse_void, refuse_void_unasked
 from surepick.store import Event
 
 DECISIONS = ("asked", "stopped")
@@ -63,6 +63,7 @@ class Replay:
         self._time = -math.inf
         self._keys: set[str] = set()
         self._told: dict[Token, Body] = {}  # by the token under which it was told
+        self._unasked: dict[int, int] = {}  # by the event that recorded it: its arm
         self._asked_up_to: dict[int, int] = {}  # by arm: the furthest end of a round so far
         self._check_time(first)
 
@@ -78,7 +79,7 @@ class Replay:
         else:
             try:
                 self._check(event, body)
-                self.ledger.apply(event.kind, body)
+                self.ledger.apply(event.kind, body, event.position)
             except ForgedError:
                 raise
             except FAILURES as error:  # what `tell` and the others refuse, and what no policy can take
@@ -125,8 +126,14 @@ class Replay:
             _require(event.key == f"title:{number}", f"it is title {number}, and its key is {event.key!r}")
         elif event.kind == "noted" and "late" in body:
             self._check_late(body["late"])
-        elif event.kind == "recorded" and "late" in body:
-            self._check_recorded_late(body)
+        elif event.kind == "recorded":
+            self._unasked[event.position] = body["arm"]
+            if "late" in body:
+                self._check_recorded_late(body)
+        elif event.kind == "voided" and "event" in body:
+            arm = self._unasked.get(body["event"])
+            _require(arm is not None, f"event {body['event']} records nothing that nobody had asked for")
+            _require(arm == body["arm"], "it names another arm than what it takes back")
         elif event.kind == "voided":
             told = self._told.get(Token(body["arm"], body["index"]), {})
             averaged = self.ledger.tapes.is_averaged(Token(body["arm"], body["index"]))
@@ -325,6 +332,12 @@ def _recorded(ledger: Ledger, body: Body, key: str | None) -> None:
 
 
 def _voided(ledger: Ledger, body: Body, key: str | None) -> None:
+    if "event" in body:
+        _shape(body, {"arm": int, "event": int, "reason": str})
+        _require(key == f"voided:{body['event']}", f"its key is {key!r}, not 'voided:{body['event']}'")
+        _require(body["reason"].strip() != "", "it has no reason")
+        refuse_void_unasked(ledger, body["event"])
+        return
     _shape(body, {**_TOLD, "reason": str}, {"count": int})
     token = _token(ledger, body)
     _require(key == f"voided:{token}", f"its key is {key!r} and should be 'voided:{token}'")

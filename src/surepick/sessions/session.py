@@ -34,7 +34,7 @@ from surepick.sessions.replica import Change, Replica, drafts_of
 from surepick.sessions.requests import Receipt, Request
 from surepick.sessions.settings import LEASE, NewSession, Settings, refuse_other
 from surepick.sessions.telling import Telling
-from surepick.sessions.voiding import void
+from surepick.sessions.voiding import void, void_unasked
 from surepick.store import Head, Store, open_store
 
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
@@ -216,16 +216,21 @@ class Session(Reading):
             self._heartbeat.drop(text)  # first, or a beat might take it back
             self._leasing.forget(self._telling.withdraw(text, reason))
 
-    def void(self, token: str | Request, reason: str) -> bool:
+    def void(self, token: str | int | Request, reason: str) -> bool:
         """Take back a value that was no measurement (a slip of the pen, the wrong road); the log keeps both.
+
+        One that nobody had asked for has no token: it is known by the number of its event, which `log` and
+        `Measurement.event` have.
 
         Its arm is asked for again. A policy that has seen the value, which True says, starts over and reads
         the other measurements as if that one had never been, so that its promise stays what it is; this
         assumes that a value is not taken back for its size. Unasked measurements recorded before do not
         count any more then, nor do those told as means.
         """
+        text = token.token if isinstance(token, Request) else str(token)
         with self._changing():
-            text = token.token if isinstance(token, Request) else token
+            if text.isdecimal():
+                return void_unasked(self._replica, self.unasked(int(text)), reason)
             return void(self._replica, self._token(text), reason)
 
     def record(

@@ -157,6 +157,8 @@ class Telling:
     def _is_recorded(self, key: str, body: Body) -> bool:
         event = self._replica.store.find(self._replica.name, key)
         kept: Body = body if event is None else json.loads(event.body)
+        if event is not None and event.position in self._replica.ledger.unasked_voided:
+            raise SessionError(f"{key!r} was taken back, and its key stays taken; give this one another")
         if (kept["arm"], kept["value"]) != (body["arm"], body["value"]):
             names = self._problem.arm_names
             raise SessionError(

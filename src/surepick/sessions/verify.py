@@ -196,9 +196,9 @@ def _verdict(
             f"it was extended {how_many(replay.n_extended, 'time')}: it began with delta "
             f"{replay.setup.policy.delta:g}, and now delta is {ledger.setup.policy.delta:g}"
         )
-    if n_voided := sum(ledger.tapes.voided.values()):
+    if ledger.n_voided:
         remarks.append(
-            f"{how_many(n_voided, 'told value was', 'told values were')} taken back as no measurement"
+            f"{how_many(ledger.n_voided, 'told value was', 'told values were')} taken back as no measurement"
         )
     return Verdict(
         tuple(objections),

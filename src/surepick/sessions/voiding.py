@@ -1,4 +1,4 @@
-"""Taking back a told value that was no measurement: what is refused, and the event that says so."""
+"""Taking back a value that was no measurement: what is refused, and the event that says so."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
 from surepick.sessions.requests import Token, told_key
 from surepick.sessions.settings import Body
+from surepick.store import Event
 
 
 def void(replica: Replica, token: Token, reason: str) -> bool:
     """Write down that a told value was no measurement; whether the policy had seen it."""
-    if not reason.strip():
-        raise ParameterError("say why the value is taken back: the log keeps the reason", field="reason")
+    _refuse_without(reason)
     seen: list[bool] = []
 
     def make() -> Change:
@@ -28,6 +28,27 @@ def void(replica: Replica, token: Token, reason: str) -> bool:
     return seen[-1]
 
 
+def void_unasked(replica: Replica, recorded: Event, reason: str) -> bool:
+    """The same of a value that nobody had asked for, by the event that recorded it."""
+    _refuse_without(reason)
+    position = recorded.position
+    seen: list[bool] = []
+
+    def make() -> Change:
+        refuse_void_unasked(replica.ledger, position)
+        seen[:] = [replica.ledger.run.has_counted(position)]
+        body: Body = {"arm": json.loads(recorded.body)["arm"], "event": position, "reason": reason}
+        return Change([NewEvent("voided", body, f"voided:{position}")])
+
+    replica.commit(make, quick=False)
+    return seen[-1]
+
+
+def _refuse_without(reason: str) -> None:
+    if not reason.strip():
+        raise ParameterError("say why the value is taken back: the log keeps the reason", field="reason")
+
+
 def refuse_void(ledger: Ledger, token: Token) -> None:
     """Refuse to take back what was not told, what was taken back before, and what nothing rests on."""
     tapes = ledger.tapes
@@ -38,7 +59,20 @@ def refuse_void(ledger: Ledger, token: Token) -> None:
             f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
             field="token",
         )
-    if token.index < tapes.first_unused(token.arm):
+    _refuse_now(ledger, f"token '{token}'", is_seen=token.index < tapes.first_unused(token.arm))
+
+
+def refuse_void_unasked(ledger: Ledger, position: int) -> None:
+    """The same for the value that nobody asked for and that this event recorded."""
+    if position in ledger.unasked_voided:
+        raise SessionError(
+            f"the value of event {position} was voided before; nothing was changed", field="token"
+        )
+    _refuse_now(ledger, f"event {position}", is_seen=ledger.run.has_counted(position))
+
+
+def _refuse_now(ledger: Ledger, what: str, *, is_seen: bool) -> None:
+    if is_seen:
         refuse_starting_over(ledger.arrived, "taking back a value that the policy has seen")
     if ledger.run.called is not None:
         raise SessionError(
@@ -46,10 +80,9 @@ def refuse_void(ledger: Ledger, token: Token) -> None:
             "tested a second time; begin a new session",
             field="token",
         )
-    if ledger.is_over and token.index >= tapes.first_unused(token.arm):
+    if ledger.is_over and not is_seen:
         raise SessionError(
-            f"the session ended without using the value of token '{token}', so nothing rests on it",
-            field="token",
+            f"the session ended without using the value of {what}, so nothing rests on it", field="token"
         )
 
 

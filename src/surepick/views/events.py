@@ -52,8 +52,8 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield "(nobody had asked)" if kind == "recorded" and "late" not in body else ""
             yield f"({body['note']})" if body.get("note") else ""
         case "voided":
-            token = f"{body['arm']}.{body['index']}"
-            yield f"{problem.arm_names[body['arm']]}: the value of token {token} is taken back"
+            value = f"event {body['event']}" if "event" in body else f"token {body['arm']}.{body['index']}"
+            yield f"{problem.arm_names[body['arm']]}: the value of {value} is taken back"
             yield f"({body['reason']})"
         case "stopped":
             yield body["status"]

@@ -60,7 +60,7 @@ class Look:
     n_unasked: int
     n_unasked_counted: int
     n_voided: int  # told and taken back
-    doubtful: tuple[tuple[int, int | None, float], ...]  # implausible: arm, index of its tape, value
+    doubtful: tuple[tuple[int, str, float], ...]  # implausible: arm, what `void` calls it, value
     n_rounds: int
     is_piloting: bool
     is_past: bool
@@ -280,8 +280,8 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         n_told=ledger.n_told,
         n_unasked=ledger.n_unasked,
         n_unasked_counted=ledger.run.n_unasked_counted,
-        n_voided=sum(ledger.tapes.voided.values()),
-        doubtful=tuple(found for found in ledger.doubtful if (found[0], found[1]) not in ledger.tapes.voided),
+        n_voided=ledger.n_voided,
+        doubtful=tuple(found for found in ledger.doubtful if not ledger.is_voided(found[1])),
         n_rounds=ledger.n_rounds,
         is_piloting=ledger.run.is_piloting,
         is_past=False,

@@ -275,8 +275,8 @@ def _of_values(look: Look) -> list[Warning]:
     """Values that nobody expected, and those that were taken back."""
     names, unit = look.problem.arm_names, f" {look.problem.about.unit}" if look.problem.about.unit else ""
     odd = [
-        f"{names[arm]} = {value:.6g}{unit}" + (f" (token {arm}.{index})" if index is not None else "")
-        for arm, index, value in look.doubtful
+        f"{names[arm]} = {value:.6g}{unit} ({'token' if '.' in name else 'event'} {name})"
+        for arm, name, value in look.doubtful
     ]
     found = []
     if odd:

@@ -278,13 +278,15 @@ def _why_no_plan(opened: Session) -> str:
 def _last_told(opened: Session) -> list[dict[str, str]]:
     """The values that were told last and can be taken back, the newest first."""
     names, first = opened.arm_names, max(0, opened.fingerprint.position - LAST_EVENTS)
-    told = [m for event in opened.events(after=first) for m in measurements_in(event, names) if m.token]
+    told = [m for event in opened.events(after=first) for m in measurements_in(event, names)]
     with opened.held() as ledger:
-        voided = {str(token) for token in ledger.tapes.voided}
+        kept = [m for m in told[: -MOST_LISTED - 1 : -1] if not ledger.is_voided(m.name)]
     return [
-        {"value": f"{m.token} {m.arm_name}", "text": f"{m.arm_name} = {number_text(m.value, 12)} ({m.token})"}
-        for m in told[: -MOST_LISTED - 1 : -1]
-        if m.token not in voided
+        {
+            "value": f"{m.name} {m.arm_name}",
+            "text": f"{m.arm_name} = {number_text(m.value, 12)} ({m.token or 'nobody had asked'})",
+        }
+        for m in kept
     ]
 
 
