@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import re
 import sys
 import threading
 import time
@@ -11,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+from surepick import views
 from surepick.cli import app
 from surepick.problems.files.load import load
+from surepick.report import report
 
 ROADS = """
 kind = "table"
@@ -116,12 +119,46 @@ def test_the_rival_is_the_same_plan_in_certificate_and_status_and_the_runner_up_
     run("new", "roads.toml")
     session = measure()
     certificate = session.certificate()
-    from surepick import views
-
     page = views.page(views.look(session))
     assert certificate.closest_rival == page.summary.rival == page.picture.other
     assert certificate.runner_up == page.summary.runner_up
     assert page.summary.rival == page.rivals.rows[0].name
+
+
+def test_one_gap_has_one_uncertainty_everywhere_and_it_is_said_what_it_is(folder):
+    """The interval that the policy has to clear is another thing, and is called so."""
+    run("new", "roads.toml")
+    session = measure()
+    page = views.page(views.look(session))
+    closest, certificate = page.rivals.rows[0], session.certificate()
+    in_certificate = {rival.plan_name: (rival.gap, rival.error) for rival in certificate.rivals}
+    assert in_certificate[closest.name] == pytest.approx((closest.gap, closest.error))
+    as_json = json.loads(run("status", "--json").stdout)["other_plans"][0]
+    assert (as_json["gap"], as_json["error"]) == (closest.gap, closest.error)
+    gap, error = f"{closest.gap:.3g}", f"{closest.error:.2g}"
+    status, text = run("status").stdout, str(certificate)
+    assert f"{gap} ± {error}" in status
+    assert "± is one standard error" in status
+    assert f"behind by {closest.gap:.4g} ± {error}" in text
+    assert re.search(r"behind by .*± one standard error\)", text)
+    with_templates = " ".join(re.sub(r"<[^>]*>", "", report(session)).split())
+    assert f"{gap} ± {error}" in with_templates
+    assert (
+        "± one standard error, with the interval that the policy has to clear, which is wider"
+        in with_templates
+    )
+    assert closest.low < closest.gap - closest.error
+
+
+@pytest.mark.parametrize("n", [3, 10**6], ids=["running", "ended"])
+def test_status_shows_everything_that_watch_shows_and_what_to_do_next(folder, n):
+    run("new", "roads.toml")
+    measure(n)
+    watched, shown = run("watch", "--once").stdout, run("status").stdout
+    moments = re.compile(r"\d+ (s|min|h|days?)\b|\d\d:\d\d(:\d\d)?")  # leases run on between two looks
+    assert moments.sub("", shown).startswith(moments.sub("", watched))
+    assert "next: surepick" in shown
+    assert ("fingerprint" in shown) == (n > 3)
 
 
 SITES = "\n".join(

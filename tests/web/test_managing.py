@@ -173,6 +173,11 @@ def test_a_value_that_surprises_is_asked_about_and_a_slip_is_taken_back(writing:
     )
     assert choice not in writing.client.get("/sessions/to doubt/manage").text
     assert [m.voided for m in session.measurements()] == [True]
+    session.record(1, 9.0)
+    unasked = f"{session.fingerprint.position} {problem.arm_names[1]}"
+    assert unasked in writing.client.get("/sessions/to doubt/manage").text
+    assert post(writing, "/sessions/to doubt/void", void=unasked, why="the wrong road").status_code == 303
+    assert [m.voided for m in session.measurements()] == [True, True]
     assert session.verify().holds
 
 

@@ -23,7 +23,17 @@ MOST_RIVALS, MOST_ARMS = 15, 25
 LAST_EVENTS = 40  # of the log; those that are no measurements are listed beyond them
 MOST_REMARKS = 200
 LONGEST_EVENT = 300  # letters
-_REMARKS = ("created", "extended", "called", "stopped", "closed", "noted", "withdrawn")
+_REMARKS = (
+    "created",
+    "extended",
+    "called",
+    "stopped",
+    "closed",
+    "noted",
+    "withdrawn",
+    "voided",
+    "plan-added",
+)
 
 
 def write_report(session: Session, path: str | Path) -> Path:

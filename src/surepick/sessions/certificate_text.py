@@ -92,9 +92,11 @@ def _rivals(certificate: Certificate) -> Iterator[tuple[str, str]]:
     }
     same = certificate.runner_up == certificate.closest_rival
     shown = sorted(certificate.rivals, key=lambda rival: rival.plan_name not in names)[:MOST_SHOWN]
-    for rival in shown:
+    for at, rival in enumerate(shown):
         role = names.get(rival.plan_name)
-        note = "" if role is None else " (closest rival and runner-up)" if same else f" ({role})"
+        notes = ["closest rival and runner-up" if same else role] if role is not None else []
+        notes += ["± one standard error"] if at == 0 else []
+        note = f" ({'; '.join(notes)})" if notes else ""
         yield "rival", f"{against(certificate, rival)}: behind by {rival.gap:.4g} ± {rival.error:.2g}{note}"
 
 
