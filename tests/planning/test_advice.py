@@ -110,6 +110,9 @@ def test_work_by_hand_gets_no_tiny_delta():
     by_program, by_hand = advice(n_worlds=12), advice(n_worlds=12, budget=1000)
     assert by_program.delta < 0.05 == by_hand.delta
     assert "by hand" in by_hand.reasons["delta"]
+    unknown = advice(n_worlds=2, budget=None)
+    assert unknown.delta == 0.05
+    assert "a budget of more than 1,000 is given" in unknown.reasons["delta"]
 
 
 def test_the_command_asks_for_the_budget_and_for_what_the_file_does_not_say(tmp_path, monkeypatch):

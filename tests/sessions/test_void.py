@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -342,3 +343,22 @@ def test_a_void_of_an_unasked_value_that_no_session_writes_is_noticed(changes, s
     verdict = verify(session.store, "s")
     assert not verdict.holds
     assert says in verdict.objections[0]
+
+
+def test_a_snapshot_that_only_says_how_many_were_counted_does_not_hide_which(tmp_path: Path):
+    place = f"sqlite:///{tmp_path / 's.db'}"
+    session = sp.Session.create(place, problem(), sp.CombGapE(), name="s")
+    session.record(1, SLIP)
+    event = session.fingerprint.position
+    go_on(session, tapes(8), [0, 0, 0], most=6)
+    assert session.ledger().run.n_unasked_counted == 1
+    session.keep_snapshot()
+    snapshot = session.store.snapshot("s")
+    kept = json.loads(snapshot.body)
+    kept["ledger"]["n_counted"] = len(kept["ledger"].pop("counted"))
+    del kept["digest"]
+    session.store.save_snapshot("s", snapshot._replace(body=json.dumps(kept).encode()))
+    opened = sp.Session.load(place)
+    assert opened.ledger().run.n_unasked_counted == 1
+    assert opened.void(event, "a slip") is True
+    assert opened.verify().holds

@@ -104,7 +104,7 @@ def advise(
     `spread`: how far off the guess may be, one number or one per arm; 0 unless given.
     `delta`, `epsilon`: kept if given, else recommended.
     `budget`: how many measurements can be afforded; rehearsals end there. Up to 1,000 are taken to be made by
-    hand, and delta then stays at 0.05 or above. Unless given, rehearsals end at 200,000.
+    hand, and delta then stays at 0.05, as it does where no budget is given; rehearsals then end at 200,000.
     `workers`: how many measure at the same time; 1 unless given. It bears on the batch alone.
     `noise`: a rough standard deviation of one measurement, for a problem that does not know its own.
     `n_worlds`: rehearsals of each choice; 12 unless given, and 5 where plans are not listed.
@@ -141,8 +141,7 @@ def advise(
     chosen = min(first, key=lambda one: one.price)  # of equals the first
     reasons = {"policy": _why_policy(chosen, first, stage)}
     chosen, reasons["epsilon"] = _choose_epsilon(stage, chosen, epsilon)
-    by_hand = most is not None and most <= BY_HAND
-    chosen, reasons["delta"] = _choose_delta(stage, chosen, delta, by_hand=by_hand)
+    chosen, reasons["delta"] = _choose_delta(stage, chosen, delta, most)
     batch, reasons["batch"] = _choose_batch(chosen, workers)
     low, middle, high = map(chosen.quantile, EIGHT_OF_TEN)
     order = np.argsort(-chosen.arm_shares, kind="stable")[:3]
@@ -218,14 +217,16 @@ def _choose_epsilon(stage: Stage, exact: Rehearsal, given: float | None) -> tupl
 
 
 def _choose_delta(
-    stage: Stage, usual: Rehearsal, given: float | None, *, by_hand: bool
+    stage: Stage, usual: Rehearsal, given: float | None, most: int | None
 ) -> tuple[Rehearsal, str]:
+    """A delta below the usual one only where somebody says that many measurements can be afforded."""
     if given is not None:
         return usual, "as you asked"
-    if by_hand:
+    if most is None or most <= BY_HAND:
+        unknown = f"; a smaller one is tried where a budget of more than {BY_HAND:,} is given"
         return usual, (
             f"one wrong answer in {1 / usual.policy.delta:.0f} is usual where measurements are made by hand; "
-            "a session can be made surer later, with `surepick extend --delta`"
+            f"a session can be made surer later, with `surepick extend --delta`{'' if most else unknown}"
         )
     best, prices = usual, list[str]()
     for delta in DELTAS:

@@ -366,8 +366,11 @@ class Ledger:
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
         ledger.tapes, ledger.arrived = Tapes.from_json(kept), list(kept.get("arrived", ()))
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
-        ledger.doubtful = [(arm, name, value) for arm, name, value in kept["doubtful"]]
-        ledger.unasked_voided = set(kept["unasked_voided"])
+        ledger.doubtful = [
+            (arm, name if isinstance(name, str) else str(Token(arm, name or 0)), value)  # once an index
+            for arm, name, value in kept.get("doubtful", ())
+        ]
+        ledger.unasked_voided = set(kept.get("unasked_voided", ()))
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])
         ledger.plan = _as_answer(kept["plan"])

@@ -36,12 +36,13 @@ from surepick.sessions.history import Sample, Trace
 from surepick.sessions.noise_record import NoiseRecord
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.snapshot import from_json, restore_run, run_to_json, to_json
-from surepick.sessions.tapes import Used
+from surepick.sessions.tapes import LostTapesError, Used
 from surepick.simulation.outcome import Status, proved_stop
 from surepick.simulation.seeds import round_rng
 
 # Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
 ONCE_RECALLING = ("CombGapE", "Uniform")
+UNNUMBERED = -1  # in place of an event: snapshots once kept how many unasked measurements, and not which
 
 
 class Decision(NamedTuple):
@@ -177,6 +178,8 @@ class PolicyRun:
 
     def has_counted(self, position: int) -> bool:
         """Whether the policy has taken in the unasked measurement of this event."""
+        if UNNUMBERED in self._counted or any(number == UNNUMBERED for number, _, _ in self._unasked):
+            raise LostTapesError
         return position in self._counted
 
     def drop_unasked(self, position: int) -> None:
@@ -322,13 +325,15 @@ class PolicyRun:
     def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
         """The run that was kept."""
         run = cls(setup, is_kept=True)
-        run.n_rounds, run._counted = kept["n_rounds"], kept["counted"]
+        run.n_rounds = kept["n_rounds"]
+        run._counted = kept["counted"] if "counted" in kept else [UNNUMBERED] * kept["n_counted"]
         run.evidence = Evidence(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
         run.moments = Moments.from_json(kept["moments"])
         run.noise = NoiseRecord.from_json(kept.get("noise"), setup.problem.n_arms)
         run.trace = Trace.from_json(setup.problem.n_arms, kept["trace"])
         run.called, run._n_last = kept.get("called"), kept.get("n_last")
-        run._unasked = [(position, arm, value) for position, arm, value in kept["unasked"]]
+        unasked = (one if len(one) == 3 else [UNNUMBERED, *one] for one in kept["unasked"])
+        run._unasked = [(position, arm, value) for position, arm, value in unasked]
         if kept["scale"] is not None:
             assert setup.pilot is not None
             scale = np.array(kept["scale"])

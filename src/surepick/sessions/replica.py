@@ -34,7 +34,7 @@ from surepick.store.protocol import CombiningStore
 from surepick.store.write_queue import ServedError, Wait
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
-SNAPSHOT_FORMAT = 3
+SNAPSHOT_FORMAT = 2
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = (
@@ -112,6 +112,10 @@ class Replica:
             self.head, self._company_at = head, head.position
             if self._progress() - self._kept >= SNAPSHOT_EVERY:
                 self._kept = self._progress()  # a snapshot is due, and up to who appended the last event
+
+    def read_whole(self) -> None:
+        """Read the log from its first event, where a snapshot lacks what is asked of the ledger."""
+        self.ledger, self.head = self._open_whole()
 
     def is_alone(self) -> bool:
         """Whether nobody else has appended for a while."""

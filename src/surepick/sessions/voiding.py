@@ -10,6 +10,7 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
 from surepick.sessions.requests import Token, told_key
 from surepick.sessions.settings import Body
+from surepick.sessions.tapes import LostTapesError
 from surepick.store import Event
 
 
@@ -35,7 +36,11 @@ def void_unasked(replica: Replica, recorded: Event, reason: str) -> bool:
     seen: list[bool] = []
 
     def make() -> Change:
-        refuse_void_unasked(replica.ledger, position)
+        try:
+            refuse_void_unasked(replica.ledger, position)
+        except LostTapesError:
+            replica.read_whole()
+            refuse_void_unasked(replica.ledger, position)
         seen[:] = [replica.ledger.run.has_counted(position)]
         body: Body = {"arm": json.loads(recorded.body)["arm"], "event": position, "reason": reason}
         return Change([NewEvent("voided", body, f"voided:{position}")])
