@@ -192,7 +192,7 @@ class History:
             if event.kind == "closed":
                 assert not due, "a round that was complete was closed before its decision"
                 assert over is None, f"closed after it had ended as {over}"
-            ledger.apply(event.kind, json.loads(event.body))
+            ledger.apply(event.kind, json.loads(event.body), event.position)
             assert ledger.setup.policy.delta <= before.policy.delta, "delta was loosened"
             if before.budget is not None and ledger.setup.budget is not None:
                 assert ledger.setup.budget >= before.budget, "the budget shrank"
@@ -264,7 +264,7 @@ def _folded(session: Session) -> Ledger:
     created, *events = session.events()
     ledger = Ledger(Setup.from_json(json.loads(created.body)))
     for event in events:
-        ledger.apply(event.kind, json.loads(event.body))
+        ledger.apply(event.kind, json.loads(event.body), event.position)
     return ledger
 
 
