@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from surepick.cli.stdout import answers_only
-from surepick.errors import ParameterError, SurepickError
+from surepick.errors import ParameterError, SurepickError, suggestion
 
 # The functions of the commands, in the order of the help, by the kind of work; and who has another's file.
 _PLANNING = "demo init check advise simulate compare limit reproduce arena"
@@ -33,7 +34,6 @@ _ELSEWHERE = {
     "import_": "export",
     "doctor": "verify",
 }
-_NEGATIVE = {"ignore_unknown_options": True}  # so that -0.5 is a value, not an option
 
 
 def __getattr__(name: str) -> Any:
@@ -46,6 +46,33 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'surepick.cli' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+_GOAL = "which plan is best stands in the file: a row goal,smallest in a spreadsheet, minimize = true in TOML"
+_HINTS = dict.fromkeys(("--minimize", "--minimise", "--maximize", "--maximise", "--goal"), _GOAL)
+
+
+class _Command(TyperCommand):
+    """A command that takes -0.5 as a value; words with two dashes must be options all the same."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The words of the command, once those that look like options are known to be some."""
+        own: dict[str, bool] = dict.fromkeys(ctx.help_option_names, False)  # whether a value follows
+        for option in self.params:
+            if option.param_type_name == "option":
+                follows = not getattr(option, "is_flag", False)
+                own.update(dict.fromkeys((*option.opts, *option.secondary_opts), follows))
+        words = iter(args)
+        for word in words:
+            name, given, _ = word.partition("=")
+            if word == "--":
+                break
+            if own.get(name) and not given:
+                next(words, None)
+            elif word.startswith("--") and name not in own:
+                ctx.fail(f"There is no option {name}; {_HINTS.get(name) or suggestion(name, own)}")
+        ctx.ignore_unknown_options = True
+        return super().parse_args(ctx, args)
 
 
 def make_app(functions: Iterable[str]) -> typer.Typer:
@@ -62,12 +89,8 @@ def make_app(functions: Iterable[str]) -> typer.Typer:
         callback=_surepick,
     )
     for name in functions:
-        options: dict[str, Any] = {}
-        if name in _PLANNING.split():
-            options["no_args_is_help"] = name != "demo"
-        elif name in _SESSIONS.split():
-            options["context_settings"] = _NEGATIVE
-        app.command(_command_name(name), **options)(_function(name))
+        needs_words = name in _PLANNING.split() and name != "demo"
+        app.command(_command_name(name), cls=_Command, no_args_is_help=needs_words)(_function(name))
     return app
 
 
