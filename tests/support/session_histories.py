@@ -247,7 +247,9 @@ class LoggedTapes:
     def __init__(self, session: Session) -> None:
         self.means = np.zeros(session.problem.n_arms)
         tapes: dict[int, dict[int, float]] = defaultdict(dict)
-        skipped = _folded(session).tapes._skipped  # voided, or told as means before a run started over
+        skipped = [
+            tape.skipped for tape in _folded(session).tapes._all
+        ]  # voided, or told as means before a run started over
         for m in session.measurements():
             if m.token is not None:
                 arm, first = map(int, m.token.split("."))

@@ -10,7 +10,7 @@ from surepick.cli.doubts import Yes, ask_if_doubtful
 from surepick.cli.hints import command
 from surepick.cli.opening import open_session
 from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, NOT_SURE, Json, Name, StoreUrl, Worker
-from surepick.cli.render import answer, as_number, remark, say
+from surepick.cli.render import Typed, answer, as_typed, remark, say
 from surepick.cli.status import state_of
 from surepick.core.wording import how_many
 from surepick.errors import SessionError
@@ -35,7 +35,9 @@ def ask(
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Say what to measure next: a token and the name of the arm, one per line.
+    """Say what to measure next: a token and the name of the arm or probe, one per line.
+
+    Of a probe with several readings their names follow.
 
     Asking again gives the same tokens until something is told. Exit code 3: the session has ended; 4: other
     workers hold everything that can be measured now. Both are said on standard error: standard output holds
@@ -44,7 +46,7 @@ def ask(
     opened = open_session(store, session)
     requests = opened.ask(n, worker=worker, wait=False)
     answer(
-        lambda: {"requests": [_request(request) for request in requests], **state_of(opened)},
+        lambda: {"requests": [request_to_json(request, opened) for request in requests], **state_of(opened)},
         as_json,
         lambda: _print_requests(requests, opened, store),
     )
@@ -53,9 +55,14 @@ def ask(
 
 
 def tell(
-    token: Annotated[str, typer.Argument(help="The token, or the name of an arm that is asked for.")],
+    token: Annotated[str, typer.Argument(help="The token, or the name of what is asked for.")],
     values: Annotated[
-        list[float], typer.Argument(parser=as_number, help="What was measured: one number or several.")
+        list[Typed],
+        typer.Argument(
+            parser=as_typed,
+            metavar="VALUES...",
+            help="What was measured: one number or several; of a probe NAME=NUMBER for each reading.",
+        ),
     ],
     mean_of: Annotated[
         int | None, typer.Option(help="Treat VALUES as the mean of this many measurements.")
@@ -80,6 +87,8 @@ def tell(
 ) -> None:
     """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5
 
+    A probe with several readings is told by their names, as in `tell 2.0 A-B=3.2 B-C=4.1`, or by numbers in
+    the order that `ask` prints. Readings that are missing can be told later, unless a covariance is given.
     A value that nobody would expect is asked about first; in scripts say --yes. Exit code 1: another worker
     told the token first, and the policy does not count what nobody asked for; the value is kept.
     """
@@ -87,29 +96,37 @@ def tell(
     if key and not (unasked or picked):
         raise SessionError("--key is for unasked measurements; a token is a key already")
     if unasked or picked:
-        ask_if_doubtful(opened, [(token, value) for value in values], yes=yes)
-        opened.record(token, values, picked=picked, key=key)
+        probe = opened.problem.probe(token)
+        told = _told(opened, probe, opened.problem.reads(probe), values)
+        ask_if_doubtful(opened, [(probe, use) for use in told], yes=yes)
+        opened.record(probe, told, picked=picked, key=key)
         opened.keep_snapshot()
         counts = opened.counts_unasked and not picked
         text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
         answer({"receipt": "unasked", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))
         return
     found = _token_of(opened, token)
-    ask_if_doubtful(opened, [(opened.arm_of(found), value) for value in values], yes=yes)
+    probe = opened.probe_of(found)
+    told = _told(opened, probe, opened.readings_wanted(found), values)
+    ask_if_doubtful(opened, [(probe, use) for use in told], yes=yes)
     if mean_of is not None:
-        if len(values) != 1:
-            raise SessionError(f"--mean-of takes one number, the mean, got {len(values)}")
-        receipt = opened.tell(found, mean=values[0], count=mean_of, worker=worker)
+        if len(told) != 1:
+            raise SessionError(f"--mean-of takes one number, the mean, got {len(told)}")
+        receipt = opened.tell(found, mean=told[0], count=mean_of, worker=worker)
     else:
-        receipt = opened.tell(found, values, worker=worker)
+        receipt = opened.tell(found, told if isinstance(told[0], float) else told[0], worker=worker)
     opened.keep_snapshot()
     late = receipt == "late"
     counts = not late or (mean_of is None and opened.counts_unasked)
-    told = f"{opened.problem.arm_names[opened.arm_of(found)]} = {', '.join(f'{value:g}' for value in values)}"
+    shown = ", ".join(f"{one.reading}{one.reading and ' '}{one.value:g}" for one in values)
+    text = f"{receipt}: {opened.problem.probe_names[probe]} = {shown}"
+    if receipt == "partial":
+        missing = ", ".join(opened.readings_wanted(found))
+        text += f"; still to come under {found}: {missing} (if never, withdraw {found})"
     answer(
         lambda: {"receipt": str(receipt), "will_count": counts, **state_of(opened)},
         as_json,
-        lambda: _print_told(_LATE[counts] if late else f"{receipt}: {told}", opened, store),
+        lambda: _print_told(_LATE[counts] if late else text, opened, store),
     )
     if not counts:
         raise typer.Exit(NOT_SURE)
@@ -121,9 +138,16 @@ def withdraw(
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Give a token back unmeasured; it will be handed out again."""
-    open_session(store, session).withdraw(token, reason)
-    say(f"{token} will be handed out again")
+    """Give a token back unmeasured; it will be handed out again.
+
+    Of a probe that was told in part, the readings that are missing count as lost, and are read again by
+    another use of it. Whether a reading is lost must have nothing to do with its value.
+    """
+    opened = open_session(store, session)
+    partly = opened.told(_plain_token(token))
+    opened.withdraw(token, reason)
+    again = f"what is missing of {token} is lost, and is asked for again under another token"
+    say(again if partly else f"{token} will be handed out again")
 
 
 def void(
@@ -140,23 +164,24 @@ def void(
 ) -> None:
     """Take back a value that was no measurement: a slip of the pen, the wrong road. The log keeps both.
 
-    Its arm is asked for again. If the policy has seen the value it starts over and reads all others as if
-    that one had never been. A value that is right stays, however odd: its size is no reason.
+    Its arm, or its probe with all readings, is asked for again. If the policy has seen the value it starts
+    over and reads all others as if that one had never been. A value that is right stays, however odd: its
+    size is no reason.
 
     Try: surepick void 0.0 --reason "typed 1200 for 12.00"
     """
     opened = open_session(store, session)
     seen = opened.void(token, reason)
     opened.keep_snapshot()
-    arm = opened.problem.arm_names[opened.arm_of(token)]
+    name = opened.problem.probe_names[opened.probe_of(token)]
     again = "; the policy had seen it, and has read the other measurements again without it" if seen else ""
     what = f"event {token}" if token.isdecimal() else token
-    text = f"the value of {what} ({arm}) is taken back{again}"
+    text = f"the value of {what} ({name}) is taken back{again}"
     answer({"seen": seen, **state_of(opened)}, as_json, lambda: _print_told(text, opened, store))
 
 
 def _token_of(session: Session, given: str) -> str:
-    """The token itself, or the first one that is asked for of the arm with this name.
+    """The token itself, or the first one that is asked for of the arm or probe with this name.
 
     A token that is open beats an arm of the same name: `ask` has just printed it.
     """
@@ -165,15 +190,16 @@ def _token_of(session: Session, given: str) -> str:
     plain = _plain_token(given)
     if plain in held or any(request.token == plain for request in pending):
         return plain
-    if given not in session.problem.arm_names and plain.replace(".", "", 1).isdigit():
+    problem = session.problem
+    if given not in problem.probe_names and plain.replace(".", "", 1).isdigit():
         return plain
-    arm = session.problem.arm(given)
+    probe = problem.probe(given)
     for request in pending:
-        if request.arm == arm:
+        if request.probe == probe:
             return request.token
     raise SessionError(
-        f"arm {given!r} is not asked for now; see `surepick ask`, or keep a measurement that nobody asked "
-        "for with --unasked"
+        f"{problem.probe_word} {given!r} is not asked for now; see `surepick ask`, or keep a measurement "
+        "that nobody asked for with --unasked"
     )
 
 
@@ -187,13 +213,45 @@ def _plain_token(given: str) -> str:
         return given
 
 
-def _request(request: Request) -> dict[str, Any]:
-    return {"token": request.token, "arm": request.arm_name, "wanted": request.wanted}
+def _told(session: Session, probe: int, wanted: tuple[str, ...], typed: list[Typed]) -> list[Any]:
+    """What was typed, by measurement: several numbers of an arm, or the readings of one use of a probe."""
+    name, reads = session.problem.probe_names[probe], session.problem.reads(probe)
+    if len(reads) == 1:
+        wrong = next((one.reading for one in typed if one.reading not in ("", reads[0])), None)
+        if wrong is not None:
+            raise SessionError(f"one measurement of {name!r} is one number, got one of {wrong!r}")
+        return [one.value for one in typed]
+    named = [one for one in typed if one.reading]
+    names = [one.reading for one in named]
+    if named and (len(named) < len(typed) or len(set(names)) < len(names)):
+        raise SessionError("give every reading once, with its name, or all of them as numbers in their order")
+    if named:
+        return [{one.reading: one.value for one in named}]
+    order = reads if len(typed) == len(reads) or len(typed) != len(wanted) else wanted
+    if len(typed) != len(order):
+        listed = ", ".join(order)
+        raise SessionError(
+            f"one use of {name!r} gives {len(reads)} readings, got {len(typed)} numbers; give "
+            f"NAME=NUMBER for those that you have, or all in this order: {listed}"
+        )
+    return [{name: one.value for name, one in zip(order, typed, strict=True)}]
+
+
+def request_to_json(request: Request, session: Session) -> dict[str, Any]:
+    """A request as JSON values; of a probe with the names of the readings that are wanted."""
+    word = session.given_problem.probe_word
+    readings = {} if word == "arm" else {"readings": list(request.readings)}
+    return {"token": request.token, word: request.probe_name, **readings, "wanted": request.wanted}
 
 
 def _print_requests(requests: list[Request], session: Session, store: str) -> None:
     for request in requests:
-        say(f"{request.token}\t{request.arm_name}")
+        several = len(session.given_problem.reads(request.probe)) > 1
+        say(
+            "\t".join(
+                [request.token, request.probe_name, *([", ".join(request.readings)] if several else [])]
+            )
+        )
     if not requests and session.status is None:
         remark("other workers hold everything that can be measured now; try again later")
     elif not requests:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Record values that are n
 MOST_SHOWN = 5
 
 
-def ask_if_doubtful(session: Session, told: Iterable[tuple[int | str, float]], *, yes: bool) -> None:
+def ask_if_doubtful(session: Session, told: Iterable[tuple[int | str, Any]], *, yes: bool) -> None:
     """Go on if these values of arms are plausible, or somebody says that they are right.
 
     Where nobody can be asked they are refused with what to do, and nothing is recorded.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from surepick.cli.options import DEFAULT_STORE
 
 if TYPE_CHECKING:
+    from surepick.sessions.requests import Request
     from surepick.sessions.session import Session
 
 
@@ -29,6 +30,14 @@ def command(words: str, session: Session, store: str) -> str:
     return " ".join(parts)
 
 
+def _values(session: Session, request: Request) -> str:
+    """What to type after a token: VALUE, or the names of a few readings."""
+    if len(session.given_problem.reads(request.probe)) == 1:
+        return "VALUE"
+    shown = [f"{shlex.quote(name)}=VALUE" for name in request.readings[:2]]
+    return " ".join([*shown, *(["..."] if len(request.readings) > 2 else [])])
+
+
 def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
     """What to do now: a command, and what it is for. VALUE stands for what was measured."""
     from surepick.simulation.outcome import Status
@@ -41,8 +50,8 @@ def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
             (command("ask", session, store), "what to measure next"),
             *(
                 (
-                    command(f"tell {request.token} VALUE", session, store),
-                    f"record it, here of {request.arm_name}",
+                    command(f"tell {request.token} {_values(session, request)}", session, store),
+                    f"record it, here of {request.probe_name}",
                 )
                 for request in session.pending()[:1]
             ),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surepick._version import __version__
+from surepick.cli.ask import request_to_json
 from surepick.cli.check import describe_file
 from surepick.cli.opening import open_session, open_to_read
 from surepick.cli.options import DEFAULT_STORE, StoreUrl, pilot_of
@@ -65,14 +66,18 @@ def make_server(store: str) -> MCPServer[Any]:
         return said(lambda: tools.new(file, name, delta, epsilon, budget))
 
     def ask(session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
-        """What to measure now, up to n at once: a token and an arm for each. Asking again gives the same ones
-        until they are told. Several workers need names of their own."""
+        """What to measure now, up to n at once: a token and an arm for each, or a probe with the names of the
+        readings that one use of it gives. Asking again gives the same ones until they are told. Several
+        workers need names of their own."""
         return said(lambda: tools.ask(session, n, worker))
 
-    def tell(session: str, token: str, arm: str, value: float, sure: bool = False) -> dict[str, Any]:
-        """Record the value that was measured for a token, as it came out. arm is the name that came with the
-        token; a token of another arm is refused, and so is a second value for a token. A value that nobody
-        would expect is refused once: if it is what was measured, tell it again with sure=true."""
+    def tell(
+        session: str, token: str, arm: str, value: float | dict[str, float], sure: bool = False
+    ) -> dict[str, Any]:
+        """Record the value that was measured for a token, as it came out; of a probe with several readings an
+        object with all of them by name. arm is the name that came with the token (the arm's or the probe's);
+        a token of another is refused, and so is a second value for a token. A value that nobody would expect
+        is refused once: if it is what was measured, tell it again with sure=true."""
         return said(lambda: tools.tell(session, token, arm, value, sure))
 
     def status(session: str) -> dict[str, Any]:
@@ -136,16 +141,21 @@ class Tools:
         """The next measurements."""
         opened = open_session(self._store, session)
         asked = opened.ask(n, worker=worker, wait=False)
-        measure = [{"token": one.token, "arm": one.arm_name} for one in asked]
+        wanted = [request_to_json(one, opened) for one in asked]
+        measure = [{name: of for name, of in one.items() if name != "wanted"} for one in wanted]
         return {"measure": measure, "status": "running" if opened.status is None else str(opened.status)}
 
-    def tell(self, session: str, token: str, arm: str, value: float, sure: bool) -> dict[str, Any]:
-        """Record a value."""
+    def tell(
+        self, session: str, token: str, arm: str, value: float | dict[str, float], sure: bool
+    ) -> dict[str, Any]:
+        """Record a value, or the readings of a probe."""
         opened = open_session(self._store, session)
-        right = opened.arm_names[opened.arm_of(token)]
+        right = opened.probe_names[opened.probe_of(token)]
         if arm != right:
+            word = opened.given_problem.probe_word
             raise SessionError(
-                f"token {token!r} is of arm {right!r}, and the value came with {arm!r}; nothing was recorded"
+                f"token {token!r} is of {word} {right!r}, and the value came with {arm!r}; nothing was "
+                "recorded"
             )
         doubt = None if sure else opened.doubt(arm, value)
         if doubt is not None:

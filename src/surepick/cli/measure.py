@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 import signal
@@ -14,34 +13,34 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from surepick.core.numerals import is_numeral, numeral
+from surepick.cli.printed import TAIL, last_number, readings
+from surepick.core.probes import VALUE
 from surepick.errors import MeasureError, SessionError
 
 if TYPE_CHECKING:
-    from surepick.sessions.requests import Request
+    from surepick.sessions.requests import Request, Use
 
-HAS_NUMBER = re.compile(r"\d|(?<!\w)(?:nan|inf|infinity)(?!\w)", re.IGNORECASE)
-LIST = re.compile(r"[;:=|]+")  # what may stand between numbers of one word, beside commas
-DECIMALS = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?", re.ASCII)  # between commas these are a list
-GROUPS = re.compile(r"(?<![\d.,])[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?$")  # 1 234 at the end of the output
-BRACKETS = "()[]{}<>"
-AROUND = BRACKETS + "\"'$\u20ac\u00a3%"  # may stand around a number
-TAIL = 400  # characters of a failed program's output to show
 # Programs that make text for another shell of their arguments; after `sh -c SCRIPT` arguments are arguments.
 READ_AGAIN = re.compile(
-    r"(?:^|[\s;|&(`/])(?:(eval|ssh)\s[^;|&\n]*|((?:ba|da|k|z)?sh\s+-\w*c)\s+)\{arm\}", re.ASCII
+    r"(?:^|[\s;|&(`/])(?:(eval|ssh)\s[^;|&\n]*|((?:ba|da|k|z)?sh\s+-\w*c)\s+)\{(?:arm|probe)\}", re.ASCII
 )
-VARIABLES = {"{arm}": "SUREPICK_ARM", "{index}": "SUREPICK_INDEX", "{token}": "SUREPICK_TOKEN"}
+VARIABLES = {
+    "{arm}": "SUREPICK_ARM",
+    "{probe}": "SUREPICK_PROBE",
+    "{index}": "SUREPICK_INDEX",
+    "{token}": "SUREPICK_TOKEN",
+}
+READINGS = "SUREPICK_READINGS"  # the names of the readings that are wanted, a line each
 
 
 @dataclass(frozen=True)
 class Command:
-    """A shell command with {arm} (also {index} and {token}) where the arm's name goes.
+    """A shell command with {arm} or {probe} (also {index} and {token}) where the name goes.
 
     Names never become part of the shell's text: a placeholder is replaced by a quoted environment variable
-    (`SUREPICK_ARM`, `SUREPICK_INDEX`, `SUREPICK_TOKEN`), so that a name such as `$(rm -r x)` is only a name.
-    Inside quotes that would not hold, and it is refused. `running` are the processes of measurements under
-    way; it changes as they begin and end.
+    (`SUREPICK_ARM`, `SUREPICK_PROBE`, `SUREPICK_INDEX`, `SUREPICK_TOKEN`), so that a name such as
+    `$(rm -r x)` is only a name. Inside quotes that would not hold, and it is refused. `running` are the
+    processes of measurements under way; it changes as they begin and end.
     """
 
     template: str
@@ -53,7 +52,8 @@ class Command:
     def __post_init__(self) -> None:
         if not any(word in self.template for word in VARIABLES):
             raise SessionError(
-                f"the measure command needs {{arm}} where the arm's name goes, got {self.template!r}"
+                f"the measure command needs {{arm}} where the arm's name goes ({{probe}} for a probe's), got "
+                f"{self.template!r}"
             )
         quoted = _quoted_placeholder(self.template)
         if quoted is not None:
@@ -70,8 +70,11 @@ class Command:
                 "host 'read -r arm; ./drive.sh \"$arm\"', or use {index}, which is a number"
             )
 
-    def measure(self, request: Request) -> float:
-        """The last number that the command prints for this arm, after as many tries as are allowed."""
+    def measure(self, request: Request) -> Use:
+        """What the command prints for this arm or probe, after as many tries as are allowed.
+
+        One reading is the last number; of several see `printed.readings`.
+        """
         for left in reversed(range(self.retries + 1)):
             try:
                 return self._once(request)
@@ -86,18 +89,21 @@ class Command:
         for process in list(self.running):
             _kill(process)
 
-    def _once(self, request: Request) -> float:
+    def _once(self, request: Request) -> Use:
         text = self.template
         for word, variable in VARIABLES.items():
             text = text.replace(word, f'"${variable}"')
-        values = (request.arm_name, str(request.arm), request.token)
-        code, output, errors = self._run(text, dict(zip(VARIABLES.values(), values, strict=True)))
+        values = (request.probe_name, request.probe_name, str(request.probe), request.token)
+        variables = dict(zip(VARIABLES.values(), values, strict=True))
+        code, output, errors = self._run(text, variables | {READINGS: "\n".join(request.readings)})
         if code != 0:
             shown = (errors or output).strip()[-TAIL:]
             raise MeasureError(
-                f"the command for arm {request.arm_name!r} failed ({code}): {self.template}\n{shown}"
+                f"the command for {request.probe_name!r} failed ({code}): {self.template}\n{shown}"
             )
-        return last_number(output, request.arm_name)
+        if request.readings == (VALUE,):
+            return last_number(output, request.probe_name)
+        return readings(output, request.probe_name, request.readings)
 
     def _run(self, text: str, variables: Mapping[str, str]) -> tuple[int | str, str, str]:
         """Exit code, output and errors of a shell command; all of its processes end with it."""
@@ -149,47 +155,6 @@ def _quoted_placeholder(template: str) -> str | None:
     return None
 
 
-def last_number(output: str, arm_name: str) -> float:
-    """The number that a program printed last; what is not plainly one number is refused.
-
-    Words are looked at from the end: the first that has a digit must be a number, or a list that ends with
-    one. So a unit may follow after a space, and 1,234 or 1'234 or 12.5h is an error instead of a wrong value.
-
-    >>> last_number("run 3 took\\n 12.5 h", "road"), last_number("12,5", "road")
-    (12.5, 12.5)
-    """
-    words = re.split(r"[ \t\r\n\f\v]+", output.strip())  # other spaces, as in 1 234, belong to a word
-    word = next((word for word in reversed(words) if HAS_NUMBER.search(word)), None)
-    if word is None:
-        shown = output.strip()[-TAIL:]
-        raise MeasureError(f"the command for arm {arm_name!r} printed no number, got {shown!r}")
-    piece = _last_of_list(word.strip(AROUND + ",;.!"), bracketed=any(sign in word for sign in BRACKETS))
-    if piece is None or not is_numeral(piece) or GROUPS.search(output.strip()):
-        raise MeasureError(
-            f"the command for arm {arm_name!r} printed {output.strip()[-TAIL:]!r}, and {word!r} is not "
-            "plainly one number; print the value last, with a decimal point and nothing between thousands, "
-            "such as 1234.5; a unit may follow after a space"
-        )
-    value = numeral(piece)
-    if not math.isfinite(value):
-        raise MeasureError(f"the command for arm {arm_name!r} measured {value}, which is not a finite number")
-    return value
-
-
-def _last_of_list(word: str, *, bracketed: bool) -> str | None:
-    """The last number of a word that may be a list; None where commas may be decimal ones or not.
-
-    >>> [_last_of_list(word, bracketed=False) for word in ("x=12,5", "12.5,13.5", "1,2,3")]
-    ['12,5', '13.5', None]
-    >>> _last_of_list("3,4", bracketed=True)
-    """
-    last = LIST.split(word)[-1].strip(AROUND)
-    parts = last.split(",")
-    if len(parts) == 1 or (len(parts) == 2 and not bracketed and parts[1].isdecimal()):
-        return last
-    return parts[-1] if all(map(DECIMALS.fullmatch, parts)) else None
-
-
 class Commands:
     """A crew of one command, called several times at once; it ends with the block that it is made in."""
 
@@ -202,8 +167,8 @@ class Commands:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown()
 
-    def begin(self, request: Request) -> Future[float]:
-        """Call the command for this arm."""
+    def begin(self, request: Request) -> Future[Use]:
+        """Call the command for this arm or probe."""
         return self._pool.submit(self._command.measure, request)
 
     def stop(self) -> None:

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,24 @@ def as_number(text: str) -> float:
         return numeral(text)
     except ParameterError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A number that somebody typed, with the name of its reading where it is one of several."""
+
+    value: float
+    reading: str = ""
+
+
+def as_typed(text: str) -> Typed:
+    """What somebody typed as a measurement: 12.5, or A-B=12.5 for a reading.
+
+    >>> as_typed("12,5"), as_typed("A-B=3")
+    (Typed(value=12.5, reading=''), Typed(value=3.0, reading='A-B'))
+    """
+    reading, _, number = text.rpartition("=")
+    return Typed(as_number(number), reading)
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 def run(
     file: File,
-    measure: Annotated[str, typer.Option(help="A command; {arm} becomes the arm's name.")],
+    measure: Annotated[str, typer.Option(help="A command; {arm}, or {probe}, becomes the name.")],
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Measurements at the same time.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds a measurement may take.")] = None,
     retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
@@ -73,8 +73,10 @@ def run(
 ) -> None:
     """Call your program for each measurement until the answer is sure.
 
-    The last number that it prints is the value. Interrupt it and start it again as you like: it goes on where
-    it was. Several may share a session.
+    The last number that it prints is the value. Of a probe with several readings it prints a JSON object, a
+    line `name value` for each, or a last line with all numbers in the order of SUREPICK_READINGS.
+
+    Interrupt it and start it again as you like: it goes on where it was. Several may share a session.
 
     Try: surepick run table.toml --measure './drive.sh {arm}' --jobs 4
     """

@@ -186,11 +186,13 @@ def _who_is_who(page: Page) -> str:
 def _arms(page: Page) -> list[RenderableType]:
     arms = page.arms
     title = f"Arms: {arms.n_matter:,} of {arms.n_arms:,} matter, the most measured first"
+    if arms.what != "arm":
+        title = f"{arms.what.capitalize()}s: {arms.n_arms:,}, the most measured first"
     unit = f", {page.summary.unit}" if page.summary.unit else ""
     worth = {row.arm: row.worth for row in arms.rows if row.worth is not None}
     shown = bool(worth) and page.summary.state in ("running", "waiting")
     stays = any(row.stays_from is not None or row.stays_to is not None for row in arms.rows)
-    columns = ["arm", "measured", "best", f"estimate{unit}", "±", *(["lead stays best"] if stays else [])]
+    columns = [arms.what, "measured", "best", f"estimate{unit}", "±", *(["lead stays best"] if stays else [])]
     table = make_table("", *columns, *(["one more brings"] if shown else []))
     for row in arms.rows:
         more = [_range(row.stays_from, row.stays_to)] if stays else []
@@ -222,7 +224,8 @@ def _work(page: Page) -> list[RenderableType]:
 
     work = page.work
     title = f"To measure: {work.n_missing:,}, of which {work.n_held:,} in somebody's hands"
-    table = make_table("", "token", "arm", "worker", "lease")
+    by_arm = page.arms.what == "arm"
+    table = make_table("", "token", "arm" if by_arm else "probe", "worker", "lease")
     for column in table.columns[1:3]:
         column.justify = "left"
     for token in work.tokens:
@@ -234,5 +237,6 @@ def _work(page: Page) -> list[RenderableType]:
             else duration(token.expires_in)
         )
         who = "free" if token.worker is None else token.worker or "somebody"
-        table.add_row(token.token, _text(token.name, 36), _text(who, 30), lease)
+        name = token.name if by_arm else f"{token.name} ({', '.join(token.readings)})"
+        table.add_row(token.token, _text(name, 36 if by_arm else 60), _text(who, 30), lease)
     return [_text(title, 200, style="bold"), table]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import string
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from surepick.views.sheet import MeasuringSheet
 
 MOST = 40  # rows, unless another number is asked for: about two pages
-WIDTHS = (12, 40, 16, 16, 40)  # of the columns of a workbook, in letters
+WIDTHS = {  # of the columns of a workbook, in letters
+    "token": 12,
+    "arm": 40,
+    "probe": 40,
+    "reading": 24,
+    "value": 16,
+    "worker": 16,
+    "remarks": 40,
+}
 
 
 def sheet(
@@ -76,20 +85,16 @@ def _write_html(sheet: MeasuringSheet, file: Path) -> None:
 
 
 def _write_csv(sheet: MeasuringSheet, file: Path) -> None:
-    from surepick.views.sheet import COLUMNS
-
     with file.open("w", newline="", encoding="utf-8-sig") as stream:  # the mark tells Excel that it is UTF-8
-        csv.writer(stream).writerows([COLUMNS, *(map(as_cell, row) for row in sheet.rows)])
+        csv.writer(stream).writerows([sheet.columns, *(map(as_cell, row) for row in sheet.rows)])
 
 
 def _write_workbook(sheet: MeasuringSheet, file: Path) -> None:
-    from surepick.views.sheet import COLUMNS
-
     workbook, styles = _openpyxl()
     book = workbook.Workbook()
     page = book.active
     page.title = "measurements"
-    for row in (COLUMNS, *sheet.rows):
+    for row in (sheet.columns, *sheet.rows):
         page.append([cell or None for cell in row])
     thin = styles.Side(style="thin", color="8A94A0")
     for line in page.iter_rows():
@@ -100,8 +105,8 @@ def _write_workbook(sheet: MeasuringSheet, file: Path) -> None:
     for cell in page[1]:
         cell.font = styles.Font(bold=True)
         cell.fill = styles.PatternFill("solid", fgColor="EDF0F3")
-    for letter, width in zip("ABCDE", WIDTHS, strict=True):
-        page.column_dimensions[letter].width = width
+    for letter, name in zip(string.ascii_uppercase, sheet.columns, strict=False):
+        page.column_dimensions[letter].width = WIDTHS[name]
     page.freeze_panes, page.print_title_rows = "A2", "1:1"
     page.page_setup.orientation, page.page_setup.fitToHeight = "landscape", 0
     page.sheet_properties.pageSetUpPr.fitToPage = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from surepick.store import Event
     from surepick.store.doctor import LogHealth
 
-RESCUED = ("session", "token", "arm_index", "value", "count", "proved", "arm", "key", "picked")
+RESCUED = ("session", "token", "arm_index", "value", "count", "proved", "arm", "key", "picked", "reading")
 
 
 def verify(
@@ -182,9 +182,10 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> tuple[int, int
 
 
 def _arm_names(log: LogHealth) -> Sequence[str]:
-    """The names of the arms, if the first event can still be read."""
+    """The names of the arms, or of the probes, if the first event can still be read."""
     try:
-        names: list[str] = json.loads(log.events[0].body)["problem"]["arm_names"]
+        problem = json.loads(log.events[0].body)["problem"]
+        names: list[str] = problem["probes"]["names"] if "probes" in problem else problem["arm_names"]
         return names
     except (ValueError, LookupError, TypeError):
         return ()
@@ -192,31 +193,40 @@ def _arm_names(log: LogHealth) -> Sequence[str]:
 
 def _voided(log: LogHealth) -> set[tuple[int, int] | int]:
     """The tokens, or events of unasked values, that were taken back, by the events that can be read."""
+    from surepick.sessions.requests import Token
+
     tokens: set[tuple[int, int] | int] = set()
     for event in log.events:
         with suppress(ValueError, LookupError, TypeError):
             if event.kind == "voided":
                 body = json.loads(event.body)
-                tokens.add(body["event"] if "event" in body else (body["arm"], body["index"]))
+                tokens.add(body["event"] if "event" in body else Token.of(body))
     return tokens
 
 
 def _told(event: Event, names: Sequence[str]) -> list[dict[str, Any]]:
     """The measurements of this event as rows; none of one that was damaged beyond reading."""
-    from surepick.sessions.requests import Token, told_in
+    from surepick.sessions.requests import Token, probe_in, readings_in, told_in
 
     if event.kind not in ("measured", "recorded"):
         return []
     try:
         body = json.loads(event.body)
-        arm = body["arm"]
-        row = {"arm_index": arm, "count": body.get("count", 1), "arm": names[arm] if names else arm}
+        probe = probe_in(body)
+        row = {"arm_index": probe, "count": body.get("count", 1), "arm": names[probe] if names else probe}
+        told: Iterable[tuple[int | None, Mapping[str, float]]] = [(None, readings_in(body))]
         if event.kind == "measured":
-            return [
-                {**row, "token": Token(arm, index), "value": repr(value)} for index, value in told_in(body)
-            ]
-        key = (event.key or "").removeprefix("recorded:") or f"event {event.position}, rescued"
-        picked = "yes" if body.get("picked") else ""
-        return [{**row, "value": repr(body["value"]), "key": key, "picked": picked}]
+            told = told_in(body)
+        else:
+            key = (event.key or "").removeprefix("recorded:") or f"event {event.position}, rescued"
+            row |= {"key": key, "picked": "yes" if body.get("picked") else ""}
+        cells = [(index, name, value) for index, values in told for name, value in values.items()]
+        return [
+            row
+            | ({} if index is None else {"token": Token(probe, index)})
+            | ({"reading": name} if "readings" in body else {})
+            | {"value": repr(value)}
+            for index, name, value in cells
+        ]
     except (ValueError, LookupError, TypeError):
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,17 @@ def noise_variance(problem: AnyProblem) -> FloatArray:
     return np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale**2
 
 
+def arm_means(problem: AnyProblem, evidence: Evidence) -> FloatArray:
+    """The estimate of each arm's mean; 0 where nothing is known of it."""
+    if problem.probes is not None:
+        return pooled(problem.probes, evidence).means
+    return np.asarray(np.nan_to_num(evidence.means))
+
+
 def mean_variance(problem: AnyProblem, evidence: Evidence) -> FloatArray:
     """The variance of each arm's mean under the noise scale; infinite where nothing was measured."""
+    if problem.probes is not None:
+        return pooled(problem.probes, evidence).variances
     nothing = np.full(problem.n_arms, np.inf)
     measured = evidence.counts > 0
     return np.asarray(np.divide(noise_variance(problem), evidence.counts, out=nothing, where=measured))
@@ -85,6 +95,18 @@ def squares_of(plans: Plans) -> Plans:
         return np.asarray(plans**2)
     found: Plans = plans.multiply(plans).tocsr()
     return found
+
+
+def behind_by(
+    problem: Problem, plan: int, evidence: Evidence, squares: Plans | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """How far every plan is behind this one by the evidence, and the standard deviation of that."""
+    if problem.probes is None:
+        means, variance = arm_means(problem, evidence), mean_variance(problem, evidence)
+        return behind(problem, plan, means, variance, squares)
+    plans: Any = problem.oriented
+    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+    return pooled(problem.probes, evidence).gaps(problem.sign * problem.vector(plan) - dense)
 
 
 def behind(

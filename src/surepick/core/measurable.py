@@ -22,7 +22,7 @@ from surepick.core.arrays import (
 )
 from surepick.core.cards import card
 from surepick.core.layout import Layout, located
-from surepick.core.probes import Probes
+from surepick.core.probes import VALUE, Probes
 from surepick.core.wording import plural
 from surepick.errors import ProblemError
 
@@ -60,6 +60,58 @@ class Measurable:
     def probe_names(self) -> tuple[str, ...]:
         """Their names; those of the arms, where each is measured by itself."""
         return self.arm_names if self.probes is None else self.probes.names
+
+    @property
+    def probe_word(self) -> str:
+        """What people call a thing that is measured: "arm" where each is measured by itself, else "probe"."""
+        return "arm" if self.probes is None else "probe"
+
+    def probe(self, name: str) -> int:
+        """The index of the probe with this name: the arm's, where each is measured by itself.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}).probe("both")
+        0
+        """
+        return index_of(self.probe_word, name, self.probe_names)
+
+    @property
+    def n_readings(self) -> int:
+        """Numbers that one use of every probe gives together: one for each arm measured by itself."""
+        return len(self.arm_names) if self.probes is None else self.probes.n_readings
+
+    def readings_of(self, probe: int) -> range:
+        """Which of all readings are those of this probe; an arm measured by itself has one, its own."""
+        if self.probes is None:
+            return range(probe, probe + 1)
+        return range(int(self.probes.start[probe]), int(self.probes.start[probe + 1]))
+
+    def reads(self, probe: int) -> tuple[str, ...]:
+        """The names of the readings that one use of this probe gives, in their order."""
+        return (VALUE,) if self.probes is None else self.probes.reading_names[probe]
+
+    @property
+    def reading_names(self) -> tuple[str, ...]:
+        """Every reading by a name of its own, for people: the arm, the probe, or "probe: reading".
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}).reading_names
+        ('both: arm 0', 'both: arm 1')
+        """
+        if self.probes is None:
+            return self.arm_names
+        pairs = zip(self.probes.names, self.probes.reading_names, strict=True)
+        return tuple(probe if own == VALUE else f"{probe}: {own}" for probe, names in pairs for own in names)
+
+    def reading_in_words(self, reading: int) -> str:
+        """Which reading it is, to say what is wrong with it: "arm 3 ('copper')", or the probe's."""
+        if self.probes is None:
+            return f"arm {reading} ({self.arm_names[reading]!r})"
+        return self.probes.reading_name(reading)
+
+    def must_be_whole(self, probe: int) -> bool:
+        """Whether the readings of one use belong together: they share noise whose covariance is given."""
+        return self.probes is not None and probe in self.probes.covariances
 
     def as_means(self, means: Numbers) -> FloatArray:
         """These means, in the order of the arms or by their names, as one finite number per arm."""

@@ -11,6 +11,7 @@ from surepick.core.evidence import Evidence
 from surepick.core.gaps import mean_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Answer
+from surepick.core.pooled import pooled
 from surepick.core.wording import shortened
 
 ROUNDING = 1e-9  # of a plan's largest entry; less of an arm is nothing
@@ -65,6 +66,9 @@ def called(problem: AnyProblem, plan: Answer | None, length: int = LONGEST) -> s
 def value_of(problem: AnyProblem, plan: Answer, evidence: Evidence) -> tuple[float, float] | None:
     """The plan's value by the estimates and its standard deviation; None while an arm of it is unmeasured."""
     vector = problem.vector(plan)
+    if problem.probes is not None:
+        (value,), (error,) = pooled(problem.probes, evidence).gaps(vector[None])
+        return (float(value), float(error)) if np.isfinite(error) else None
     used = vector != 0
     variance = mean_variance(problem, evidence)
     if not np.isfinite(variance[used]).all():

@@ -29,6 +29,11 @@ class Pooled:
         unread = rest > _SHOWN * np.linalg.norm(away, axis=1)
         return np.asarray(away @ self.means), np.where(unread, np.inf, error)
 
+    @property
+    def variances(self) -> FloatArray:
+        """(n_arms,): of each arm's mean by itself; infinite where it was not read apart from others."""
+        return np.asarray(self.gaps(np.eye(len(self.means)))[1] ** 2)
+
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Worlds that a flat prior leaves open, (n, n_arms)."""
         return np.asarray(self.means + rng.standard_normal((n, self.root.shape[1])) @ self.root.T)

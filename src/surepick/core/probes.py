@@ -141,6 +141,13 @@ class Probes:
             return np.asarray((values.T / self.noise_scale).T)
         return np.asarray(self._factors(inverse=True) @ values)
 
+    def whiten_use(self, probe: int, values: FloatArray) -> FloatArray:
+        """Readings of uses of one probe, (n_readings, n_uses), freed of the noise that they share.
+
+        Only of a probe with a covariance; each row then has independent noise of scale 1.
+        """
+        return np.asarray(np.linalg.solve(np.linalg.cholesky(self.covariances[probe]), values))
+
     def colour(self, noise: FloatArray) -> FloatArray:
         """Independent noise of scale 1 as the noise of readings: with their scales and covariances."""
         return np.asarray(self._factors(inverse=False) @ noise)
@@ -178,5 +185,5 @@ def refuse_probes(problem: Any, who: str) -> None:
     if problem.probes is not None:
         raise ProblemError(
             f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "
-            "simulate it with BetGapE or Uniform, or leave probes out so that each arm is measured by itself"
+            "use BetGapE or Uniform, or leave probes out so that each arm is measured by itself"
         )

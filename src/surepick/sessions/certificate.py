@@ -15,7 +15,7 @@ from surepick.core.among import among, named
 from surepick.core.arrays import FloatArray
 from surepick.core.cards import card, note
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import behind, closest_first, mean_variance, runner_up
+from surepick.core.gaps import behind_by, closest_first, runner_up
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_set
@@ -74,8 +74,8 @@ class Certificate:
     noise: str
     noise_scale: tuple[float, ...]
     noise_findings: tuple[NoiseFinding, ...]
-    counts: Mapping[str, int]  # by arm
-    means: Mapping[str, float | None]
+    counts: Mapping[str, int]  # by arm, or by probe
+    means: Mapping[str, float | None]  # by arm, or by reading
     n_measurements: int
     n_rounds: int
     n_unasked: int
@@ -166,10 +166,10 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         noise_scale=() if scale is None else tuple(scale.tolist()),
         noise_findings=check_noise(problem, ledger.run.noise, ledger.withdrawals),
         noise_check=could_have_seen(problem, ledger.run.noise),
-        counts=dict(zip(problem.arm_names, ledger.evidence.counts.tolist(), strict=True)),
+        counts=dict(zip(problem.probe_names, ledger.evidence.counts.tolist(), strict=True)),
         means={
             n: codec.finite_or_none(m)
-            for n, m in zip(problem.arm_names, ledger.evidence.means.tolist(), strict=True)
+            for n, m in zip(problem.reading_names, ledger.evidence.means.tolist(), strict=True)
         },
         n_measurements=ledger.n_measurements,
         n_rounds=ledger.n_rounds,
@@ -232,7 +232,7 @@ def _closest_and_second(ledger: Ledger, lead: Answer) -> tuple[Answer | None, An
         rival = ledger.standing().rival
         return (None if rival == lead else rival), None
     assert isinstance(lead, int)
-    gap, error = behind(problem, lead, np.nan_to_num(evidence.means), mean_variance(problem, evidence))
+    gap, error = behind_by(problem, lead, evidence)
     return int(closest_first(lead, gap, error, ledger.run.log_evidence())[0]), runner_up(lead, gap)
 
 
@@ -249,7 +249,11 @@ def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
 
 def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, ...]:
     """Every other plan, the closest first: by its gap to the lead in units of the gap's error."""
-    gap, error = _against(problem, lead, *_estimates(problem, evidence))
+    if problem.probes is None:
+        gap, error = _against(problem, lead, *_estimates(problem, evidence))
+    else:
+        gap, error = behind_by(problem, lead, evidence)
+        error = np.where(np.isfinite(error), error, 0.0)  # as of arms that were not measured
     distance = np.divide(gap, error, out=np.full(len(gap), np.inf), where=error > 0)
     distance[lead] = np.inf
     order = np.argsort(distance, kind="stable")
@@ -325,7 +329,19 @@ def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
     unasked = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
     voided = _voided_assumption(ledger) if ledger.n_voided else ""
     chosen = _called_assumption(ledger) + added_assumption(ledger.arrived)
-    return _noise(setup, ledger) + unasked + voided + chosen
+    return _noise(setup, ledger) + _use_assumption(ledger) + unasked + voided + chosen
+
+
+def _use_assumption(ledger: Ledger) -> str:
+    """What has to be assumed of the readings of one use, and of those that were lost."""
+    problem, n_lost = ledger.setup.problem, ledger.tapes.n_lost
+    if problem.probes is None or not problem.probes.share_uses:
+        return ""
+    lost = how_many(n_lost, "measurement", "measurements")
+    words = f"; in {lost} readings were lost, whatever they would have been" if n_lost else ""
+    if problem.probes.covariances:
+        return f"; readings of one use have the given covariance, others are independent{words}"
+    return words if problem.probes.dependent else f"; readings of one use are independent too{words}"
 
 
 def _noise(setup: Setup, ledger: Ledger) -> str:

@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 
 from surepick.errors import MeasureError, ParameterError
 from surepick.sessions.measuring import Crew
-from surepick.sessions.requests import Request
+from surepick.sessions.requests import Request, Use
 from surepick.sessions.serving import serve
 
-Measure: TypeAlias = Callable[[str], float] | Callable[[str], Awaitable[float]]
+Measure: TypeAlias = Callable[[str], Use] | Callable[[str], Awaitable[Use]]
 KINDS = ("threads", "processes")
 _IMPORTABLE = (
     "if it never began: a function for processes has to be importable, so it stands at the top of a module, "
@@ -34,7 +34,7 @@ _IMPORTABLE = (
 def crew_of(
     measure: Measure, workers: int, executor: str | Executor, timeout: float | None
 ) -> Iterator[Crew]:
-    """A crew that calls this function with the name of an arm; it ends with the block."""
+    """A crew that calls this function with the name of an arm or probe; it ends with the block."""
     crew: _Threads | _Processes | _Coroutines | _Executed
     if inspect.iscoroutinefunction(measure):
         crew = _Coroutines(measure, timeout)
@@ -60,16 +60,16 @@ class _Futures:
 
     def __init__(self, timeout: float | None) -> None:
         self._timeout = timeout
-        self._open: set[Future[float]] = set()
+        self._open: set[Future[Use]] = set()
 
-    def new(self, request: Request) -> Future[float]:
+    def new(self, request: Request) -> Future[Use]:
         """A future that fails by itself once the time is over."""
-        future = Future[float]()
+        future = Future[Use]()
         self._open.add(future)
         future.add_done_callback(self._open.discard)
         future.set_running_or_notify_cancel()
         if self._timeout is not None:
-            late = MeasureError(f"no answer for {request.arm_name!r} within {self._timeout:g} s")
+            late = MeasureError(f"no answer for {request.probe_name!r} within {self._timeout:g} s")
             timer = threading.Timer(self._timeout, fail, [future, late])
             timer.daemon = True
             future.add_done_callback(lambda _: timer.cancel())
@@ -86,13 +86,13 @@ class _Futures:
         self.stop()
 
 
-def fail(future: Future[float], error: BaseException) -> None:
+def fail(future: Future[Use], error: BaseException) -> None:
     """Let this future fail, unless it is done."""
     with contextlib.suppress(InvalidStateError):
         future.set_exception(error)
 
 
-def settle(future: Future[float], measure: Callable[[], float]) -> None:
+def settle(future: Future[Use], measure: Callable[[], Use]) -> None:
     """Call the function and keep what it gives or raises, unless the future is done by then."""
     try:
         value = measure()
@@ -110,10 +110,10 @@ class _Threads(_Futures):
         super().__init__(timeout)
         self._measure = measure
 
-    def begin(self, request: Request) -> Future[float]:
+    def begin(self, request: Request) -> Future[Use]:
         """Measure in a thread of its own."""
         future = self.new(request)
-        call = [future, lambda: self._measure(request.arm_name)]
+        call = [future, lambda: self._measure(request.probe_name)]
         threading.Thread(target=settle, args=call, daemon=True, name=f"surepick {request.token}").start()
         return future
 
@@ -125,10 +125,10 @@ class _Executed(_Futures):
         super().__init__(timeout)
         self._measure, self._executor = measure, executor
 
-    def begin(self, request: Request) -> Future[float]:
+    def begin(self, request: Request) -> Future[Use]:
         """Submit it, and follow the executor's own future."""
         future = self.new(request)
-        theirs = self._executor.submit(self._measure, request.arm_name)
+        theirs = self._executor.submit(self._measure, request.probe_name)
         theirs.add_done_callback(lambda done: settle(future, done.result))
         return future
 
@@ -143,10 +143,10 @@ class _Coroutines(_Futures):
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="surepick loop")
         self._thread.start()
 
-    def begin(self, request: Request) -> Future[float]:
+    def begin(self, request: Request) -> Future[Use]:
         """Measure in the loop; when the time is over, the coroutine is cancelled."""
         future = self.new(request)
-        theirs = asyncio.run_coroutine_threadsafe(self._measure(request.arm_name), self._loop)
+        theirs = asyncio.run_coroutine_threadsafe(self._measure(request.probe_name), self._loop)
         theirs.add_done_callback(lambda done: settle(future, done.result))
         future.add_done_callback(lambda _: theirs.cancel())
         return future
@@ -168,7 +168,7 @@ async def _cancel_all() -> None:
 
 
 class _Processes(_Futures):
-    """Processes that take one arm after the other; one that hangs or dies is replaced."""
+    """Processes that measure one thing after the other; one that hangs or dies is replaced."""
 
     def __init__(self, measure: Callable[[str], Any], workers: int, timeout: float | None) -> None:
         super().__init__(None)  # a worker sees to the time: it begins when the process is there
@@ -180,10 +180,10 @@ class _Processes(_Futures):
         for _ in range(workers):
             self._free.put(None)  # begun when it is first needed
 
-    def begin(self, request: Request) -> Future[float]:
+    def begin(self, request: Request) -> Future[Use]:
         """Measure in the first process that is free."""
         future = self.new(request)
-        call = [future, lambda: self._in_process(future, request.arm_name)]
+        call = [future, lambda: self._in_process(future, request.probe_name)]
         threading.Thread(target=settle, args=call, daemon=True, name=f"surepick {request.token}").start()
         return future
 
@@ -193,14 +193,14 @@ class _Processes(_Futures):
         for worker in list(self._all):
             worker.kill()
 
-    def _in_process(self, future: Future[float], arm: str) -> float:
+    def _in_process(self, future: Future[Use], probe: str) -> Use:
         worker = self._free.get()
         if worker is None or not worker.is_alive():
             worker = _Worker(self._context, self._measure)
             self._all.add(worker)
         future.add_done_callback(lambda _: worker.kill() if worker.is_busy else None)
         try:
-            return worker.measure(arm, self._seconds)
+            return worker.measure(probe, self._seconds)
         finally:
             if not worker.is_alive():
                 self._all.discard(worker)
@@ -225,25 +225,26 @@ class _Worker:
         """End the process at once."""
         self._process.kill()
 
-    def measure(self, arm: str, seconds: float | None) -> float:
-        """Let the process measure this arm, and wait for it; one that takes longer than that is ended."""
+    def measure(self, probe: str, seconds: float | None) -> Use:
+        """Let the process measure this, and wait for it; one that takes longer than that is ended."""
         self.is_busy = True
         try:
             if not self._is_ready:
                 self._is_ready = self._pipe.recv()
-            self._pipe.send(arm)
+            self._pipe.send(probe)
             if not self._pipe.poll(seconds):
                 self.kill()
-                raise MeasureError(f"no answer for {arm!r} within {seconds:g} s")
+                raise MeasureError(f"no answer for {probe!r} within {seconds:g} s")
             value, error = self._pipe.recv()
         except (EOFError, OSError):
             self._process.join()
             raise MeasureError(
-                f"the process that measured {arm!r} ended (exit code {self._process.exitcode}); {_IMPORTABLE}"
+                f"the process that measured {probe!r} ended (exit code {self._process.exitcode}); "
+                f"{_IMPORTABLE}"
             ) from None
         finally:
             self.is_busy = False
         if error is not None:
             raise error
-        measured: float = value
+        measured: Use = value
         return measured

@@ -19,7 +19,7 @@ from surepick.errors import ParameterError, suggestion
 from surepick.policies import policy_for
 from surepick.sessions.crews import Measure, crew_of
 from surepick.sessions.measuring import measure_all
-from surepick.sessions.requests import Request
+from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
 from surepick.sessions.settings import LEASE
 from surepick.store import Store
@@ -27,7 +27,7 @@ from surepick.store import Store
 EVERY = 1.0  # seconds between two lines of progress
 log = logging.getLogger("surepick.sessions")
 
-Callback = Callable[[Session, Request, float], None]
+Callback = Callable[[Session, Request, Use], None]
 
 
 class DecideOptions(TypedDict, total=False):
@@ -94,8 +94,10 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
     """Measure until the best plan is sure, or the budget is spent; the session that it ended as.
 
     `measure` is called with the name of an arm and returns one measurement of it; it may be an async
-    function. Every value is in the store before the next is asked for. Started again with the same store, it
-    goes on where it was: after an error, Ctrl-C, a kill or a power cut.
+    function. Where the problem has probes it gets the name of one, and returns all its readings: a dictionary
+    by their names, a list in their order, or a number if there is one. Every value is in the store before the
+    next is asked for. Started again with the same store, it goes on where it was: after an error, Ctrl-C, a
+    kill or a power cut.
 
     When a measurement fails (raises, or takes longer than `timeout`) more often than `retries`, the others
     under way are awaited and told, and its error is raised. `options` are `DecideOptions`.
@@ -163,7 +165,7 @@ class _Watch:
         self._progress, self._callbacks = progress, callbacks
         self._next, self._line = 0.0, ""
 
-    def __call__(self, session: Session, told: Sequence[tuple[Request, float]], /, *, waiting: bool) -> None:
+    def __call__(self, session: Session, told: Sequence[tuple[Request, Use]], /, *, waiting: bool) -> None:
         for request, value in told:
             for callback in self._callbacks:
                 callback(session, request, value)

@@ -15,7 +15,7 @@ from surepick.core.evidence import Evidence
 from surepick.core.policy import Standing, parts_of, standing_of
 
 MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
-MOST_NUMBERS = 2**14  # of samples times arms
+MOST_NUMBERS = 2**14  # of samples times sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +35,11 @@ class Sample:
 class Trace:
     """Samples of a run, evenly spaced in rounds; it changes by `add` and `lengthen`."""
 
-    def __init__(self, n_arms: int) -> None:
+    def __init__(self, none: Evidence) -> None:
+        """Of a run that begins with no evidence, of as many sums as this has."""
         self._samples: list[Sample] = []
         self._stride = 1
-        self._most = _most(n_arms)
+        self._most = _most(len(none.sums))
 
     def lengthen(self, n_arms: int) -> None:
         """Go on with more arms, of which nothing was measured before."""
@@ -78,16 +79,16 @@ class Trace:
         }
 
     @classmethod
-    def from_json(cls, n_arms: int, data: dict[str, Any] | None) -> Trace:
+    def from_json(cls, none: Evidence, data: dict[str, Any] | None) -> Trace:
         """The trace that was kept; an empty one where none was."""
-        trace = cls(n_arms)
+        trace = cls(none)
         if data is not None:
             trace._stride = data["stride"]
             trace._samples = [
                 Sample(
                     n_rounds,
                     standing_of(standing),
-                    Evidence(np.array(counts, dtype=np.int64), np.array(sums, dtype=float)),
+                    none.with_sums(np.array(counts, dtype=np.int64), np.array(sums, dtype=float)),
                 )
                 for n_rounds, *standing, counts, sums in data["samples"]
             ]

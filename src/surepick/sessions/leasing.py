@@ -31,8 +31,17 @@ def leased(leases: Iterable[Lease]) -> Leases:
 
 def request_for(ledger: Ledger, token: Token, lease: Lease) -> Request:
     """The token as a worker gets it."""
-    name, wanted = ledger.setup.problem.arm_names[token.arm], ledger.tapes.n_wanted(token)
-    return Request(lease.token or str(token), token.arm, name, wanted, lease.worker, lease.expires)
+    problem, wanted = ledger.setup.problem, ledger.tapes.n_wanted(token)
+    reads, untold = problem.reads(token.probe), ledger.tapes.untold(token)
+    return Request(
+        token=lease.token or str(token),
+        probe=token.probe,
+        probe_name=problem.probe_names[token.probe],
+        wanted=wanted,
+        worker=lease.worker,
+        expires=lease.expires,
+        readings=tuple(reads[k] for k in untold) if untold else reads,
+    )
 
 
 class Wish(NamedTuple):
@@ -104,9 +113,12 @@ class Leasing:
                 requests = self._claim_here(wish)
                 self.grant(view.wishes)
         except ServedError as served:
-            names = self._replica.ledger.setup.problem.arm_names
-            given = [(text, Token.parse(text).arm, *rest) for text, *rest in json.loads(served.reply)]
-            return [Request(text, arm, names[arm], n, wish.worker, until) for text, arm, n, until in given]
+            problem = self._replica.ledger.setup.problem
+            return [
+                Request(text, probe, problem.probe_names[probe], n, wish.worker, until, tuple(readings))
+                for text, n, until, readings in json.loads(served.reply)
+                for probe in [Token.parse(text).probe]
+            ]
         return requests
 
     def _claim_here(self, wish: Wish) -> list[Request]:
@@ -129,7 +141,7 @@ class Leasing:
             self._leases = leased(leases)
         for wish, mine in asks:
             requests = self._claim_here(mine)
-            wish.reply = json.dumps([(r.token, r.wanted, r.expires) for r in requests])
+            wish.reply = json.dumps([(r.token, r.wanted, r.expires, r.readings) for r in requests])
 
     def _requests(self, tokens: Iterable[Token]) -> list[Request]:
         ledger = self._replica.ledger
@@ -173,23 +185,23 @@ class Leasing:
         return chosen
 
     def _urgency(self, token: Token) -> tuple[bool, Token]:
-        """What the round waits for comes first, then by arm and index: the same order however often asked."""
+        """What the round waits for comes first, then by probe and index: the same order every time."""
         return not self._replica.ledger.tapes.is_wanted(token), token
 
 
 def _ahead(ledger: Ledger) -> Iterator[Token]:
     """Measurements beyond the open round that may be wanted next, the likeliest first, without end.
 
-    The guess is that each arm is followed by the arm that followed it the last time. A wrong guess costs
+    The guess is that each probe is followed by the one that followed it the last time. A wrong guess costs
     a measurement that may never be used, and nothing else.
     """
-    arms = list(ledger.recent_arms) or [0]
-    after = dict(itertools.pairwise([*arms, arms[0]]))
-    after.update(itertools.pairwise(arms))
+    probes = list(ledger.recent_probes) or [0]
+    after = dict(itertools.pairwise([*probes, probes[0]]))
+    after.update(itertools.pairwise(probes))
     following: dict[int, Iterator[int]] = {}
-    arm = arms[-1]
+    probe = probes[-1]
     while True:
-        arm = after[arm]
-        if arm not in following:
-            following[arm] = itertools.count(ledger.tapes.end_of_round(arm))
-        yield next(token for i in following[arm] if not ledger.tapes.is_told(token := Token(arm, i)))
+        probe = after[probe]
+        if probe not in following:
+            following[probe] = itertools.count(ledger.tapes.end_of_round(probe))
+        yield next(token for i in following[probe] if not ledger.tapes.is_told(token := Token(probe, i)))

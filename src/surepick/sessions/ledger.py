@@ -6,7 +6,7 @@ Nothing here knows the store or the clock.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,12 +18,12 @@ from surepick.sessions import codec
 from surepick.sessions.arriving import ADDED, growing, lengthened, refuse_starting_over, with_added
 from surepick.sessions.noise_record import Withdrawals
 from surepick.sessions.policy_run import Decision, PolicyRun
-from surepick.sessions.requests import Token, told_in
+from surepick.sessions.requests import Token, numbered, probe_in, readings_in, told_in
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.tapes import Tapes, Used
 from surepick.simulation.outcome import Status
 
-RECENT = 256  # rounds whose arms are remembered, to guess what will be asked next
+RECENT = 256  # rounds whose probes are remembered, to guess what will be asked next
 MOST_DOUBTFUL = 20  # implausible values that are remembered, the first ones
 RECENT_TELLS = 64  # whose workers are remembered, to know how many there are
 
@@ -53,8 +53,8 @@ class Ledger:
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self.arrived: list[Body] = []  # the plans that were added, in their order
         self.epoch = 0  # how often it was extended, or the policy started over
-        self.withdrawals = Withdrawals(setup.problem.n_arms)
-        self.tapes = Tapes(setup.problem.n_arms)
+        self.withdrawals = Withdrawals(setup.problem.n_probes)
+        self.tapes = Tapes(readings_per_probe(setup.problem))
         self._changes: dict[str, Callable[[Body], None]] = {
             "measured": self._measured,
             "voided": self._voided,
@@ -72,7 +72,7 @@ class Ledger:
         self.status: Status | None = None
         self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
-        self.recent_arms: deque[int] = deque(maxlen=RECENT)
+        self.recent_probes: deque[int] = deque(maxlen=RECENT)
         self._run = run
         self._to_follow: list[Callable[[PolicyRun], int | None]] = []  # all of it, while there is no run
         self._n_rounds_to_follow = 0
@@ -225,33 +225,38 @@ class Ledger:
             self.tapes.open_round([])
             return
         self.tapes.open_round(body["counts"])
-        self.recent_arms.extend(arm for arm, _ in body["counts"])
+        self.recent_probes.extend(probe for probe, _ in body["counts"])
 
     def _measured(self, body: Body) -> None:
-        arm, count = body["arm"], body.get("count", 1)
-        if count > 1 and count > self.tapes.n_wanted(Token(arm, body["index"])):
+        token, count = Token.of(body), body.get("count", 1)
+        if count > 1 and count > self.tapes.n_wanted(token):
             raise SessionError(  # before so many are put on the tape
                 f"the log has a mean of {count:,} measurements that no round asked for, which no session "
                 "writes; see `surepick verify`"
             )
         self.recent_workers.append(body.get("worker", ""))
-        for index, value in told_in(body):
-            self.tapes.tell(arm, index, value, count)
-            if self.setup.problem.about.plausible is not None:
-                self._doubt(arm, str(Token(arm, index)), value)
+        reads = self.setup.problem.reads(token.probe)
+        for index, values in told_in(body):
+            place = Token(token.probe, index)
+            self.tapes.tell(place, numbered(values, reads), count)
+            self._doubt(token.probe, str(place), values)
 
     def _recorded(self, body: Body, position: int) -> None:
         self.n_unasked += 1
-        self._doubt(body["arm"], str(position), body["value"])
-        if not body.get("picked"):
-            self._give(lambda run: run.add_unasked(position, body["arm"], body["value"]))
+        probe, values = probe_in(body), readings_in(body)
+        self._doubt(probe, str(position), values)
+        reads = self.setup.problem.reads(probe)
+        if not body.get("picked") and len(values) == len(reads):  # of a part nothing can be counted
+            use = [value for _, value in sorted(numbered(values, reads).items())]
+            self._give(lambda run: run.add_unasked(position, probe, use))
 
-    def _doubt(self, arm: int, name: str, value: float) -> None:
+    def _doubt(self, arm: int, name: str, values: Mapping[str, float]) -> None:
         """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
         ranges = self.setup.problem.about.plausible
-        if ranges is None or ranges[arm][0] <= value <= ranges[arm][1]:
+        if ranges is None or self.setup.problem.probes is not None:  # what is plausible is said of arms
             return
-        if len(self.doubtful) < MOST_DOUBTFUL:
+        (value,) = values.values()
+        if not ranges[arm][0] <= value <= ranges[arm][1] and len(self.doubtful) < MOST_DOUBTFUL:
             self.doubtful.append((arm, name, value))
 
     @property
@@ -270,8 +275,8 @@ class Ledger:
         if "event" in body:
             self._voided_unasked(body["event"])
             return
-        token = Token(body["arm"], body["index"])
-        if token.index < self.tapes.first_unused(token.arm):
+        token = Token.of(body)
+        if token.index < self.tapes.first_unused(token.probe):
             refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
         if self.tapes.void(token, body.get("count", 1)):
             self.epoch += 1
@@ -291,7 +296,10 @@ class Ledger:
             self.run.drop_unasked(position)
 
     def _withdrawn(self, body: Body) -> None:
-        self.withdrawals.add(Token(body["arm"], body["index"]), body.get("reason", ""))
+        token = Token.of(body)
+        self.withdrawals.add(token, body.get("reason", ""))
+        if self.tapes.is_begun(token) and not self.tapes.is_told(token):
+            self.tapes.lose(token)  # what was told counts, and the rest never comes
 
     def _closed(self, body: Body) -> None:
         self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
@@ -352,7 +360,7 @@ class Ledger:
             "plan": list(self.plan) if isinstance(self.plan, tuple) else self.plan,
             "policy": codec.policy_to_json(self.setup.policy),
             "budget": self.setup.budget,
-            "recent": list(self.recent_arms),
+            "recent": list(self.recent_probes),
             "withdrawals": self.withdrawals.to_json(),
             **({"arrived": self.arrived} if self.arrived else {}),
         }
@@ -364,7 +372,10 @@ class Ledger:
         for body in kept.get("arrived", ()):
             setup = with_added(setup, body)
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
-        ledger.tapes, ledger.arrived = Tapes.from_json(kept), list(kept.get("arrived", ()))
+        ledger.tapes, ledger.arrived = (
+            Tapes.from_json(readings_per_probe(setup.problem), kept),
+            list(kept.get("arrived", ())),
+        )
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
         ledger.doubtful = [
             (arm, name if isinstance(name, str) else str(Token(arm, name or 0)), value)  # once an index
@@ -374,10 +385,15 @@ class Ledger:
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])
         ledger.plan = _as_answer(kept["plan"])
-        ledger.recent_arms.extend(kept["recent"])
+        ledger.recent_probes.extend(kept["recent"])
         if "withdrawals" in kept:  # not in the first snapshots
             ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
         return ledger
+
+
+def readings_per_probe(problem: AnyProblem) -> list[int]:
+    """How many readings one use of each probe gives; an arm that is measured by itself gives one."""
+    return [len(problem.reads(probe)) for probe in range(problem.n_probes)]
 
 
 def _follow_round(run: PolicyRun, used: list[Used], decision: Decision) -> int | None:

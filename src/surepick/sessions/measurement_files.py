@@ -20,18 +20,20 @@ from surepick.sessions.session import Session
 from surepick.sessions.telling import number
 
 Row = dict[str, str]
-NAMES = ("arm", "worker", "key", "session")  # the columns that hold words of people
+NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns that hold words of people
 COLUMNS = ("token", "arm", "value", "count", "time", "worker", "picked")
+PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
+    by_arm = session.given_problem.probes is None
     for m in session.measurements():
         if m.voided:
             continue
         moment = datetime.fromtimestamp(m.time, UTC).isoformat()
         yield {
             "token": m.token or "",
-            "arm": m.arm_name,
+            **({"arm": m.arm_name} if by_arm else {"probe": m.probe_name, "reading": m.reading}),
             "value": repr(m.value),
             "count": m.count,
             "time": moment,
@@ -41,8 +43,11 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(session: Session, stream: TextIO) -> None:
-    """Write every measurement, one per row, with tokens and names that stay text; `import` reads it back."""
-    writer = csv.DictWriter(stream, COLUMNS)
+    """Write every measurement, one per row, with tokens and names that stay text; `import` reads it back.
+
+    Of a probe every reading has a row.
+    """
+    writer = csv.DictWriter(stream, COLUMNS if session.given_problem.probes is None else PROBE_COLUMNS)
     writer.writeheader()
     for row in _rows(session):
         token = row["token"] and Token.parse(row["token"]).for_sheets
@@ -70,15 +75,16 @@ def write_json(session: Session, stream: TextIO) -> None:
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The rows of a CSV file with the columns value, and token or arm, all of them looked at."""
+    """The rows of a CSV file with the columns value, and token, arm or probe, all of them looked at."""
     try:
         lines = csv_lines(file)
     except ProblemError as error:
         raise FileError(str(error)) from None
     header = [cell.strip().lower() for cell in lines[0][1]] if lines else []
-    if "value" not in header or not {"token", "arm"} & set(header):
+    if "value" not in header or not {"token", "arm", "probe"} & set(header):
         raise FileError(
-            f"{str(file)!r} needs a header with the column 'value', and 'token' or 'arm', got {header}"
+            f"{str(file)!r} needs a header with the column 'value', and 'token' or 'arm' (or 'probe'), got "
+            f"{header}"
         )
     stripped = ((number, [*map(str.strip, cells)]) for number, cells in lines[1:])
     return [_row(file, number, header, cells) for number, cells in stripped if not _is_open(header, cells)]
@@ -105,7 +111,7 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
 
 def checked_row(where: str, row: Row) -> Row:
     """The row, refused where it has no value, names nothing that was measured, or has no numbers."""
-    if not row.get("value") or not (row.get("token") or row.get("arm")):
+    if not row.get("value") or not (row.get("token") or row.get("arm") or row.get("probe")):
         raise FileError(f"{where} needs a value, and a token or an arm; got {row}")
     for column, kind in (("value", numeral), ("count", _count)):
         try:
@@ -118,62 +124,112 @@ def checked_row(where: str, row: Row) -> Row:
 def import_rows(
     session: Session, rows: list[Row], *, answers: bool, worker: str, picked: bool = False
 ) -> dict[str, int]:
-    """Tell the rows in their order; those far ahead of what is asked wait for the session to move on."""
-    counts = {"accepted": 0, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
-    waiting = []
+    """Tell the rows in their order; those far ahead of what is asked wait for the session to move on.
+
+    Rows that follow each other with one token, or one probe without a token, are readings of one measurement.
+    """
+    counts = {
+        "accepted": 0,
+        "partial": 0,
+        "repeated": 0,
+        "late": 0,
+        "unasked": 0,
+        "not asked for yet": 0,
+    }
     for row in rows:  # a name or a value that cannot be is refused before anything is told
-        arm_and_value(session, row)
-    for row in rows:
+        probe_and_value(session, row)
+    waiting = []
+    for use in uses_in(rows):
+        row = use[0]
         if not row.get("token") and not answers:
-            was_picked, value = picked or bool(row.get("picked")), numeral(row["value"])
-            receipt = session.record(row["arm"], value, picked=was_picked, key=row.get("key", ""))
+            was_picked, told = picked or bool(row.get("picked")), _told(session, use)
+            receipt = session.record(_named(row), told, picked=was_picked, key=row.get("key", ""))
             counts["unasked" if receipt == Receipt.ACCEPTED else str(receipt)] += 1
-        elif not _tell_row(session, row, worker, counts):
-            waiting.append(row)
+        elif not _tell_use(session, use, worker, counts):
+            waiting.append(use)
     while waiting:
-        left = [row for row in waiting if not _tell_row(session, row, worker, counts)]
+        left = [use for use in waiting if not _tell_use(session, use, worker, counts)]
         if len(left) == len(waiting):
             counts["not asked for yet"] = len(left)
             break
         waiting = left
-    return counts
+    return {name: n for name, n in counts.items() if n or name != "partial"}
 
 
-def arm_and_value(session: Session, row: Row) -> tuple[int, float]:
-    """What a row is a measurement of, and its value.
+def uses_in(rows: list[Row]) -> list[list[Row]]:
+    """The rows by measurement: of a probe with several readings, those that belong to one use of it."""
+    uses: list[list[Row]] = []
+    for row in rows:
+        same = bool(uses) and all(uses[-1][0].get(c) == row.get(c) for c in ("token", "probe", "count"))
+        reading = row.get("reading", "")
+        if same and reading and all(reading != other.get("reading") for other in uses[-1]):
+            uses[-1].append(row)
+        else:
+            uses.append([row])
+    return uses
+
+
+def probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
+    """What a row is a measurement of, and its value; of a probe with several readings, by name.
 
     A name that is not known, a token of another arm than its row says and a value out of range are refused.
     """
-    named = session.problem.arm(row["arm"]) if row.get("arm") else None
-    arm = session.arm_of(row["token"]) if row.get("token") else session.problem.arm(row["arm"])
-    if named not in (None, arm):
+    problem = session.problem
+    named = problem.probe(_named(row)) if _named(row) else None
+    probe = session.probe_of(row["token"]) if row.get("token") else problem.probe(_named(row))
+    if named not in (None, probe):
         raise SessionError(
-            f"token {row['token']!r} is a measurement of {session.problem.arm_names[arm]!r} in session "
-            f"{session.name!r}, and the file has {row['arm']!r} beside it, so it was written for other arms; "
-            "nothing was told. Leave the column 'token' out and say --answers, or import it into the session "
-            "that it was exported from"
+            f"token {row['token']!r} is a measurement of {problem.probe_names[probe]!r} in session "
+            f"{session.name!r}, and the file has {_named(row)!r} beside it, so it was written for other "
+            f"{problem.probe_word}s; nothing was told. Leave the column 'token' out and say --answers, or "
+            "import it into the session that it was exported from"
         )
-    return arm, number(session.problem, arm, row["value"])
+    reads, readings = problem.reads(probe), problem.readings_of(probe)
+    name = row.get("reading") or (reads[0] if len(reads) == 1 else "")
+    if name not in reads:
+        listed = ", ".join(map(repr, reads))
+        raise SessionError(
+            f"a row of {problem.probe_names[probe]!r} says in the column 'reading' which number it is, one "
+            f"of {listed}, got {name!r}; nothing was told"
+        )
+    value = number(problem, readings[reads.index(name)], row["value"])
+    return probe, value if len(reads) == 1 else {name: value}
 
 
-def _tell_row(session: Session, row: Row, worker: str, counts: dict[str, int]) -> bool:
-    """Tell one row if its time has come."""
-    token = row.get("token") or _asked_token(session, row["arm"])
+def _named(row: Row) -> str:
+    """The name of the arm or probe that a row says; empty where it does not."""
+    return row.get("probe") or row.get("arm") or ""
+
+
+def _told(session: Session, use: list[Row]) -> Any:
+    """What the rows of one measurement tell: a number, or readings by name."""
+    probe = (
+        session.probe_of(use[0]["token"]) if use[0].get("token") else session.problem.probe(_named(use[0]))
+    )
+    if len(session.problem.reads(probe)) == 1:
+        return numeral(use[0]["value"])
+    return {row["reading"]: numeral(row["value"]) for row in use}
+
+
+def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, int]) -> bool:
+    """Tell one measurement if its time has come."""
+    row = use[0]
+    token = row.get("token") or _asked_token(session, _named(row))
     if token is None or not session.takes(token):
         return False
-    count = _count(row.get("count") or "1")
+    count, told = _count(row.get("count") or "1"), _told(session, use)
     who = row.get("worker") or worker
     if count > 1:
-        receipt = session.tell(token, mean=numeral(row["value"]), count=count, worker=who)
+        receipt = session.tell(token, mean=told, count=count, worker=who)
     else:
-        receipt = session.tell(token, numeral(row["value"]), worker=who)
+        receipt = session.tell(token, told, worker=who)
     counts[str(receipt)] += 1
     return True
 
 
-def _asked_token(session: Session, arm_name: str) -> str | None:
-    arm = session.problem.arm(arm_name)
-    return next((request.token for request in session.pending() if request.arm == arm), None)
+def _asked_token(session: Session, name: str) -> str | None:
+    probe = session.problem.probe(name)
+    return next((request.token for request in session.pending() if request.probe == probe), None)
 
 
 def _count(text: str) -> int:

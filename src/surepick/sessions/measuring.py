@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from surepick.errors import SessionError
-from surepick.sessions.requests import Request
+from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
 
 HEARTBEAT = 60.0  # seconds after which what a process elsewhere had in hand is free if it has died
@@ -32,7 +32,7 @@ log = logging.getLogger("surepick.sessions")
 class Crew(Protocol):
     """Those who measure, several at a time."""
 
-    def begin(self, request: Request) -> Future[float]:
+    def begin(self, request: Request) -> Future[Use]:
         """Begin to measure; the value, or why there is none, comes later."""
         ...
 
@@ -44,7 +44,7 @@ class Crew(Protocol):
 class Watcher(Protocol):
     """Is called whenever something was told, and while all there is to measure is in others' hands."""
 
-    def __call__(self, session: Session, told: Sequence[tuple[Request, float]], /, *, waiting: bool) -> None:
+    def __call__(self, session: Session, told: Sequence[tuple[Request, Use]], /, *, waiting: bool) -> None:
         """Look at the session."""
         ...
 
@@ -59,7 +59,7 @@ class _Loop:
     retries: int
     watch: Watcher
     worker: str
-    under_way: dict[Future[float], tuple[Request, int]] = field(default_factory=dict)
+    under_way: dict[Future[Use], tuple[Request, int]] = field(default_factory=dict)
 
     def run(self) -> None:
         while True:
@@ -108,7 +108,7 @@ class _Loop:
         return requests
 
     def _begin(self, request: Request, tries: int) -> None:
-        log.debug("session %r: measuring %r (%s)", self.session.name, request.arm_name, request.token)
+        log.debug("session %r: measuring %r (%s)", self.session.name, request.probe_name, request.token)
         self.under_way[self.crew.begin(request)] = request, tries
 
     def _tell_finished(self) -> _Finished:
@@ -124,20 +124,22 @@ class _Loop:
                 value = future.result()
                 self.session.tell(request, value)
             except Exception as error:
-                log.warning("session %r: %r was not measured: %s", self.session.name, request.arm_name, error)
+                log.warning(
+                    "session %r: %r was not measured: %s", self.session.name, request.probe_name, error
+                )
                 if tries:
                     self._begin(request, tries - 1)
                 else:
                     finished.failed.append((request, error))
             else:
-                log.debug("session %r: %r is %r", self.session.name, request.arm_name, value)
+                log.debug("session %r: %r is %r", self.session.name, request.probe_name, value)
                 finished.values.append((request, value))
         return finished
 
 
 @dataclass
 class _Finished:
-    values: list[tuple[Request, float]] = field(default_factory=list)
+    values: list[tuple[Request, Use]] = field(default_factory=list)
     failed: list[tuple[Request, Exception]] = field(default_factory=list)
 
 

@@ -74,12 +74,12 @@ def check_noise(
         return ()
     if problem.noise == BOUNDED_VARIANCE:  # the looks at values are made for tails like Gaussian ones
         return () if withdrawals is None else tuple(_withdrawn(problem, record, withdrawals))
-    looked = [_Looked(s, name, float(problem.noise_scale[s]), record.arms[s])
-              for s, name in enumerate(problem.arm_names) if record.arms[s].levels[0].n > 1]  # fmt: skip
-    found = [*_spreads(looked)]
-    found += _dependence(looked, found)
+    looked = [one for one in _readings(problem, record) if one.record.levels[0].n > 1]
+    apart = [one for one in looked if one.is_apart]
+    found = [*_spreads(looked, apart)]
+    found += _dependence(apart, found)
     found += _drift(looked)
-    found += _wandering(looked, found)
+    found += _wandering(apart, found)
     if withdrawals is not None:
         found += _withdrawn(problem, record, withdrawals)
     return tuple(found)
@@ -87,12 +87,13 @@ def check_noise(
 
 @dataclass(frozen=True)
 class _Looked:
-    """An arm that can be looked at."""
+    """An arm, or a reading of a probe, that can be looked at."""
 
     arm: int
     name: str
     scale: float
     record: ArmRecord
+    is_apart: bool = True  # whether its noise is independent of that of all others that are apart
 
     @property
     def freedom(self) -> int:
@@ -111,7 +112,25 @@ class _Looked:
         return NoiseFinding(self.arm, self.name, self.record.count, self.spread, self.scale, kind, what)
 
 
-def _spreads(looked: list[_Looked]) -> Iterator[NoiseFinding]:
+def _readings(problem: AnyProblem, record: NoiseRecord) -> Iterator[_Looked]:
+    """All that can be looked at, with its scale.
+
+    Of readings with a given covariance the record has the values freed of what they share (`whiten_use`), so
+    that their scale is 1. Where any dependence is allowed, only the first reading of a use is looked at
+    together with others.
+    """
+    assert problem.noise_scale is not None
+    probes, names = problem.probes, problem.reading_names
+    for probe in range(problem.n_probes):
+        for k, r in enumerate(problem.readings_of(probe)):
+            if problem.must_be_whole(probe):
+                yield _Looked(r, f"{names[r]}, freed of shared noise", 1.0, record.arms[r])
+            else:
+                apart = k == 0 or probes is None or not probes.dependent
+                yield _Looked(r, names[r], float(problem.noise_scale[r]), record.arms[r], apart)
+
+
+def _spreads(looked: list[_Looked], apart: list[_Looked]) -> Iterator[NoiseFinding]:
     """Arms that spread too much; all arms together only if none does so alone."""
     alone = [one for one in looked if one.ratio > chi_square_above(EACH / len(looked), one.freedom)]
     for one in alone:
@@ -121,11 +140,11 @@ def _spreads(looked: list[_Looked]) -> Iterator[NoiseFinding]:
             f"the {one.record.count} measurements of {one.name!r} have a standard deviation of "
             f"{one.spread:.4g}{told}, more than the noise scale {one.scale:.4g} allows",
         )
-    freedom, ratio = sum(one.freedom for one in looked), sum(one.ratio for one in looked)
-    if not alone and len(looked) > 1 and ratio > chi_square_above(EACH, freedom):
+    freedom, ratio = sum(one.freedom for one in apart), sum(one.ratio for one in apart)
+    if not alone and len(apart) > 1 and ratio > chi_square_above(EACH, freedom):
         times = math.sqrt(ratio / freedom)
         what = f"measurements of all arms together spread {times:.3g} times as much as the noise scale allows"
-        yield _of_all(looked, "spread", what, times)
+        yield _of_all(apart, "spread", what, times)
 
 
 def _of_means(record: ArmRecord) -> str:
@@ -241,22 +260,24 @@ def _wandering(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[No
 
 def _withdrawn(problem: AnyProblem, record: NoiseRecord, of: Withdrawals) -> Iterator[NoiseFinding]:
     """Arms whose tokens are given back far more often than those of others, or one token again and again."""
-    all_counts, all_withdrawn = sum(arm.count for arm in record.arms), sum(of.counts)
+    firsts = (problem.readings_of(probe)[0] for probe in range(problem.n_probes))
+    all_counts, all_withdrawn = sum(record.arms[first].count for first in firsts), sum(of.counts)
     for arm, n in enumerate(of.counts):
-        told = record.arms[arm].count
+        first = problem.readings_of(arm)[0]
+        told = record.arms[first].count
         if not n:
             continue
         from scipy.special import bdtrc
 
         share = (told + n) / (all_counts + all_withdrawn)
-        uneven = float(bdtrc(n - 1, all_withdrawn, share)) < EACH / problem.n_arms
-        name = problem.arm_names[arm]
+        uneven = float(bdtrc(n - 1, all_withdrawn, share)) < EACH / problem.n_probes
+        name = problem.probe_names[arm]
         if uneven or of.longest[arm] >= LONGEST_RUN:
             often = f", one of them {of.longest[arm]} times" if of.longest[arm] >= LONGEST_RUN else ""
-            others = f" (of all arms {all_withdrawn})" if uneven else ""
+            others = f" (of all {problem.probe_word}s {all_withdrawn})" if uneven else ""
             what = f"{how_many(n, 'token')} of {name!r} were given back unmeasured{others}{often}"
             assert problem.noise_scale is not None
-            scale = float(problem.noise_scale[arm])
+            scale = float(problem.noise_scale[first])
             yield NoiseFinding(arm, name, told, scale, scale, "withdrawals", what)
 
 
@@ -272,7 +293,7 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
     """
     if not record.is_whole or problem.noise == BOUNDED_VARIANCE:
         return ""
-    n = sum(arm.count for arm in record.arms)
+    n, word = sum(arm.count for arm in record.arms), "measurement" if problem.probes is None else "reading"
     freedom = sum(max(arm.levels[0].n - 1, 0) for arm in record.arms)
     pairs = sum(arm.n_pairs for arm in record.arms)
     if problem.noise_scale is None or freedom < 1 or pairs < 1:
@@ -285,7 +306,7 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
     far = visible(max(arm.count for arm in record.arms))
     moved += f" or wanders by {far:.2g}" if moved and far < 5 else ""
     return (
-        f"of {how_many(n, 'measurement')}; nine times in ten it finds noise of {times:.2f} times its scale"
+        f"of {how_many(n, word)}; nine times in ten it finds noise of {times:.2f} times its scale"
         f"{apart}{moved}; never what all measurements share (a wrong unit, a biased instrument)"
     )
 

@@ -184,8 +184,8 @@ class Withdrawals:
             return
         text = str(token)
         self.often[text] = self.often.get(text, 0) + 1
-        self.counts[token.arm] += 1
-        self.longest[token.arm] = max(self.longest[token.arm], self.often[text])
+        self.counts[token.probe] += 1
+        self.longest[token.probe] = max(self.longest[token.probe], self.often[text])
 
     def to_json(self) -> list[Any]:
         """As JSON values."""

@@ -15,22 +15,22 @@ from surepick.core.wording import how_many
 FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measurements, if the scale is right
 
 
-def doubt(problem: AnyProblem, arm: int, told: Sequence[float], values: Iterable[float]) -> str | None:
-    """Why the first of these values that would surprise does so, beside those told of the arm; None if none.
+def doubt(problem: AnyProblem, reading: int, told: Sequence[float], values: Iterable[float]) -> str | None:
+    """Why the first of these values that surprises does so, beside those told of the reading, or None.
 
     >>> from surepick.core.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
     >>> doubt(problem, 0, [7.9, 8.1, 8.0, 8.0], [8.4, 84.0])
     "84 is 76 away from the mean of 4 measurements of 'road', 8, which is 68 times what the noise explains"
     """
-    name, about, count = problem.arm_names[arm], problem.about, len(told)
+    name, about, count = problem.reading_names[reading], problem.about, len(told)
     unit = f" {about.unit}" if about.unit else ""
     mean = math.fsum(told) / count if count else math.nan
-    noise = math.inf if problem.noise_scale is None else float(problem.noise_scale[arm])
+    noise = math.inf if problem.noise_scale is None else float(problem.noise_scale[reading])
     scale = noise * math.sqrt(1 + 1 / count) if count > 1 and noise > 0 else math.inf
     for value in values:
-        if about.plausible is not None:
-            low, high = about.plausible[arm]
+        if about.plausible is not None and problem.probes is None:  # which is said of arms
+            low, high = about.plausible[reading]
             if not low <= value <= high:
                 return f"{value:.6g}{unit} is not plausible for {name!r}, which is {_range(low, high)}{unit}"
         if abs(value - mean) > FAR * scale:

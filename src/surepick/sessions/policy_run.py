@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -45,6 +46,10 @@ ONCE_RECALLING = ("CombGapE", "Uniform")
 UNNUMBERED = -1  # in place of an event: snapshots once kept how many unasked measurements, and not which
 
 
+# The values told of a reading, each with the number of measurements that it is the mean of.
+_Told = tuple[int, list[tuple[float, int]]]
+
+
 class Decision(NamedTuple):
     """What the policy decides: the kind and the body of the event that records it."""
 
@@ -69,22 +74,24 @@ class PolicyRun:
     """
 
     def __init__(self, setup: Setup, *, is_kept: bool = False) -> None:
-        n_arms = setup.problem.n_arms
+        n_readings = setup.problem.n_readings
         self.setup = setup
         self.problem: AnyProblem = setup.problem  # with the noise scale, once it is known
         self.policy: Policy = setup.policy  # with the delta that is left after a pilot
         self.n_rounds = 0
-        self.evidence = Evidence.none(n_arms)
-        self.moments = Moments(n_arms)
-        self.noise = NoiseRecord(n_arms)  # since the scale is known: a pilot would be checked against itself
-        self.trace = Trace(n_arms)
+        self.evidence = self._none = Evidence.none_of(setup.problem)
+        self.moments = Moments(n_readings)
+        # Since the scale is known: a pilot would be checked against itself.
+        self.noise = NoiseRecord(n_readings)
+        self.trace = Trace(self._none)
         self._counted: list[int] = []  # unasked measurements, by the numbers of their events
         self.called: Body | None = None  # the event of the last call
         self._n_last: int | None = None  # of its measurements, after the open round and until it is due
         self._n_new = 0  # plans that the policy will know from its next decision on
-        self._n_arms = n_arms  # that the policy knows
+        self._n_arms = setup.problem.n_arms  # that the policy knows
         self._has_grown = False
-        self._unasked: list[tuple[int, int, float]] = []  # to be counted when the open round is complete
+        # Event, probe and readings, to be counted when the open round is complete.
+        self._unasked: list[tuple[int, int, list[float]]] = []
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self._asleep: Asleep | None = None
         self._own: Run | None = None
@@ -115,7 +122,7 @@ class PolicyRun:
         """Whether the policy's proof allows measurements that nobody asked for, so that they are counted."""
         run = self._run
         if run is None:  # any scale will do to see what kind of run it will be
-            run = self._begun(np.ones(self.problem.n_arms)).run
+            run = self._begun(np.ones(self.problem.n_readings)).run
         return self.setup.recalls and recalling(self.policy, run, unasked=True) is not None
 
     def standing(self) -> Standing:
@@ -148,22 +155,23 @@ class PolicyRun:
     def check_last_call(self) -> None:
         """Refuse a last call where the policy has none."""
         run = self._run
-        last_calling(self.policy, self._begun(np.ones(self.problem.n_arms)).run if run is None else run)
+        last_calling(self.policy, self._begun(np.ones(self.problem.n_readings)).run if run is None else run)
 
     def absorb(self, used: Iterable[Used]) -> None:
         """Take in a complete round."""
-        counts, sums = self._nothing()
-        for arm, values, singles, told in used:
-            counts[arm], sums[arm] = len(values), math.fsum(values)
+        counts, sums, used = *self._nothing(), list(used)
+        for reading, values, singles, _ in used:
+            counts[self._owner[reading]], sums[reading] = len(values), math.fsum(values)
             for value in singles:
-                self.moments.add(arm, value)
+                self.moments.add(reading, value)
+        for reading, told in self._apart([(one.reading, one.told) for one in used]):
             for value, count in told:
-                self.noise.add(arm, value, count)
-        self.evidence = self.evidence + Evidence(counts, sums)
+                self.noise.add(reading, value, count)
+        self.evidence = self.evidence + self._none.with_sums(counts, sums)
         if self._run is None:
             self._end_pilot(counts, sums)
         else:
-            self._run.absorb(counts[: self._n_arms], sums[: self._n_arms])
+            self._run.absorb(*self._known(counts, sums))
             self.n_rounds += 1
 
     @property
@@ -171,10 +179,13 @@ class PolicyRun:
         """How many unasked measurements the policy has taken in."""
         return len(self._counted)
 
-    def add_unasked(self, position: int, arm: int, value: float) -> None:
-        """Keep the unasked measurement of this event until the next decision, if it can be counted at all."""
-        if self.setup.recalls and self.problem.relevant[arm]:
-            self._unasked.append((position, arm, value))
+    def add_unasked(self, position: int, probe: int, use: list[float]) -> None:
+        """Keep the unasked measurement of this event until the next decision, if it can be counted at all.
+
+        `use` has all readings of the probe.
+        """
+        if self.setup.recalls and (self.problem.probes is not None or self.problem.relevant[probe]):
+            self._unasked.append((position, probe, use))
 
     def has_counted(self, position: int) -> bool:
         """Whether the policy has taken in the unasked measurement of this event."""
@@ -189,7 +200,7 @@ class PolicyRun:
     @property
     def can_grow(self) -> bool:
         """Whether plans may be added."""
-        run = self._run if self._run is not None else self._begun(np.ones(self.problem.n_arms)).run
+        run = self._run if self._run is not None else self._begun(np.ones(self.problem.n_readings)).run
         return isinstance(run, GrowingRun)
 
     def grow(self, setup: Setup) -> None:
@@ -201,7 +212,7 @@ class PolicyRun:
         if setup.pilot is not None and scale is not None:  # which no arm can have joined since
             self.problem = setup.problem.with_noise(scale, setup.problem.bounds)
         n_arms = self.problem.n_arms
-        self.evidence = self.evidence.lengthened(n_arms)
+        self._none, self.evidence = self._none.lengthened(n_arms), self.evidence.lengthened(n_arms)
         self.moments.lengthen(n_arms)
         self.noise.lengthen(n_arms)
         self.trace.lengthen(n_arms)
@@ -255,20 +266,52 @@ class PolicyRun:
 
         Only now: whoever recorded it may have seen the measurements of the round that has just been absorbed.
         """
-        known = [one for one in self._unasked if one[1] < self._n_arms]
+        known = [one for one in self._unasked if self._knows(one[1])]
         run = recalling(self.policy, self._run, unasked=True) if known else None
         if run is None:
             return
         counts, sums = self._nothing()
-        for _, arm, value in known:
-            counts[arm] += 1
-            sums[arm] += value
-            self.moments.add(arm, value)
-            self.noise.add(arm, value)
-        run.recall(counts[: self._n_arms], sums[: self._n_arms])
-        self.evidence = self.evidence + Evidence(counts, sums)
+        for _, probe, use in known:
+            counts[probe] += 1
+            readings = self.problem.readings_of(probe)
+            for reading, value in zip(readings, use, strict=True):
+                sums[reading] += value
+                self.moments.add(reading, value)
+            told = [(r, [(value, 1)]) for r, value in zip(readings, use, strict=True)]
+            for reading, ((value, _),) in self._apart(told):
+                self.noise.add(reading, value)
+        run.recall(*self._known(counts, sums))
+        self.evidence = self.evidence + self._none.with_sums(counts, sums)
         self._counted += [position for position, _, _ in known]
-        self._unasked = [one for one in self._unasked if one[1] >= self._n_arms]
+        self._unasked = [one for one in self._unasked if not self._knows(one[1])]
+
+    def _knows(self, probe: int) -> bool:
+        """Whether the policy knows it: an arm may have come with a plan since its last round."""
+        return self.problem.probes is not None or probe < self._n_arms
+
+    def _known(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Counts and sums of what the policy knows."""
+        if self.problem.probes is not None:
+            return counts, sums
+        return counts[: self._n_arms], sums[: self._n_arms]
+
+    def _apart(self, told: list[_Told]) -> Iterator[_Told]:
+        """What was told, by reading; freed of shared noise, as the check of the noise needs it."""
+        probes = self.problem.probes
+        if probes is None or not probes.covariances:
+            yield from told
+            return
+        for probe, group in itertools.groupby(told, key=lambda one: int(probes.owner[one[0]])):
+            of_use = list(group)
+            if probe in probes.covariances:
+                values = np.array([[value for value, _ in one] for _, one in of_use])
+                counts = [count for _, count in of_use[0][1]]
+                rows = probes.whiten_use(probe, values).tolist()
+                of_use = [
+                    (reading, list(zip(row, counts, strict=True)))
+                    for (reading, _), row in zip(of_use, rows, strict=True)
+                ]
+            yield from of_use
 
     def _end_pilot(self, counts: IntArray, sums: FloatArray) -> None:
         """Start the policy with the noise scale that the pilot bounds."""
@@ -276,7 +319,7 @@ class PolicyRun:
         scale = self.setup.pilot.scale_bound(self.moments.variances(), self.problem, self.setup.policy.delta)
         begun = self._begun(scale)
         self.problem, self.policy, self._own = begun
-        self.noise = NoiseRecord(self.problem.n_arms)
+        self.noise = NoiseRecord(self.problem.n_readings)
         for arm in np.flatnonzero(counts).tolist():  # its spread gave the scale; its mean can be checked
             self.noise.add(arm, float(sums[arm] / counts[arm]), int(counts[arm]))
         if self.setup.recalls:
@@ -289,7 +332,13 @@ class PolicyRun:
         return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale, self.setup.past)
 
     def _nothing(self) -> tuple[IntArray, FloatArray]:
-        return np.zeros(self.problem.n_arms, dtype=np.int64), np.zeros(self.problem.n_arms)
+        return np.zeros(self.problem.n_probes, dtype=np.int64), np.zeros(self.problem.n_readings)
+
+    @property
+    def _owner(self) -> Sequence[int]:
+        """Whose reading each sum is; an arm that is measured by itself has its own."""
+        owner = self._none.owner
+        return range(self.problem.n_arms) if owner is None else owner.tolist()
 
     def to_json(self) -> Body | None:
         """As JSON values, or None when the policy's run does not say what its state is."""
@@ -327,13 +376,13 @@ class PolicyRun:
         run = cls(setup, is_kept=True)
         run.n_rounds = kept["n_rounds"]
         run._counted = kept["counted"] if "counted" in kept else [UNNUMBERED] * kept["n_counted"]
-        run.evidence = Evidence(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
+        run.evidence = run._none.with_sums(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
         run.moments = Moments.from_json(kept["moments"])
-        run.noise = NoiseRecord.from_json(kept.get("noise"), setup.problem.n_arms)
-        run.trace = Trace.from_json(setup.problem.n_arms, kept["trace"])
+        run.noise = NoiseRecord.from_json(kept.get("noise"), setup.problem.n_readings)
+        run.trace = Trace.from_json(run._none, kept["trace"])
         run.called, run._n_last = kept.get("called"), kept.get("n_last")
         unasked = (one if len(one) == 3 else [UNNUMBERED, *one] for one in kept["unasked"])
-        run._unasked = [(position, arm, value) for position, arm, value in unasked]
+        run._unasked = [(at, probe, use if isinstance(use, list) else [use]) for at, probe, use in unasked]
         if kept["scale"] is not None:
             assert setup.pilot is not None
             scale = np.array(kept["scale"])

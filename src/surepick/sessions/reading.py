@@ -6,6 +6,7 @@ Every look takes in first what other processes have written, and nothing here ch
 from __future__ import annotations
 
 import bisect
+import itertools
 import json
 import math
 import threading
@@ -27,7 +28,7 @@ from surepick.sessions.leasing import leased, request_for
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.plausible import doubt
 from surepick.sessions.replica import Replica, making_sense_of
-from surepick.sessions.requests import Measurement, Request, Token, measurements_in, told_key
+from surepick.sessions.requests import Measurement, Request, Token, measurements_in, probe_in, told_key
 from surepick.sessions.settings import Setup
 from surepick.sessions.showing import Shown
 from surepick.sessions.telling import takes, token_of
@@ -80,6 +81,11 @@ class Reading(Shown):
     def arm_names(self) -> tuple[str, ...]:
         """The names of the arms; those that came with a plan are the last."""
         return self._ledger.setup.problem.arm_names
+
+    @property
+    def probe_names(self) -> tuple[str, ...]:
+        """The names of what is measured: of the arms, or of the probes."""
+        return self._ledger.setup.problem.probe_names
 
     @property
     def policy(self) -> Policy:
@@ -180,7 +186,7 @@ class Reading(Shown):
         """Everything that was told or recorded, in its order; what was taken back is marked `voided`."""
         ledger = self.ledger()
         for event in self.events():
-            for found in measurements_in(event, self.arm_names):
+            for found in measurements_in(event, self._ledger.setup.problem):
                 yield replace(found, voided=True) if ledger.is_voided(found.name) else found
 
     def pending(self) -> list[Request]:
@@ -208,27 +214,55 @@ class Reading(Shown):
         with self.held() as ledger:
             return ledger.tapes.is_told(self._token(token))
 
-    def arm_of(self, token: str) -> int:
-        """The index of the arm that this is a measurement of: a token, or the number of an unasked one."""
+    def probe_of(self, token: str) -> int:
+        """The index of the probe, or the arm, that this is a measurement of.
+
+        By its token, or by the number of the event of one that nobody asked for.
+        """
         if token.isdecimal():
-            return int(json.loads(self.unasked(int(token)).body)["arm"])
-        return self._token(token).arm
+            return probe_in(json.loads(self.unasked(int(token)).body))
+        return self._token(token).probe
+
+    def arm_of(self, token: str) -> int:
+        """The same as `probe_of`, for problems where each arm is measured by itself."""
+        return self.probe_of(token)
+
+    def readings_wanted(self, token: str) -> tuple[str, ...]:
+        """The names of the readings that are still to come under this token."""
+        with self.held() as ledger:
+            found = self._token(token)
+            reads = ledger.setup.problem.reads(found.probe)
+            return tuple(reads[k] for k in ledger.tapes.untold(found))
 
     def told(self, token: str) -> list[Measurement]:
         """What was told under this token; nothing if it waits for its value, or came with another token's."""
-        event = self.store.find(self.name, told_key(self._token(token)))
-        return [] if event is None else list(measurements_in(event, self.arm_names))
+        found: list[Measurement] = []
+        for part in itertools.count():
+            event = self.store.find(self.name, told_key(self._token(token), part))
+            if event is None:
+                break
+            found += measurements_in(event, self._ledger.setup.problem)
+        return found
 
     def takes(self, token: str) -> bool:
         """Whether a value for this token can be told now: it is asked for, told already, or not far ahead."""
         with self.held() as ledger:
             return takes(ledger, self._token(token))
 
-    def doubt(self, arm: int | str, *values: float) -> str | None:
-        """Why one of these values would surprise as a measurement of the arm; None if none would."""
+    def doubt(self, arm: int | str, *values: float | Mapping[str, float]) -> str | None:
+        """Why one of these values would surprise as a measurement of the arm or probe; None if none would.
+
+        A use of a probe with several readings is a mapping by their names.
+        """
         with self.held() as ledger:
-            index = self._arm(arm)
-            return doubt(ledger.setup.problem, index, ledger.tapes.told_values(index), values)
+            problem, index = ledger.setup.problem, self._probe(arm)
+            reads, readings = problem.reads(index), problem.readings_of(index)
+            told: list[tuple[int, float]] = []
+            for value in values:
+                by_name = value if isinstance(value, Mapping) else {reads[0]: value}
+                told += [(readings[reads.index(name)], one) for name, one in by_name.items() if name in reads]
+            found = (doubt(problem, r, ledger.tapes.told_values(r), [one]) for r, one in told)
+            return next((words for words in found if words is not None), None)
 
     def certificate(self) -> Certificate:
         """What the session found and what it rests on, for anybody to check with `verify`."""
@@ -273,15 +307,18 @@ class Reading(Shown):
         event = self.decision(n_before - 1) if n_before else None
         return START if event is None else event.head
 
-    def _arm(self, arm: int | str) -> int:
-        if arm not in self.arm_names and arm not in range(len(self.arm_names)):
+    def _probe(self, probe: int | str) -> int:
+        if probe not in self.probe_names and probe not in range(len(self.probe_names)):
             self.ledger()  # it may have come with a plan meanwhile
         problem = self._ledger.setup.problem
-        if isinstance(arm, str):
-            return problem.arm(arm)
-        if not 0 <= arm < problem.n_arms:
-            raise SessionError(f"there is no arm {arm}; the session has arms 0 to {problem.n_arms - 1}")
-        return int(arm)
+        if isinstance(probe, str):
+            return problem.probe(probe)
+        if not 0 <= probe < problem.n_probes:
+            word = problem.probe_word
+            raise SessionError(
+                f"there is no {word} {probe}; the session has {word}s 0 to {problem.n_probes - 1}"
+            )
+        return int(probe)
 
     def _last_title(self) -> tuple[int, str | None]:
         """How many titles it was given, and the last of them."""

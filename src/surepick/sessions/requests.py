@@ -5,30 +5,35 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.probes import VALUE
 from surepick.store import Event
 
+# What one measurement gives: a number, or its readings by name or in their order.
+Use: TypeAlias = float | Sequence[float] | Mapping[str, float]
 _TOKEN = re.compile(r"[tT]?(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
 
 
 class Token(NamedTuple):
-    """One measurement of an arm, the one at `index` of its tape, counted from 0; as text "arm.index".
+    """One measurement: the use of a probe at `index` of its tapes, counted from 0; as text "probe.index".
 
-    That looks like a number, and spreadsheets make 3.1 of 3.10. What is written for a spreadsheet has
-    `for_sheets` in its place, which stays text; `parse` reads both.
+    Where each arm is measured by itself, the probe is the arm. A token looks like a number, and spreadsheets
+    make 3.1 of 3.10. What is written for a spreadsheet has `for_sheets` in its place, which stays text;
+    `parse` reads both.
 
     >>> str(Token(3, 10)), Token(3, 10).for_sheets, Token.parse("3.10") == Token.parse("t3.10")
     ('3.10', 't3.10', True)
     """
 
-    arm: int
+    probe: int
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a token
 
     def __str__(self) -> str:
-        return f"{self.arm}.{self.index}"
+        return f"{self.probe}.{self.index}"
 
     @property
     def for_sheets(self) -> str:
@@ -43,46 +48,78 @@ class Token(NamedTuple):
             raise ValueError(f"{text!r} is not a token")
         return cls(int(found[1]), int(found[2]))
 
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Token:
+        """The token that an event is about."""
+        return cls(probe_in(body), body["index"])
 
-def told_key(token: Token) -> str:
-    """The key of the event that tells this token."""
-    return f"told:{token}"
+    def to_body(self, problem: AnyProblem) -> dict[str, int]:
+        """As an event says it, with the word for what is measured."""
+        return {problem.probe_word: self.probe, "index": self.index}
+
+
+def probe_in(body: Mapping[str, Any]) -> int:
+    """What an event is a measurement of; logs say "arm" where each arm is measured by itself."""
+    probe: int = body["probe"] if "probe" in body else body["arm"]
+    return probe
+
+
+def told_key(token: Token, part: int = 0) -> str:
+    """The key of the event that tells this token; of the second, third part of its readings with a number.
+
+    >>> told_key(Token(3, 17)), told_key(Token(3, 17), 1)
+    ('told:3.17', 'told:3.17+1')
+    """
+    return f"told:{token}" + (f"+{part}" if part else "")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A measurement that a worker should make: of this arm, told under this token.
+    """A measurement that a worker should make: one use of this probe, told under this token.
 
-    `wanted` is how many measurements of the arm the policy waits for from this token on, for those who can
-    make several at once; 0 means that it is made ahead, to keep a worker busy.
+    `readings` are the names of the numbers that are wanted of it; where each arm is measured by itself it is
+    one. `wanted` is how many measurements of the probe the policy waits for from this token on, for those who
+    can make several at once; 0 means that it is made ahead, to keep a worker busy.
     """
 
     token: str
-    arm: int
-    arm_name: str
+    probe: int
+    probe_name: str
     wanted: int
     worker: str
     expires: float  # seconds since 1970, UTC
+    readings: tuple[str, ...] = (VALUE,)
+
+    @property
+    def arm(self) -> int:
+        """The same as `probe`, for problems where each arm is measured by itself."""
+        return self.probe
+
+    @property
+    def arm_name(self) -> str:
+        """The same as `probe_name`, for problems where each arm is measured by itself."""
+        return self.probe_name
 
 
 class Receipt(enum.StrEnum):
     """What became of a told value."""
 
     ACCEPTED = "accepted"
+    PARTIAL = "partial"  # readings of it are still to come under the same token
     REPEATED = "repeated"  # it was told before with the same value; nothing changed
     LATE = "late"  # another worker told this token first; kept as a measurement that nobody asked for
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement as it was told; `token` is None for one that nobody asked for.
+    """A number as it was told; `token` is None for one that nobody asked for.
 
     `picked` says of an unasked one that it was chosen after looking, and is not counted for that. `event` is
     where it stands in the log, by which an unasked one is taken back.
     """
 
-    arm: int
-    arm_name: str
+    probe: int
+    probe_name: str
     value: float
     count: int  # of how many measurements `value` is the mean
     time: float
@@ -91,37 +128,68 @@ class Measurement:
     picked: bool = False
     voided: bool = False  # taken back since
     event: int = 0
+    reading: str = VALUE  # which number of the probe's it is
 
     @property
     def name(self) -> str:
         """What `void` calls it: its token or, where it has none, the number of its event."""
         return str(self.event) if self.token is None else self.token
 
+    @property
+    def arm(self) -> int:
+        """The same as `probe`, for problems where each arm is measured by itself."""
+        return self.probe
 
-def told_in(body: Mapping[str, Any]) -> list[tuple[int, float]]:
-    """The indices of the tape and the values of an event that tells some."""
+    @property
+    def arm_name(self) -> str:
+        """The same as `probe_name`, for problems where each arm is measured by itself."""
+        return self.probe_name
+
+
+def told_in(body: Mapping[str, Any]) -> list[tuple[int, Mapping[str, float]]]:
+    """The indices of the tapes, and the values by reading, of an event that tells some."""
     if "values" in body:
-        return list(zip(body["places"], body["values"], strict=True))
-    return [(body["index"], body["value"])]
+        return [(i, {VALUE: value}) for i, value in zip(body["places"], body["values"], strict=True)]
+    return [(body["index"], readings_in(body))]
 
 
-def measurements_in(event: Event, arm_names: tuple[str, ...]) -> Iterator[Measurement]:
-    """The measurements that this event of a log tells or records."""
+def readings_in(body: Mapping[str, Any]) -> Mapping[str, float]:
+    """The values of one use by reading: several of them by their names, or one."""
+    return body["readings"] if "readings" in body else {VALUE: body["value"]}
+
+
+def numbered(values: Mapping[str, float], reads: tuple[str, ...]) -> dict[int, float]:
+    """The values by the number of their reading within the probe, whose readings have these names.
+
+    >>> numbered({"B-C": 4.1}, ("A-B", "B-C")), numbered({"value": 2.0}, ("A-B",))
+    ({1: 4.1}, {0: 2.0})
+    """
+    if len(reads) == 1:
+        (value,) = values.values()
+        return {0: value}
+    return {reads.index(name): value for name, value in values.items()}
+
+
+def measurements_in(event: Event, problem: AnyProblem) -> Iterator[Measurement]:
+    """The numbers that this event of a log tells or records."""
     if event.kind not in ("measured", "recorded"):
         return
     body = json.loads(event.body)
-    arm = body["arm"]
-    told: Iterable[tuple[int | None, float]]
-    told = told_in(body) if event.kind == "measured" else [(None, body["value"])]
-    for index, value in told:
-        yield Measurement(
-            arm=arm,
-            arm_name=arm_names[arm],
-            value=value,
-            count=body.get("count", 1),
-            time=event.time,
-            token=None if index is None else str(Token(arm, index)),
-            worker=body.get("worker", ""),
-            picked=bool(body.get("picked", False)),
-            event=event.position,
-        )
+    probe = probe_in(body)
+    told: Iterable[tuple[int | None, Mapping[str, float]]]
+    told = told_in(body) if event.kind == "measured" else [(None, readings_in(body))]
+    reads = problem.reads(probe)
+    for index, values in told:
+        for k, value in numbered(values, reads).items():
+            yield Measurement(
+                probe=probe,
+                probe_name=problem.probe_names[probe],
+                value=value,
+                count=body.get("count", 1),
+                time=event.time,
+                token=None if index is None else str(Token(probe, index)),
+                worker=body.get("worker", ""),
+                picked=bool(body.get("picked", False)),
+                event=event.position,
+                reading=reads[k],
+            )

@@ -26,9 +26,9 @@ from surepick.sessions.arriving import ADDED, growing
 from surepick.sessions.ending import check_last_call
 from surepick.sessions.leasing import AHEAD
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.requests import Token
+from surepick.sessions.requests import Token, probe_in, readings_in, told_key
 from surepick.sessions.settings import LATER, Body, NewSession, Setup
-from surepick.sessions.telling import number, refuse_long_mean, refuse_unasked
+from surepick.sessions.telling import check_numbers, refuse_long_mean, refuse_unasked
 from surepick.sessions.voiding import refuse_void, refuse_void_unasked
 from surepick.store import Event
 
@@ -62,9 +62,10 @@ class Replay:
         self.n_extended = 0
         self._time = -math.inf
         self._keys: set[str] = set()
-        self._told: dict[Token, Body] = {}  # by the token under which it was told
-        self._unasked: dict[int, int] = {}  # by the event that recorded it: its arm
-        self._asked_up_to: dict[int, int] = {}  # by arm: the furthest end of a round so far
+        self._told: dict[Token, Body] = {}  # by the token under which it was told; of parts the first
+        self._n_parts: dict[Token, int] = {}
+        self._unasked: dict[int, int] = {}  # by the event that recorded it: its probe
+        self._asked_up_to: dict[int, int] = {}  # by probe: the furthest end of a round so far
         self._check_time(first)
 
     def take(self, event: Event) -> None:
@@ -110,33 +111,35 @@ class Replay:
             )
         _require(event.key == made.key, f"its key is {event.key!r} and should be {made.key!r}")
         tapes = self.ledger.tapes
-        for arm in tapes.arms_of_round():
-            self._asked_up_to[arm] = max(self._asked_up_to.get(arm, 0), tapes.end_of_round(arm))
+        for probe in tapes.probes_of_round():
+            self._asked_up_to[probe] = max(self._asked_up_to.get(probe, 0), tapes.end_of_round(probe))
 
     def _check(self, event: Event, body: Body) -> None:
         if event.kind not in RULES:
             raise ForgedError("no session writes such an event here")
         RULES[event.kind](self.ledger, body, event.key)
         if event.kind == "measured":
-            token = Token(body["arm"], body["index"])
-            self._check_skipped(body["arm"], body.get("places", ()))
-            self._told[token] = body
+            token, part = Token.of(body), self._n_parts.get(Token.of(body), 0)
+            _require(event.key == told_key(token, part), f"its key should be {told_key(token, part)!r}")
+            self._check_skipped(token.probe, body.get("places", ()))
+            self._told.setdefault(token, body)
+            self._n_parts[token] = part + 1
         elif event.kind == "noted" and "title" in body:
             number = sum(key.startswith("title:") for key in self._keys)
             _require(event.key == f"title:{number}", f"it is title {number}, and its key is {event.key!r}")
         elif event.kind == "noted" and "late" in body:
             self._check_late(body["late"])
         elif event.kind == "recorded":
-            self._unasked[event.position] = body["arm"]
+            self._unasked[event.position] = probe_in(body)
             if "late" in body:
                 self._check_recorded_late(body)
         elif event.kind == "voided" and "event" in body:
-            arm = self._unasked.get(body["event"])
-            _require(arm is not None, f"event {body['event']} records nothing that nobody had asked for")
-            _require(arm == body["arm"], "it names another arm than what it takes back")
+            probe = self._unasked.get(body["event"])
+            _require(probe is not None, f"event {body['event']} records nothing that nobody had asked for")
+            _require(probe == probe_in(body), "it names another arm or probe than what it takes back")
         elif event.kind == "voided":
-            told = self._told.get(Token(body["arm"], body["index"]), {})
-            averaged = self.ledger.tapes.is_averaged(Token(body["arm"], body["index"]))
+            told = self._told.get(Token.of(body), {})
+            averaged = self.ledger.tapes.is_averaged(Token.of(body))
             _require(not averaged or "count" in told, "it is a part of a mean, which is voided as a whole")
             _require(body.get("count") == told.get("count"), "its count is not that of what was told")
         elif event.kind == "extended":
@@ -145,12 +148,12 @@ class Replay:
             due = self.ledger.is_due and not self.is_old
             _require(not due, "the round was complete, and a session is not closed before it has decided")
 
-    def _check_skipped(self, arm: int, places: list[int]) -> None:
+    def _check_skipped(self, probe: int, places: list[int]) -> None:
         """Of several values, a place may be left out if it is told, or may have been in another's hands."""
-        tapes, handed_out = self.ledger.tapes, self._asked_up_to.get(arm, 0) + AHEAD
+        tapes, handed_out = self.ledger.tapes, self._asked_up_to.get(probe, 0) + AHEAD
         for before, place in itertools.pairwise(places):
             skipped = range(max(before + 1, handed_out), place)
-            told = len(skipped) <= tapes.n_told and all(tapes.is_told(Token(arm, i)) for i in skipped)
+            told = len(skipped) <= tapes.n_told and all(tapes.is_told(Token(probe, i)) for i in skipped)
             _require(told, f"place {place} is not the next free one after {before}")
 
     def _check_recorded_late(self, body: Body) -> None:
@@ -159,13 +162,16 @@ class Replay:
         _require(first is not None, f"it is recorded as late, and nobody had told token {body['late']!r}")
         assert first is not None
         other = first.get("worker", "") != body.get("worker", "")
-        _require(other and first["arm"] == body["arm"], "it is recorded as late, and is not another worker's")
+        _require(
+            other and probe_in(first) == probe_in(body), "it is recorded as late, and is not another worker's"
+        )
 
     def _check_late(self, late: Body) -> None:
-        first = self._told.get(Token(late["arm"], late["index"]))
-        if first is None:
-            return  # it was told as one of several, under another token
-        same = all(first.get(name) == late.get(name) for name in ("value", "values", "count"))
+        token = Token.of(late)
+        first = self._told.get(token)
+        if first is None or self._n_parts[token] > 1:
+            return  # it was told as one of several, under another token, or in parts by several workers
+        same = all(first.get(name) == late.get(name) for name in ("value", "values", "count", "readings"))
         other = first.get("worker", "") != late.get("worker", "")
         _require(other and not same, "it is noted as late, and is by the worker who told it or says the same")
 
@@ -259,33 +265,58 @@ def _shape(body: Body, needed: Mapping[str, _Kinds], optional: Mapping[str, _Kin
         )
 
 
+def _place(ledger: Ledger) -> Mapping[str, _Kinds]:
+    """How an event of this session says what it is about."""
+    return {ledger.setup.problem.probe_word: int, "index": int}
+
+
+def _probe(ledger: Ledger, body: Body) -> int:
+    problem, probe = ledger.setup.problem, probe_in(body)
+    _require(0 <= probe < problem.n_probes, f"there is no {problem.probe_word} {probe}")
+    return probe
+
+
 def _token(ledger: Ledger, body: Body) -> Token:
-    arm, index, n_arms = body["arm"], body["index"], ledger.setup.problem.n_arms
-    _require(0 <= arm < n_arms, f"there is no arm {arm}")
-    _require(0 <= index < LONGEST_TOKEN, f"there is no measurement {index} of an arm")
-    return Token(arm, index)
-
-
-_TOLD: Mapping[str, _Kinds] = {"arm": int, "index": int}
+    probe, index = _probe(ledger, body), body["index"]
+    _require(0 <= index < LONGEST_TOKEN, f"there is no measurement {index} of it")
+    return Token(probe, index)
 
 
 def _check_values(ledger: Ledger, body: Body) -> None:
-    """One value, several, or the mean of several; each of them one that `tell` accepts."""
-    _require(("value" in body) != ("values" in body), "it has either a value or values")
-    _require("count" not in body or ("value" in body and body["count"] > 1), "its count is not of a mean")
+    """One value, several, the mean of several, or readings by name; each of them one that `tell` accepts."""
+    problem, probe = ledger.problem, probe_in(body)
+    reads, form = problem.reads(probe), [name for name in ("value", "values", "readings") if name in body]
+    _require(len(form) == 1, "it has either a value or values")
+    _require(
+        (form == ["readings"]) == (len(reads) > 1), "readings are of a probe with several, and of no other"
+    )
+    _require("count" not in body or ("values" not in body and body["count"] > 1), "its count is of no mean")
     _require(body.get("worker") != "", "its worker has no name")
-    values = body["values"] if "values" in body else [body["value"]]
-    _require("values" not in body or len(values) > 1, "it has values and not more than one")
-    for value in values:
+    told = body["values"] if form == ["values"] else list(readings_in(body).values())
+    _require("values" not in body or len(told) > 1, "it has values and not more than one")
+    if form == ["readings"]:
+        names = [name for name in reads if name in body["readings"]]
+        _require(sorted(names) == list(body["readings"]) != [], f"its readings are not of {list(reads)}")
+        whole = problem.must_be_whole(probe) or "count" in body
+        _require(len(names) == len(reads) or not whole, "readings that belong together are missing")
+    for value in told:
         _require(type(value) is float, f"the value {value!r} is not written as measurements are")
-        number(ledger.problem, body["arm"], value)
+    check_numbers(problem, body)
 
 
 def _measured(ledger: Ledger, body: Body, key: str | None) -> None:
-    optional = {"value": float, "values": list, "places": list, "count": int, "worker": str}
-    _shape(body, _TOLD, {**optional, "after_end": bool})
+    optional = {
+        "value": float,
+        "values": list,
+        "readings": dict,
+        "places": list,
+        "count": int,
+        "worker": str,
+        "after_end": bool,
+    }
+    _shape(body, _place(ledger), optional)
     token = _token(ledger, body)
-    _require(key == f"told:{token}", f"its key is {key!r} and should be 'told:{token}'")
+    _require(str(key).startswith(f"told:{token}"), f"its key is {key!r} and should be 'told:{token}'")
     _require(not ledger.tapes.is_told(token), f"token '{token}' was told already")
     _require(
         body.get("after_end", False) == ledger.is_over, "it says otherwise whether the session had ended"
@@ -293,6 +324,10 @@ def _measured(ledger: Ledger, body: Body, key: str | None) -> None:
     _require(body.get("after_end") is not False, "it has 'after_end' without meaning it")
     refuse_unasked(ledger, token)
     _check_values(ledger, body)
+    if ledger.tapes.is_begun(token):
+        reads, untold = ledger.problem.reads(token.probe), ledger.tapes.untold(token)
+        new = "count" not in body and all(reads.index(name) in untold for name in body["readings"])
+        _require(new, "it has readings that were told already")
     if "count" in body:
         refuse_long_mean(ledger, token, body["count"])
     _require(("places" in body) == ("values" in body), "several values have places, and one has none")
@@ -306,17 +341,18 @@ def _check_places(ledger: Ledger, token: Token, places: list[Any], n_values: int
     _require(len(places) == n_values, f"it has {n_values} values for {len(places)} places")
     _require(places[0] == token.index, "its first place is not that of its token")
     _require(sorted(set(places)) == places, "its places are not in order")
-    told = [place for place in places if ledger.tapes.is_told(Token(token.arm, place))]
+    told = [place for place in places if ledger.tapes.is_told(Token(token.probe, place))]
     _require(not told, f"the places {told} were told already")
 
 
 def _recorded(ledger: Ledger, body: Body, key: str | None) -> None:
-    _shape(body, {"arm": int, "value": float, "note": str}, {"picked": bool, "late": str, "worker": str})
-    _require(0 <= body["arm"] < ledger.setup.problem.n_arms, f"there is no arm {body['arm']}")
+    word, told = ledger.setup.problem.probe_word, {"value": float, "readings": dict}
+    _shape(body, {word: int, "note": str}, {**told, "picked": bool, "late": str, "worker": str})
+    _probe(ledger, body)
     _require(body.get("picked") is not False, "it has 'picked' without meaning it")
     named = key is None or (key.startswith("recorded:") and key != "recorded:")
     _require(named, f"its key is {key!r} and should be none or begin with 'recorded:'")
-    number(ledger.problem, body["arm"], body["value"])
+    _check_values(ledger, body)
     if "late" not in body:
         _require("worker" not in body, "it has a worker, which only late values have")
         return
@@ -333,12 +369,12 @@ def _recorded(ledger: Ledger, body: Body, key: str | None) -> None:
 
 def _voided(ledger: Ledger, body: Body, key: str | None) -> None:
     if "event" in body:
-        _shape(body, {"arm": int, "event": int, "reason": str})
+        _shape(body, {ledger.setup.problem.probe_word: int, "event": int, "reason": str})
         _require(key == f"voided:{body['event']}", f"its key is {key!r}, not 'voided:{body['event']}'")
         _require(body["reason"].strip() != "", "it has no reason")
         refuse_void_unasked(ledger, body["event"])
         return
-    _shape(body, {**_TOLD, "reason": str}, {"count": int})
+    _shape(body, {**_place(ledger), "reason": str}, {"count": int})
     token = _token(ledger, body)
     _require(key == f"voided:{token}", f"its key is {key!r} and should be 'voided:{token}'")
     _require(body["reason"].strip() != "", "it has no reason")
@@ -347,7 +383,7 @@ def _voided(ledger: Ledger, body: Body, key: str | None) -> None:
 
 
 def _withdrawn(ledger: Ledger, body: Body, key: str | None) -> None:
-    _shape(body, {**_TOLD, "reason": str})
+    _shape(body, {**_place(ledger), "reason": str})
     token = _token(ledger, body)
     _require(key is None, f"it has the key {key!r}, and such events have none")
     _require(not ledger.tapes.is_told(token), f"token '{token}' was told already")
@@ -363,10 +399,11 @@ def _noted(ledger: Ledger, body: Body, key: str | None) -> None:
     _require(len(body) == 1, "it has either a text or a late measurement")
     if "late" in body:
         late = body["late"]
-        _shape(late, _TOLD, {"value": float, "values": list, "count": int, "worker": str})
+        kinds = {"value": float, "values": list, "readings": dict, "count": int, "worker": str}
+        _shape(late, _place(ledger), kinds)
         token = _token(ledger, late)
         _check_values(ledger, late)
-        _require(ledger.tapes.is_told(token), f"it is noted as late, and nobody had told token '{token}'")
+        _require(ledger.tapes.is_begun(token), f"it is noted as late, and nobody had told token '{token}'")
 
 
 def _extended(ledger: Ledger, body: Body, key: str | None) -> None:

@@ -14,11 +14,11 @@ def serve(pipe: Connection, measure: Callable[[str], Any]) -> None:
     pipe.send(True)
     while True:
         try:
-            arm = pipe.recv()
+            probe = pipe.recv()
         except (EOFError, KeyboardInterrupt):
             return
         try:
-            answer: tuple[Any, Exception | None] = (measure(arm), None)
+            answer: tuple[Any, Exception | None] = (measure(probe), None)
         except Exception as error:
             answer = (None, error)
         try:

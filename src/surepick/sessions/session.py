@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Unpack
@@ -185,13 +185,17 @@ class Session(Reading):
     def tell(
         self,
         token: str | Request,
-        value: float | Sequence[float] | None = None,
+        value: float | Sequence[float] | Mapping[str, float] | None = None,
         *,
-        mean: float | None = None,
+        mean: float | Mapping[str, float] | None = None,
         count: int | None = None,
         worker: str | None = None,
     ) -> Receipt:
         """Record what was measured: one value, several, or the mean of `count` of them.
+
+        A probe with several readings is told by their names, or in the order of `request.readings`. Some may
+        come first and others later under the same token (`Receipt.PARTIAL`), unless they share noise with a
+        given covariance; if the others never come, `withdraw` the token: what was told counts all the same.
 
         It is on disk when this returns. Telling the same again is harmless; another value for a token that
         this worker already told is refused. When another worker told the token first (a lease had ended),
@@ -210,7 +214,11 @@ class Session(Reading):
             raise
 
     def withdraw(self, token: str | Request, reason: str = "") -> None:
-        """Give a token back unmeasured; it will be handed out again, and counts as nothing."""
+        """Give a token back unmeasured; it will be handed out again, and counts as nothing.
+
+        Of one that was told in part, the readings that are missing count as lost: the policy gets them from
+        another use of the probe. Whether a reading is lost must have nothing to do with its value.
+        """
         text = token.token if isinstance(token, Request) else token
         with self._changing():
             self._heartbeat.drop(text)  # first, or a beat might take it back
@@ -236,7 +244,7 @@ class Session(Reading):
     def record(
         self,
         arm: int | str,
-        value: float | Sequence[float],
+        value: float | Sequence[float] | Mapping[str, float],
         *,
         note: str = "",
         picked: bool = False,
@@ -244,7 +252,9 @@ class Session(Reading):
     ) -> Receipt:
         """Keep a measurement that nobody asked for; it is counted if the policy's proof allows it.
 
-        Of several values all are kept, or none if one of them is refused.
+        `arm` is what was measured, by its name or number: an arm, or a probe. Of several values all are kept,
+        or none if one of them is refused. A probe with several readings is recorded by their names; one with
+        readings missing is kept, and not counted.
 
         This assumes that it was made and recorded whatever it showed, and not because of measurements that
         the policy has not read yet. Say `picked=True` of one that was chosen after looking: it is shown and
@@ -255,7 +265,7 @@ class Session(Reading):
         """
         with self._changing():
             remarks = {"note": str(note), **({"picked": True} if picked else {})}
-            return self._telling.record(self._arm(arm), value, key, remarks)
+            return self._telling.record(self._probe(arm), value, key, remarks)
 
     def rename(self, title: str) -> None:
         """Give it another title, in the log like everything else; its name in a store never changes."""

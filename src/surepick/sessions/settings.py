@@ -14,7 +14,6 @@ from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy, changed, epsilon_of
-from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, SessionError
 from surepick.policies import usual_name
@@ -126,7 +125,6 @@ class NewSession:
             raise ParameterError(
                 f"a session needs a Problem or an OracleProblem, got {type(self.problem).__name__}"
             )
-        refuse_probes(self.problem, "a session")
         if not isinstance(self.name, str) or not self.name.strip():
             raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
         checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}

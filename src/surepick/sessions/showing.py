@@ -16,6 +16,7 @@ from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Measurement
 
 COLUMNS = ("token", "arm_name", "value", "count", "worker")
+PROBE_COLUMNS = ("token", "probe_name", "reading", "value", "count", "worker")
 LONGEST_NAME = 60  # letters of a plan in one line
 
 
@@ -58,20 +59,20 @@ class Shown:
             if risk is not None:
                 now = ", if declared now" if ledger.plan is None else ""
                 rows.insert(2, ("risk", f"at most {risk:.3g}{now}"))
-            counts, means = evidence.counts.tolist(), evidence.means.tolist()
-        order = sorted(range(problem.n_arms), key=lambda s: -counts[s])
-        arms = [
-            [problem.arm_names[s], f"{counts[s]:,}", f"{means[s]:.4g}" if counts[s] else "-"] for s in order
-        ]
-        return card(self.name, rows, listing(["arm", "measurements", "mean"], arms))
+            counts, means = evidence.each.tolist(), evidence.means.tolist()
+        names, order = problem.reading_names, sorted(range(problem.n_readings), key=lambda r: -counts[r])
+        read = [[names[r], f"{counts[r]:,}", f"{means[r]:.4g}" if counts[r] else "-"] for r in order]
+        return card(self.name, rows, listing([problem.probe_word, "measurements", "mean"], read))
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Everything that was told or recorded, as a data frame with a row per measurement.
+        """Everything that was told or recorded, as a data frame with a row per number.
 
         `backend` is "pandas", "polars" or "pyarrow"; unless given, the first of them that is installed.
         """
         told = list(self.measurements())
-        columns: dict[str, list[Any]] = {name: [getattr(m, name) for m in told] for name in COLUMNS}
+        with self.held() as ledger:
+            names = COLUMNS if ledger.problem.probes is None else PROBE_COLUMNS
+        columns: dict[str, list[Any]] = {name: [getattr(m, name) for m in told] for name in names}
         times = [datetime.fromtimestamp(m.time, UTC) for m in told]
         return make_frame({**columns, "time": times, "picked": [m.picked for m in told]}, backend)
 

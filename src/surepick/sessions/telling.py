@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Container, Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
 from surepick.core.arrays import MOST_SCALES, furthest_value, outside
@@ -20,7 +20,7 @@ from surepick.errors import ParameterError, SessionError
 from surepick.sessions.leasing import AHEAD, leased
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, LostRaceError, Replica
-from surepick.sessions.requests import Receipt, Token, told_key
+from surepick.sessions.requests import Receipt, Token, numbered, probe_in, readings_in, told_key
 from surepick.sessions.settings import Body, whole
 from surepick.store.write_queue import ServedError
 
@@ -38,59 +38,105 @@ class Telling:
         """The problem, with its noise scale once that is known."""
         return self._replica.ledger.problem
 
-    def _body(self, token: Token, value: Any, mean: float | None, count: int | None, worker: str) -> Body:
+    def _body(self, token: Token, value: Any, mean: Any, count: int | None, worker: str) -> Body:
         """What was told, checked and as JSON values."""
-        body: Body = {"arm": token.arm, "index": token.index, **({"worker": str(worker)} if worker else {})}
+        problem = self._problem
+        body: Body = {**token.to_body(problem), **({"worker": str(worker)} if worker else {})}
         if (value is None) == (mean is None) or (mean is None) != (count is None):
             raise ParameterError("tell takes either a value (or several), or mean= together with count=")
-        problem = self._problem
         if mean is not None:
             n = whole("count", "a number of measurements", count, least=1)
             extra = {"count": n} if n > 1 else {}
-            return {**body, "value": number(problem, token.arm, mean), **extra}
-        if not _is_list(value):
-            return {**body, "value": number(problem, token.arm, value)}
-        values = [number(problem, token.arm, one) for one in value]
+            told = self._use(token.probe, mean, ())
+            if n > 1 and len(told.get("readings", ())) not in (0, len(problem.reads(token.probe))):
+                raise SessionError(f"a mean is of whole measurements; {_names_wanted(problem, token.probe)}")
+            return {**body, **told, **extra}
+        if len(problem.reads(token.probe)) > 1 or not _is_list(value):
+            return {**body, **self._use(token.probe, value, self._replica.ledger.tapes.untold(token))}
+        values = [number(problem, problem.readings_of(token.probe)[0], one) for one in value]
         if not values:
             raise ParameterError("tell takes at least one value, got none; to give a token back use withdraw")
         return {**body, "value": values[0]} if len(values) == 1 else {**body, "values": values}
 
-    def tell(self, text: str, value: Any, mean: float | None, count: int | None, worker: str) -> Receipt:
+    def _use(self, probe: int, given: Any, wanted: Sequence[int]) -> Body:
+        """What one use of this probe gave: its value, or its readings by name.
+
+        A list is in the order of its readings; where only some of them are wanted, it may be of those.
+        """
+        problem = self._problem
+        reads, first = problem.reads(probe), problem.readings_of(probe).start
+        by_name = given
+        if not isinstance(given, Mapping):
+            values = list(given) if _is_list(given) else [given]
+            names = reads if len(values) == len(reads) else tuple(reads[k] for k in wanted)
+            if len(values) != len(names):
+                raise SessionError(f"{_names_wanted(problem, probe)}, got {shortened(repr(given), 60)}")
+            by_name = dict(zip(names, values, strict=True))
+        unknown = [name for name in by_name if name not in reads]
+        if len(reads) == 1 and unknown:
+            number(problem, first, given)  # which says that it is none
+        if unknown or not by_name:
+            got = f"{unknown[0]!r}" if unknown else "none"
+            raise SessionError(f"{_names_wanted(problem, probe)}, got {got}")
+        told = {
+            name: number(problem, first + k, by_name[name]) for k, name in enumerate(reads) if name in by_name
+        }
+        if problem.must_be_whole(probe) and len(told) < len(reads):
+            missing = ", ".join(repr(name) for name in reads if name not in told)
+            raise SessionError(
+                f"the readings of {problem.probe_names[probe]!r} share noise whose covariance is given, so "
+                f"they are told together, and {missing} is missing; nothing was recorded: repeat the whole "
+                "measurement, or withdraw its token"
+            )
+        return {"readings": told} if len(reads) > 1 else {"value": told[reads[0]]}
+
+    def tell(self, text: str, value: Any, mean: Any, count: int | None, worker: str) -> Receipt:
         """Write down what was told under this token; say so if it had its measurement already."""
         token = token_of(self._replica, text)
-        body = self._body(token, value, mean, count, worker)
         if self._replica.is_stale:
             self._replica.catch_up()
-        single = ("tell", text, body["value"], worker) if "value" in body and "count" not in body else None
+        body = self._body(token, value, mean, count, worker)
         try:
             if not self._replica.ledger.tapes.is_told(token):
-                self._replica.commit(lambda: self._measured(token, body), wish=single)
-                return Receipt.ACCEPTED
+                self._replica.commit(lambda: self._measured(token, body), wish=self._wish(text, token, body))
+                return self._receipt(token)
         except ServedError as served:
             return Receipt(served.reply)
         except LostRaceError:
             pass
         return self._told_before(token, body)
 
-    def wished(self, text: str, value: float, worker: str) -> Change:
-        """The event of a single value that somebody else wishes to tell; refused like one's own."""
+    def _receipt(self, token: Token) -> Receipt:
+        return Receipt.PARTIAL if self._replica.ledger.tapes.untold(token) else Receipt.ACCEPTED
+
+    def _wish(self, text: str, token: Token, body: Body) -> tuple[Any, ...] | None:
+        """What somebody else may tell in our place: one measurement, whole."""
+        told = body.get("value", body.get("readings"))
+        whole_use = "value" in body or len(told or ()) == len(self._problem.reads(token.probe))
+        return ("tell", text, told, body.get("worker", "")) if whole_use and "count" not in body else None
+
+    def wished(self, text: str, value: Any, worker: str) -> Change:
+        """The event of a single measurement that somebody else wishes to tell; refused like one's own."""
         token = token_of(self._replica, text)
         return self._measured(token, self._body(token, value, None, None, worker))
 
-    def record(self, arm: int, value: Any, key: str, remarks: Body) -> Receipt:
+    def record(self, probe: int, value: Any, key: str, remarks: Body) -> Receipt:
         """Write down measurements that nobody asked for, all of them or none, and once if they have a key.
 
         The first of several has the key as it is, the others with their number.
         """
-        values = list(value) if _is_list(value) else [value]
-        if not values:
+        problem = self._problem
+        uses = [value]
+        if _is_list(value) and (
+            len(problem.reads(probe)) == 1 or any(isinstance(one, Mapping) for one in value)
+        ):
+            uses = list(value)
+        if not uses:
             raise ParameterError("record takes at least one value, got none")
-        keys = [
-            f"recorded:{key}" if place == 0 else f"recorded:{key}, {place}" for place in range(len(values))
-        ]
+        keys = [f"recorded:{key}" if place == 0 else f"recorded:{key}, {place}" for place in range(len(uses))]
         events = [
-            NewEvent("recorded", {"arm": arm, "value": number(self._problem, arm, one), **remarks}, name)
-            for one, name in zip(values, keys if key else [None] * len(values), strict=True)
+            NewEvent("recorded", {problem.probe_word: probe, **self._use(probe, one, ()), **remarks}, name)
+            for one, name in zip(uses, keys if key else [None] * len(uses), strict=True)
         ]
         try:
             self._replica.commit(lambda: self._recorded(events))
@@ -100,10 +146,10 @@ class Telling:
         return Receipt.ACCEPTED
 
     def withdraw(self, text: str, reason: str) -> Token:
-        """Write down that this token was given back unmeasured."""
+        """Write down that this token was given back unmeasured, or that the rest of its readings is lost."""
         token = token_of(self._replica, text)
         self._read_on_if_unknown(token)
-        body = {"arm": token.arm, "index": token.index, "reason": str(reason)}
+        body = {**token.to_body(self._problem), "reason": str(reason)}
 
         def make() -> Change:
             if self._replica.ledger.tapes.is_told(token):
@@ -127,12 +173,15 @@ class Telling:
         if ledger.tapes.is_told(token):
             raise LostRaceError
         refuse_unasked(ledger, token)
-        for value in body.get("values", [body.get("value")]):
-            number(ledger.problem, token.arm, value)  # again: by now the noise scale may be known
+        check_numbers(ledger.problem, body)  # again: by now the noise scale may be known
+        if ledger.tapes.is_begun(token):
+            return self._another_part(token, body)
         if count > 1:
             refuse_long_mean(ledger, token, count)
         if ledger.is_over:
             body = {**body, "after_end": True}
+        if len(body.get("readings", ())) < len(ledger.problem.reads(token.probe)) and "readings" in body:
+            return Change([NewEvent("measured", body, told_key(token))])  # its worker keeps the token
         release = [str(token)]
         if n_values or count > 1:
             leases = leased(self._replica.store.leases(self._replica.name))
@@ -143,9 +192,40 @@ class Telling:
                 body = {**body, "places": _following(ledger, token, n_values, others)}
                 filled = set(body["places"])
             told = ledger.tapes.is_told  # leases on what was told before are of no use either
-            needless = (t for t in leases if (t.arm == token.arm and t.index in filled) or told(t))
+            needless = (t for t in leases if (t.probe == token.probe and t.index in filled) or told(t))
             release = list(map(str, needless))
         return Change([NewEvent("measured", body, told_key(token))], release)
+
+    def _another_part(self, token: Token, body: Body) -> Change:
+        """The readings of a token that was told in part which are new; the others have to say the same."""
+        if "count" in body:
+            raise SessionError(f"token '{token}' was told in part, so it takes no mean; tell its readings")
+        parts = self._parts(token)
+        kept = {name: (value, of.get("worker", "")) for of in parts for name, value in of["readings"].items()}
+        new = {name: value for name, value in body["readings"].items() if name not in kept}
+        other = {name: v for name, v in body["readings"].items() if name in kept and kept[name][0] != v}
+        for name, value in other.items():
+            if kept[name][1] == body.get("worker", ""):
+                raise SessionError(
+                    f"reading {name!r} of token '{token}' was told before with {kept[name][0]:g}, got "
+                    f"{value:g}; the first value stays, and nothing was recorded"
+                )
+        events = [NewEvent("noted", {"late": {**body, "readings": other}})] if other else []
+        if new:
+            after_end = {"after_end": True} if self._replica.ledger.is_over else {}
+            told = NewEvent("measured", {**body, "readings": new, **after_end}, told_key(token, len(parts)))
+            events.insert(0, told)
+        if not events:
+            raise LostRaceError  # all of it was told before
+        done = len(new) == len(self._replica.ledger.tapes.untold(token))
+        return Change(events, [str(token)] if done else [])
+
+    def _parts(self, token: Token) -> list[Body]:
+        """What was told under this token, in one event or in parts."""
+        parts: list[Body] = []
+        while event := self._replica.store.find(self._replica.name, told_key(token, len(parts))):
+            parts.append(json.loads(event.body))
+        return parts
 
     def _recorded(self, events: list[NewEvent]) -> Change:
         """Those of these events whose key is new; refused where a key is of another measurement."""
@@ -159,11 +239,11 @@ class Telling:
         kept: Body = body if event is None else json.loads(event.body)
         if event is not None and event.position in self._replica.ledger.unasked_voided:
             raise SessionError(f"{key!r} was taken back, and its key stays taken; give this one another")
-        if (kept["arm"], kept["value"]) != (body["arm"], body["value"]):
-            names = self._problem.arm_names
+        if (probe_in(kept), readings_in(kept)) != (probe_in(body), readings_in(body)):
+            names = self._problem.probe_names
             raise SessionError(
-                f"{key!r} is another measurement, {names[kept['arm']]!r} = {kept['value']:g}, got "
-                f"{names[body['arm']]!r} = {body['value']:g}; the first one stays: give this one its own key"
+                f"{key!r} is another measurement, {names[probe_in(kept)]!r} = {_shown(kept)}, got "
+                f"{names[probe_in(body)]!r} = {_shown(body)}; the first one stays: give this one its own key"
             )
         return event is not None
 
@@ -173,43 +253,81 @@ class Telling:
         It was made because it was asked for, whatever it showed, so it may count wherever unasked ones do.
         """
         worker = {"worker": body["worker"]} if "worker" in body else {}
+        told = [{"value": value} for value in body.get("values", ())]
+        told = told or [{name: body[name] for name in ("value", "readings") if name in body}]
         events = []
-        for at, value in enumerate(body.get("values", [body.get("value")])):
+        for at, one in enumerate(told):
             key = f"recorded:late:{token}:{body.get('worker', '')}:{at}"
-            kept: Body = {"arm": token.arm, "value": value, "note": "", "late": str(token), **worker}
+            kept: Body = {
+                self._problem.probe_word: token.probe,
+                **one,
+                "note": "",
+                "late": str(token),
+                **worker,
+            }
             before = self._replica.store.find(self._replica.name, key)
             if before is None:
                 events.append(NewEvent("recorded", kept, key))
-            elif json.loads(before.body)["value"] != value:
-                first = json.loads(before.body)["value"]
+            elif readings_in(json.loads(before.body)) != readings_in(one):
+                first = _shown(json.loads(before.body))
                 raise SessionError(
-                    f"a late value of token '{token}' was told before, {first:g}, got {value:g}; it stays"
+                    f"a late value of token '{token}' was told before, {first}, got {_shown(one)}; it stays"
                 )
         return Change(events, [str(token)])
 
     def _told_before(self, token: Token, body: Body) -> Receipt:
         """What to say to a value for a token that has one: nothing new, too late, or a contradiction."""
-        event = self._replica.store.find(self._replica.name, told_key(token))
-        kept: Body = {"worker": None} if event is None else json.loads(event.body)
+        parts = self._parts(token)
         voided = token in self._replica.ledger.tapes.voided
-        if not voided and all(kept.get(name) == body.get(name) for name in ("value", "values", "count")):
+        if not voided and any(_says_the_same(kept, body) for kept in _as_one(parts)):
             self._replica.store.settle()  # another process may have written it a moment ago
             return Receipt.REPEATED
+        kept = parts[0] if parts else {"worker": None}
         if kept.get("worker", "") != body.get("worker", ""):
-            once = event is not None and "count" not in body
+            once = bool(parts) and "count" not in body
             self._replica.commit(lambda: self._late(token, body) if once else _noted_late(token, body))
             return Receipt.LATE
         if voided:
             raise SessionError(
-                f"the value of token '{token}' was voided, and its place stays empty; ask again: the arm has "
-                "another token",
+                f"the value of token '{token}' was voided, and its place stays empty; ask again: the "
+                f"{self._problem.probe_word} has another token",
                 field="token",
             )
         raise SessionError(
-            f"token '{token}' was told before with {kept.get('value', kept.get('values'))}, got "
-            f"{body.get('value', body.get('values'))}; the first value stays. If several workers "
-            "measure, each needs a name of its own: ask(worker=...)"
+            f"token '{token}' was told before with {_shown(kept)}, got {_shown(body)}; the first value "
+            "stays. If several workers measure, each needs a name of its own: ask(worker=...)"
         )
+
+
+def _as_one(parts: list[Body]) -> list[Body]:
+    """What was told under a token, with the readings of all its parts together."""
+    if len(parts) < 2:
+        return parts
+    return [{**parts[0], "readings": {name: v for of in parts for name, v in of["readings"].items()}}]
+
+
+def _says_the_same(kept: Body, body: Body) -> bool:
+    """Whether nothing is told here that is not kept with the same value."""
+    if "readings" in kept and "readings" in body:
+        same = all(kept["readings"].get(name) == value for name, value in body["readings"].items())
+        return same and kept.get("count") == body.get("count")
+    return all(kept.get(name) == body.get(name) for name in ("value", "values", "count", "readings"))
+
+
+def _shown(body: Body) -> str:
+    """What was told, for people."""
+    if "readings" in body:
+        return ", ".join(f"{name} {value:g}" for name, value in body["readings"].items())
+    return str(body["values"]) if "values" in body else f"{body['value']:g}" if "value" in body else "nothing"
+
+
+def _names_wanted(problem: AnyProblem, probe: int) -> str:
+    """What one use of this probe gives, to tell somebody who gave something else."""
+    name, reads = problem.probe_names[probe], problem.reads(probe)
+    if len(reads) == 1:
+        return f"one measurement of {name!r} is one number"
+    listed = shortened(", ".join(map(repr, reads)), 200, "...")
+    return f"one use of {name!r} gives {len(reads)} readings, told by name or in this order: {listed}"
 
 
 def token_of(replica: Replica, text: object) -> Token:
@@ -218,9 +336,9 @@ def token_of(replica: Replica, text: object) -> Token:
         token = Token.parse(text)
     except ValueError:
         token = None
-    if token is not None and token.arm >= replica.ledger.setup.problem.n_arms:
+    if token is not None and token.probe >= replica.ledger.setup.problem.n_probes:
         replica.catch_up()
-    if token is None or token.arm >= replica.ledger.setup.problem.n_arms:
+    if token is None or token.probe >= replica.ledger.setup.problem.n_probes:
         raise SessionError(
             f"{text!r} is not a token of session {replica.name!r}; {_HOW_TOKENS_LOOK}", field="token"
         )
@@ -234,7 +352,7 @@ def _noted_late(token: Token, body: Body) -> Change:
 
 def takes(ledger: Ledger, token: Token) -> bool:
     """Whether a value for this token can be told: it is asked for, told already, or not far ahead."""
-    return token.index < ledger.tapes.end_of_round(token.arm) + AHEAD
+    return token.index < ledger.tapes.end_of_round(token.probe) + AHEAD
 
 
 def refuse_unasked(ledger: Ledger, token: Token) -> None:
@@ -263,41 +381,51 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Iterable) and not one and getattr(value, "ndim", 1) > 0
 
 
-def number(problem: AnyProblem, arm: int, value: object) -> float:
-    """The value, or mean of several, of a measurement of this arm; refused if it cannot be one."""
-    name = problem.arm_names[arm]
+def check_numbers(problem: AnyProblem, body: Body) -> None:
+    """Refuse an event whose values cannot be measurements."""
+    probe = probe_in(body)
+    readings = problem.readings_of(probe)
+    if "values" in body:
+        for value in body["values"]:
+            number(problem, readings[0], value)
+        return
+    for k, value in numbered(readings_in(body), problem.reads(probe)).items():
+        number(problem, readings[k], value)
+
+
+def number(problem: AnyProblem, reading: int, value: object) -> float:
+    """The value, or mean of several, of this reading; refused if it cannot be one."""
+    what = problem.reading_in_words(reading)
     try:
         if isinstance(value, bytes | bytearray | memoryview):
             raise TypeError  # which float would read
         found = numeral(value) if isinstance(value, str) else float(cast(Any, value))
     except (TypeError, ValueError, OverflowError):
         shown = shortened(repr(value), 60)
-        raise SessionError(f"the value of arm {arm} ({name!r}) must be a number, got {shown}") from None
+        raise SessionError(f"the value of {what} must be a number, got {shown}") from None
     if not math.isfinite(found):
         raise SessionError(
-            f"the value of arm {arm} ({name!r}) must be finite, got {found}; repeat the measurement, or "
-            "withdraw its token"
+            f"the value of {what} must be finite, got {found}; repeat the measurement, or withdraw its token"
         )
-    if problem.bounds is not None and outside(problem.bounds, arm, found):
-        low, high = problem.bounds[arm].tolist()
+    if problem.bounds is not None and outside(problem.bounds, reading, found):
+        low, high = problem.bounds[reading].tolist()
         raise SessionError(
-            f"the value of arm {arm} ({name!r}) must lie within its bounds, {low:g} to {high:g}, got "
-            f"{found:g}; the guarantee rests on them, so if the value is right, begin again with wider "
-            "bounds"
+            f"the value of {what} must lie within its bounds, {low:g} to {high:g}, got {found:g}; the "
+            "guarantee rests on them, so if the value is right, begin again with wider bounds"
         )
-    furthest = furthest_value(problem.noise_scale, arm)
+    furthest = furthest_value(problem.noise_scale, reading)
     if abs(found) > furthest:
         scales = f" ({MOST_SCALES:g} noise scales)" if problem.noise_scale is not None else ""
         raise SessionError(
-            f"the value of arm {arm} ({name!r}) must lie within {furthest:g} of zero{scales}, got {found:g}; "
-            "beyond it rounding outweighs the noise: check the value and its unit, and where all values are "
-            "that large begin again with a constant subtracted from them"
+            f"the value of {what} must lie within {furthest:g} of zero{scales}, got {found:g}; beyond it "
+            "rounding outweighs the noise: check the value and its unit, and where all values are that large "
+            "begin again with a constant subtracted from them"
         )
     return found
 
 
 def _following(ledger: Ledger, token: Token, count: int, others: Container[Token]) -> list[int]:
     """This index and the next ones of the tape that are not told and not another worker's."""
-    rest = (Token(token.arm, index) for index in itertools.count(token.index + 1))
+    rest = (Token(token.probe, index) for index in itertools.count(token.index + 1))
     free = (t.index for t in rest if not ledger.tapes.is_told(t) and t not in others)
     return [token.index, *itertools.islice(free, count - 1)]

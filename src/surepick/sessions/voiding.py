@@ -8,7 +8,7 @@ from surepick.errors import ParameterError, SessionError
 from surepick.sessions.arriving import refuse_starting_over
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
-from surepick.sessions.requests import Token, told_key
+from surepick.sessions.requests import Token, probe_in, told_key
 from surepick.sessions.settings import Body
 from surepick.sessions.tapes import LostTapesError
 from surepick.store import Event
@@ -21,8 +21,12 @@ def void(replica: Replica, token: Token, reason: str) -> bool:
 
     def make() -> Change:
         refuse_void(replica.ledger, token)
-        body: Body = {"arm": token.arm, "index": token.index, "reason": reason, **_told_count(replica, token)}
-        seen[:] = [token.index < replica.ledger.tapes.first_unused(token.arm)]
+        body: Body = {
+            **token.to_body(replica.ledger.setup.problem),
+            "reason": reason,
+            **_told_count(replica, token),
+        }
+        seen[:] = [token.index < replica.ledger.tapes.first_unused(token.probe)]
         return Change([NewEvent("voided", body, f"voided:{token}")], [str(token)])
 
     replica.commit(make, quick=False)
@@ -42,7 +46,8 @@ def void_unasked(replica: Replica, recorded: Event, reason: str) -> bool:
             replica.read_whole()
             refuse_void_unasked(replica.ledger, position)
         seen[:] = [replica.ledger.run.has_counted(position)]
-        body: Body = {"arm": json.loads(recorded.body)["arm"], "event": position, "reason": reason}
+        word, probe = replica.ledger.setup.problem.probe_word, probe_in(json.loads(recorded.body))
+        body: Body = {word: probe, "event": position, "reason": reason}
         return Change([NewEvent("voided", body, f"voided:{position}")])
 
     replica.commit(make, quick=False)
@@ -64,7 +69,7 @@ def refuse_void(ledger: Ledger, token: Token) -> None:
             f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
             field="token",
         )
-    _refuse_now(ledger, f"token '{token}'", is_seen=token.index < tapes.first_unused(token.arm))
+    _refuse_now(ledger, f"token '{token}'", is_seen=token.index < tapes.first_unused(token.probe))
 
 
 def refuse_void_unasked(ledger: Ledger, position: int) -> None:

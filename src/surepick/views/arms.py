@@ -1,4 +1,4 @@
-"""What was measured, arm by arm, beside what would have been best to measure."""
+"""What was measured, arm by arm or reading by reading, beside what would have been best to measure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from surepick.views.look import Look
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm: what is known of it, how often it was measured, and how often it should have been."""
+    """One arm: what is known of it, how often it was measured, and how often it should have been.
+
+    Where probes are measured, it is a reading of one: by its number, with the counts of its probe.
+    """
 
     arm: int
     name: str
@@ -45,6 +48,7 @@ class Arms:
     by_cost: bool  # whether the best shares cost the least, because prices differ
     first: int
     rows: tuple[Arm, ...]
+    what: str = "arm"  # or "reading", where probes are measured
 
 
 def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
@@ -58,27 +62,36 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
     >>> [(arm.name, arm.mean, arm.count, round(arm.best_share, 2)) for arm in arms(look(session)).rows]
     [('arm 0', 3.0, 1, 0.5), ('arm 1', 1.0, 1, 0.5)]
     """
-    problem, counts = look.problem, look.evidence.counts
-    best, missing, matters = look.best_shares, dict(look.missing), look.matters
-    lead = np.zeros(problem.n_arms) if look.lead is None else look.vector(look.lead)
+    problem, counts = look.problem, look.evidence.each
+    n_read, owner = problem.n_readings, [o for o in range(problem.n_probes) for _ in problem.reads(o)]
+    best, missing = look.best_shares, dict(look.missing)
+    arms_alone = problem.probes is None
+    matters = look.matters if arms_alone else np.ones(n_read, dtype=bool)
+    lead = np.zeros(n_read)
+    if look.lead is not None and arms_alone:
+        lead = look.vector(look.lead)
+    variance = look.variance
+    if problem.probes is not None:
+        variance = problem.probes.noise_scale**2 / np.maximum(counts, 1)
     total = look.n_used
-    order = np.lexsort((np.arange(problem.n_arms), ~matters, -counts))
+    order = np.lexsort((np.arange(n_read), ~matters, -counts))
     last = None if n is None else first + n
     stays = named_ranging(problem, look.lead, look.evidence)
     ends = None if stays is None else [tuple(finite_or_none(end) for end in pair) for pair in stays.values()]
     worth = worth_of_one(problem, look.evidence, look.lead, look.epsilon)
+    names = problem.reading_names
     rows = tuple(
         Arm(
             arm=s,
-            name=problem.arm_names[s],
+            name=names[s],
             mean=float(look.evidence.means[s]) if counts[s] else None,
-            error=float(np.sqrt(look.variance[s])) if counts[s] else None,
+            error=float(np.sqrt(variance[s])) if counts[s] else None,
             count=int(counts[s]),
             share=int(counts[s]) / max(total, 1),
-            best_share=None if best is None else float(best[s]),
-            best_count=None if best is None else float(best[s] * total),
-            missing=missing.get(s, 0),
-            cost=float(problem.costs[s]),
+            best_share=None if best is None else float(best[owner[s]]),
+            best_count=None if best is None else float(best[owner[s]] * total),
+            missing=missing.get(owner[s], 0),
+            cost=float(problem.costs[owner[s]]),
             noise_scale=None if problem.noise_scale is None else float(problem.noise_scale[s]),
             in_lead=float(lead[s]),
             matters=bool(matters[s]),
@@ -88,4 +101,5 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
         )
         for s in order[first:last].tolist()
     )
-    return Arms(problem.n_arms, int(matters.sum()), total, look.cost, look.by_cost, first, rows)
+    what = "arm" if arms_alone else "reading"
+    return Arms(n_read, int(matters.sum()), total, look.cost, look.by_cost, first, rows, what)

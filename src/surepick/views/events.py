@@ -9,6 +9,7 @@ from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem, in_short
 from surepick.core.wording import how_many, shortened
+from surepick.sessions.requests import Token, probe_in
 from surepick.store import Event
 
 MOST_LISTED = 8  # arms of a round, values of a measurement
@@ -32,19 +33,23 @@ def log_row(event: Event, problem: AnyProblem, *, most_text: int = MOST_TEXT) ->
 
 
 def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str]:
+    names = problem.probe_names
     match kind:
         case "created":
             plans = f"{in_short(problem.n_plans)} plans" if problem.n_plans else "many plans"
-            yield f"{plans}, {how_many(problem.n_arms, 'arm')}, {body['policy']['name']}, seed {body['seed']}"
+            ways = how_many(problem.n_probes, problem.probe_word)
+            yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
             counts = body["counts"]
             yield "pilot:" if body.get("pilot") else f"round {body['round']}:"
-            yield ", ".join(f"{problem.arm_names[arm]} {count} ×" for arm, count in counts[:MOST_LISTED])
+            yield ", ".join(f"{names[probe]} {count} ×" for probe, count in counts[:MOST_LISTED])
             yield _and_more(len(counts))
         case "measured" | "recorded":
-            values = body.get("values", [body.get("value")])
-            listed = ", ".join(f"{value:g}" for value in values[:MOST_LISTED])
-            yield f"{problem.arm_names[body['arm']]} = {listed}"
+            if "readings" in body:
+                values = [f"{name} {value:g}" for name, value in body["readings"].items()]
+            else:
+                values = [f"{value:g}" for value in body.get("values", [body.get("value")])]
+            yield f"{names[probe_in(body)]} = {', '.join(values[:MOST_LISTED])}"
             yield _and_more(len(values))
             yield f"mean of {body['count']}" if "count" in body else ""
             yield f"by {body['worker']}" if body.get("worker") else ""
@@ -52,8 +57,8 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield "(nobody had asked)" if kind == "recorded" and "late" not in body else ""
             yield f"({body['note']})" if body.get("note") else ""
         case "voided":
-            value = f"event {body['event']}" if "event" in body else f"token {body['arm']}.{body['index']}"
-            yield f"{problem.arm_names[body['arm']]}: the value of {value} is taken back"
+            value = f"event {body['event']}" if "event" in body else f"token {Token.of(body)}"
+            yield f"{names[probe_in(body)]}: the value of {value} is taken back"
             yield f"({body['reason']})"
         case "stopped":
             yield body["status"]

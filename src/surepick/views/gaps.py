@@ -16,12 +16,15 @@ from surepick.core.gaps import between, closest_first, in_errors, noise_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Standing
 from surepick.design.allocation import optimal_allocation
+from surepick.design.information import information_of
+from surepick.design.probe_allocation import Effort, probe_allocation
 
 LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
 LEAST_NEEDED = 1e-9
 MOST_LOG = 700.0  # a larger exponential has no number
 MOST_ALLOCATED = 256  # rivals that an allocation looks at: the closest; the others are satisfied by it
 ALLOCATION_TOLERANCE = 0.02  # the estimates are rougher
+PROBE_EFFORT = Effort(0.05, 100)  # the same where probes are measured
 MOST_KEPT = 128  # allocations
 
 
@@ -92,6 +95,11 @@ def best_shares(
     prices differ they are the shares of the least cost.
     """
     reach = np.maximum(gap, 0.0) ** 2 + error**2
+    if problem.probes is not None:
+        information, prices = information_of(problem.probes), problem.probes.costs
+        targets = information.coordinates(differences / np.sqrt(reach)[:, None])
+        uses = probe_allocation(information, targets, prices, PROBE_EFFORT).shares / prices
+        return np.asarray(uses / uses.sum())
     squares = differences**2 * noise_variance(problem) / reach[:, None]
     costs = problem.costs if np.ptp(problem.costs) > 0 else None
     return optimal_allocation(squares, tolerance=ALLOCATION_TOLERANCE, costs=costs).weights

@@ -11,16 +11,27 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import behind, closest_first, mean_variance, runner_up, squares_of
+from surepick.core.gaps import (
+    arm_means,
+    behind,
+    behind_by,
+    closest_first,
+    mean_variance,
+    noise_variance,
+    runner_up,
+    squares_of,
+)
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_words import called
 from surepick.core.policy import Answer, Policy, Standing, epsilon_of
+from surepick.core.pooled import pooled
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.wording import shortened
 from surepick.sessions.certificate import promised
 from surepick.sessions.history import Sample
+from surepick.sessions.ledger import Ledger
 from surepick.sessions.noise_check import NoiseFinding, check_noise
 from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
@@ -66,6 +77,7 @@ class Look:
     is_past: bool
     missing: tuple[tuple[int, int], ...]  # of the open round: arm, measurements that are not told yet
     first_tokens: tuple[str, ...]  # of the open round
+    first_readings: tuple[tuple[str, ...], ...]  # that are still to come under each of them
     n_ahead: int
     leases: tuple[Lease, ...]
     decided_at: float | None  # when the last decision was recorded
@@ -102,7 +114,7 @@ class Look:
     @cached_property
     def means(self) -> FloatArray:
         """The estimates of the arms; 0 where nothing was measured."""
-        return np.nan_to_num(self.evidence.means)
+        return arm_means(self.problem, self.evidence)
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -114,11 +126,29 @@ class Look:
         """All plans against the lead; None while there is no lead, and where plans cannot be listed."""
         if not isinstance(self.lead, int) or not self.problem.is_listed:
             return None
-        return Gaps.of(self.lead, *self.comparing(self.lead, self.means, self.variance))
+        return Gaps.of(self.lead, *self.comparing(self.lead))
 
-    def comparing(self, plan: int, means: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def comparing(self, plan: int) -> tuple[FloatArray, FloatArray]:
         """How far every listed plan is behind this one, and the standard deviation of that."""
-        return behind(self._listed, plan, means, variance, self._squares)
+        if self.problem.probes is not None:
+            return behind_by(self._listed, plan, self.evidence)
+        return behind(self._listed, plan, self.means, self.variance, self._squares)
+
+    def errors_after(self, plan: int, counts: FloatArray) -> FloatArray:
+        """The standard deviation of those gaps if each arm or probe were measured this often, not whole."""
+        if self.problem.probes is not None:
+            imagined = Evidence.none_of(self.problem)
+            imagined = imagined.with_sums(counts, imagined.sums)  # type: ignore[arg-type]
+            return behind_by(self._listed, plan, imagined)[1]
+        variance = noise_variance(self.problem) / counts
+        return behind(self._listed, plan, self.means, variance, self._squares)[1]
+
+    def draw_means(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Worlds that the measurements leave open: (n, n_arms)."""
+        if self.problem.probes is not None:
+            return pooled(self.problem.probes, self.evidence).draw(n, rng)
+        spread = np.sqrt(np.where(np.isfinite(self.variance), self.variance, 0.0))
+        return np.asarray(self.means + spread * rng.standard_normal((n, self.problem.n_arms)))
 
     @property
     def _listed(self) -> Problem:
@@ -189,7 +219,7 @@ class Look:
         None while there is no lead, and where plans are not listed. Solved once for each state of the log.
         """
         found, lead = self.gaps, self.lead
-        if found is None or not np.isfinite(self.variance[self.matters]).all():
+        if found is None or not np.isfinite(found.error).all():
             return None
         assert isinstance(lead, int)
         close = found.order[:MOST_ALLOCATED]
@@ -234,6 +264,7 @@ class Look:
             is_piloting=False,
             missing=(),
             first_tokens=(),
+            first_readings=(),
             leases=(),
             decided_at=None,
             asked=(),
@@ -287,6 +318,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         is_past=False,
         missing=missing,
         first_tokens=first,
+        first_readings=tuple(_still_to_come(ledger, token) for token in first),
         n_ahead=ledger.tapes.n_ahead,
         leases=tuple(session.leases()),
         decided_at=decided_at,
@@ -305,14 +337,20 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
 def _open_round(
     wanted: Iterable[Token], n_tokens: int
 ) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
-    """How many measurements of each arm are missing, and the first tokens."""
+    """How many measurements of each arm or probe are missing, and the first tokens."""
     missing: dict[int, int] = {}
     first: list[str] = []
     for token in wanted:
-        missing[token.arm] = missing.get(token.arm, 0) + 1
+        missing[token.probe] = missing.get(token.probe, 0) + 1
         if len(first) < n_tokens:
             first.append(str(token))
     return tuple(missing.items()), tuple(first)
+
+
+def _still_to_come(ledger: Ledger, text: str) -> tuple[str, ...]:
+    token = Token.parse(text)
+    reads = ledger.setup.problem.reads(token.probe)
+    return tuple(reads[k] for k in ledger.tapes.untold(token))
 
 
 def _decision(session: Session, n_rounds: int) -> tuple[float | None, tuple[tuple[int, int], ...]]:

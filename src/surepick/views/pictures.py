@@ -158,7 +158,7 @@ def _value(look: Look, vector: FloatArray) -> tuple[float | None, float | None]:
 
 
 def _mean(look: Look, arm: int) -> float | None:
-    return float(look.means[arm]) if look.evidence.counts[arm] else None
+    return float(look.means[arm]) if np.isfinite(look.variance[arm]) else None
 
 
 def _links(look: Look, layout: Layout, vector: FloatArray, against: FloatArray) -> tuple[Link, ...]:

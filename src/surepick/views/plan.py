@@ -53,6 +53,6 @@ def plan(look: Look) -> Plan | None:
 
 def _piece(look: Look, name: str, amount: float) -> Piece:
     arm = look.problem.arm(name)
-    if not look.evidence.counts[arm]:
+    if not np.isfinite(look.variance[arm]):  # not measured, or not apart from others
         return Piece(name, amount, None, None)
     return Piece(name, amount, float(look.means[arm]), float(np.sqrt(look.variance[arm])))

@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import in_errors, noise_variance
+from surepick.core.gaps import in_errors
 from surepick.core.policy import Standing
 from surepick.core.wording import plural
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
@@ -173,22 +173,22 @@ def _remaining(look: Look, needed: float) -> FloatArray:
     """The measurements that are still needed in each world; infinite where plans tie."""
     assert isinstance(look.lead, int)
     rng = np.random.default_rng(look.n_used)  # the same look gives the same forecast
-    spread = np.sqrt(np.where(np.isfinite(look.variance), look.variance, 0.0))
-    worlds = look.means + spread * rng.standard_normal((N_WORLDS, look.problem.n_arms))
-    values = look.values(worlds)  # (N_WORLDS, n_plans)
-    unit = noise_variance(look.problem) / _recent_shares(look)  # of the mean of one measurement in all
+    values = look.values(look.draw_means(N_WORLDS, rng))  # (N_WORLDS, n_plans)
+    shares = _recent_shares(look)  # of one measurement in all
     best = values.argmax(axis=1)
     left = np.empty(N_WORLDS)
     for plan in np.unique(best).tolist():
         here = best == plan
-        left[here] = _remaining_for(look, plan, values[here], unit, needed)
+        left[here] = _remaining_for(look, plan, values[here], shares, needed)
     return left
 
 
-def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, needed: float) -> FloatArray:
+def _remaining_for(
+    look: Look, plan: int, values: FloatArray, shares: FloatArray, needed: float
+) -> FloatArray:
     """The same in worlds whose best plan is this one."""
-    gap_now, error = look.comparing(plan, look.means, look.variance)
-    _, unit_error = look.comparing(plan, look.means, unit)
+    gap_now, error = look.comparing(plan)
+    unit_error = look.errors_after(plan, shares)
     known = in_errors(gap_now + look.epsilon, error).clip(0.0) ** 2 / 2
     if plan == look.lead and look.log_evidence is not None:
         known = look.log_evidence
@@ -201,17 +201,17 @@ def _remaining_for(look: Look, plan: int, values: FloatArray, unit: FloatArray, 
 
 
 def _recent_shares(look: Look) -> FloatArray:
-    """How the second half of the measurements was spread over the arms, and half of it as it should be.
+    """How the second half of the measurements was spread over arms or probes, and half of it as it should be.
 
     A policy that has neglected an arm turns to it when a rival that needs it is the last one left.
     """
     half = [sample for sample in look.samples if 2 * sample.n_measurements <= look.n_used]
-    before = half[-1].evidence.counts if half else np.zeros(look.problem.n_arms)
+    before = half[-1].evidence.counts if half else np.zeros(look.problem.n_probes)
     recent = (look.evidence.counts - before).astype(float)
     shares = recent / max(recent.sum(), 1.0)
     if look.best_shares is not None:
         shares = (shares + look.best_shares) / 2
-    return np.asarray(np.maximum(shares, LEAST_SHARE / look.problem.n_arms))
+    return np.asarray(np.maximum(shares, LEAST_SHARE / look.problem.n_probes))
 
 
 def _explain(middle: float | None, chances: Sequence[tuple[int, float]]) -> str:

@@ -13,6 +13,7 @@ from surepick.sessions.requests import Request, Token
 from surepick.sessions.session import Session
 
 COLUMNS = ("token", "arm", "value", "worker", "remarks")
+PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])
 STYLE = """
 @page { margin: 15mm }
 body { font: 11pt/1.4 system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif; margin: 2rem auto;
@@ -42,25 +43,29 @@ spreadsheet instead: <code>surepick sheet -o sheet.xlsx</code>, then
 
 @dataclass(frozen=True)
 class MeasuringSheet:
-    """The measurements that a worker has in hand, one row each, in the order in which they are wanted."""
+    """The measurements that a worker has in hand, in the order in which they are wanted.
+
+    One row each; of a probe one for each reading.
+    """
 
     session: str
     unit: str
-    rows: tuple[tuple[str, ...], ...]  # as `COLUMNS`; value and remarks are empty
+    rows: tuple[tuple[str, ...], ...]  # as `columns`; value and remarks are empty
+    columns: tuple[str, ...] = COLUMNS
 
     def to_html(self) -> str:
         """The sheet as a page to print."""
         heading = f"value ({escape(self.unit)})" if self.unit else "value"
-        head = "".join(f"<th>{heading if name == 'value' else name}</th>" for name in ("#", *COLUMNS))
-        body = "".join(_row(number, row) for number, row in enumerate(self.rows, 1))
+        head = "".join(f"<th>{heading if name == 'value' else name}</th>" for name in ("#", *self.columns))
+        body = "".join(_row(number, self.columns, row) for number, row in enumerate(self.rows, 1))
         example = self.rows[0][0] if self.rows else "t0.0"
         return PAGE.format(
             style=STYLE, title=escape(self.session), head=head, body=body, example=escape(example)
         )
 
 
-def _row(number: int, row: Sequence[str]) -> str:
-    named = zip(COLUMNS, row, strict=True)
+def _row(number: int, columns: Sequence[str], row: Sequence[str]) -> str:
+    named = zip(columns, row, strict=True)
     cells = "".join(f'<td class="{name}">{escape(text)}</td>' for name, text in named)
     return f'<tr><td class="n">{number}</td>{cells}</tr>\n'
 
@@ -74,5 +79,13 @@ def measuring_sheet(session: Session, requests: Sequence[Request]) -> MeasuringS
     >>> measuring_sheet(session, session.ask(2, worker="Ann")).rows[0]
     ('t0.0', 'road', '', 'Ann', '')
     """
-    rows = ((Token.parse(r.token).for_sheets, r.arm_name, "", r.worker, "") for r in requests)
-    return MeasuringSheet(session.name, session.problem.about.unit, tuple(rows))
+    unit = session.problem.about.unit
+    if session.given_problem.probes is None:
+        rows = ((Token.parse(r.token).for_sheets, r.arm_name, "", r.worker, "") for r in requests)
+        return MeasuringSheet(session.name, unit, tuple(rows))
+    lines = (
+        (Token.parse(r.token).for_sheets, r.probe_name, reading, "", r.worker, "")
+        for r in requests
+        for reading in r.readings
+    )
+    return MeasuringSheet(session.name, unit, tuple(lines), PROBE_COLUMNS)

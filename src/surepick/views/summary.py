@@ -232,7 +232,8 @@ def _nothing_yet(look: Look) -> str:
         return f"The first round is not complete: {missing} missing."
     problem = look.problem
     plans = f"{how_many(problem.n_plans, 'plan')}," if problem.is_listed else f"{problem.completeness};"
-    return f"Nothing is measured yet: {plans} {how_many(problem.n_arms, 'arm')}."
+    ways = how_many(problem.n_arms, "arm") if problem.probes is None else problem.probes.summary
+    return f"Nothing is measured yet: {plans} {ways}."
 
 
 def _doubt(look: Look) -> str:
@@ -287,7 +288,9 @@ def _of_values(look: Look) -> list[Warning]:
     if look.n_voided:
         values = how_many(look.n_voided, "value was", "values were")
         it = plural(
-            look.n_voided, "it was no measurement of its arm", "they were no measurements of their arms"
+            look.n_voided,
+            f"it was no measurement of its {look.problem.probe_word}",
+            f"they were no measurements of their {look.problem.probe_word}s",
         )
         found.append(Warning("voided", f"{values} taken back. What is promised assumes that {it}."))
     return found

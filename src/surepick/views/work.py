@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from surepick.core.probes import VALUE
 from surepick.sessions import requests
 from surepick.store import Lease
 from surepick.views.look import Look
@@ -12,7 +13,7 @@ from surepick.views.look import Look
 
 @dataclass(frozen=True)
 class Want:
-    """An arm of the open round: how many measurements were asked for, and how many are missing."""
+    """An arm or probe of the open round: how many measurements were asked for, and how many are missing."""
 
     arm: int
     name: str
@@ -30,6 +31,7 @@ class Token:
     name: str
     worker: str | None
     expires_in: float | None  # seconds; negative: the lease has ended
+    readings: tuple[str, ...] = (VALUE,)  # the numbers that are still to come
 
 
 @dataclass(frozen=True)
@@ -68,16 +70,17 @@ def work(look: Look) -> Work:
     >>> [(token.token, token.name, token.worker) for token in seen.tokens]
     [('0.0', 'road', 'truck 7'), ('1.0', 'rail', None)]
     """
-    names, asked = look.problem.arm_names, dict(look.asked)
+    names, asked = look.problem.probe_names, dict(look.asked)
     held = {lease.token: lease for lease in look.leases}
     held_of = Counter(
-        requests.Token.parse(lease.token).arm for lease in look.leases if lease.expires > look.now
+        requests.Token.parse(lease.token).probe for lease in look.leases if lease.expires > look.now
     )
     wants = tuple(
         Want(arm, names[arm], asked.get(arm, count), count, min(count, held_of[arm]))
         for arm, count in look.missing
     )
-    tokens = tuple(_token(look, token, held.get(token)) for token in look.first_tokens)
+    first = zip(look.first_tokens, look.first_readings, strict=True)
+    tokens = tuple(_token(look, token, held.get(token), readings) for token, readings in first)
     return Work(
         n_missing=look.n_missing,
         n_held=sum(want.held for want in wants),
@@ -89,12 +92,12 @@ def work(look: Look) -> Work:
     )
 
 
-def _token(look: Look, token: str, lease: Lease | None) -> Token:
-    arm = requests.Token.parse(token).arm
-    name = look.problem.arm_names[arm]
+def _token(look: Look, token: str, lease: Lease | None, readings: tuple[str, ...]) -> Token:
+    probe = requests.Token.parse(token).probe
+    name = look.problem.probe_names[probe]
     if lease is None:
-        return Token(token, arm, name, None, None)
-    return Token(token, arm, name, lease.worker, lease.expires - look.now)
+        return Token(token, probe, name, None, None, readings)
+    return Token(token, probe, name, lease.worker, lease.expires - look.now, readings)
 
 
 def _workers(look: Look) -> tuple[Worker, ...]:
@@ -106,7 +109,7 @@ def _workers(look: Look) -> tuple[Worker, ...]:
         Worker(
             name=name,
             n_tokens=len(leases),
-            n_ahead=sum(requests.Token.parse(lease.token).arm not in wanted for lease in leases),
+            n_ahead=sum(requests.Token.parse(lease.token).probe not in wanted for lease in leases),
             expires_in=max(lease.expires for lease in leases) - look.now,
             is_stale=max(lease.expires for lease in leases) <= look.now,
         )

@@ -109,7 +109,7 @@ class NewProblem(NewSession):
 
 def refuse_other_arm(session: Session, token: str, arm: int | str) -> None:
     """Refuse a token of another arm than the one that was measured."""
-    names, right = session.arm_names, session.arm_of(token)
+    names, right = session.probe_names, session.probe_of(token)
     if arm not in (right, names[right]):
         raise ParameterError(
             f"token {token!r} is of arm {names[right]!r}, and the value came with {arm!r}; nothing was "

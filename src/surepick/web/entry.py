@@ -51,7 +51,7 @@ def split_choice(value: str) -> tuple[str, str]:
 
 def choices(opened: Session, work: Work, form: EntryForm) -> list[Choice]:
     """What can be measured now; what was chosen before stays in the list, and chosen."""
-    names = opened.arm_names
+    names = opened.probe_names
     holders = {
         one.token: one.worker for one in work.tokens if one.expires_in is not None and one.expires_in > 0
     }
@@ -78,7 +78,7 @@ def _remark(token: str, holders: dict[str, str | None]) -> str:
 
 def _name(token: str, names: tuple[str, ...]) -> str:
     try:
-        return names[Token.parse(token).arm]
+        return names[Token.parse(token).probe]
     except (ValueError, IndexError):
         return ""
 
@@ -117,7 +117,7 @@ def _taken(opened: Session, token: str) -> str:
     lease = next((one for one in opened.leases() if one.token == token), None)
     if lease is None:
         return ""
-    name = _name(token, opened.arm_names)
+    name = _name(token, opened.probe_names)
     left = duration(lease.expires - opened.now())
     return f"{name} ({token}) is yours for {left}; nobody else is asked for it until then."
 

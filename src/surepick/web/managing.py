@@ -187,7 +187,7 @@ def _extend(opened: Session, entered: FormData) -> object:
 
 def _void(opened: Session, entered: FormData) -> object:
     token, arm = split_choice(text(entered, "void"))
-    if arm != opened.arm_names[opened.arm_of(token)]:
+    if arm != opened.probe_names[opened.probe_of(token)]:
         raise ParameterError("this list was out of date; please choose again", field="void")
     try:
         return checked(Void, {"token": token, "reason": text(entered, "why")}).done_to(opened)
@@ -277,8 +277,9 @@ def _why_no_plan(opened: Session) -> str:
 
 def _last_told(opened: Session) -> list[dict[str, str]]:
     """The values that were told last and can be taken back, the newest first."""
-    names, first = opened.arm_names, max(0, opened.fingerprint.position - LAST_EVENTS)
-    told = [m for event in opened.events(after=first) for m in measurements_in(event, names)]
+    first = max(0, opened.fingerprint.position - LAST_EVENTS)
+    problem = opened.ledger().setup.problem
+    told = [m for event in opened.events(after=first) for m in measurements_in(event, problem)]
     with opened.held() as ledger:
         kept = [m for m in told[: -MOST_LISTED - 1 : -1] if not ledger.is_voided(m.name)]
     return [
