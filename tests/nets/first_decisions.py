@@ -18,13 +18,16 @@ import numpy as np
 import surepick as sp
 from policy_contract import (
     CASES,
+    FOR_MATROIDS,
     FOR_SETS,
     FOR_SINGLE_ARMS,
     OF_INCUMBENTS,
+    OF_MATROIDS,
     OF_POLYTOPES,
     OF_SETS,
     OF_SINGLE_ARMS,
     WITHOUT_DELTA,
+    two_of,
 )
 from surepick.policies import describe
 from surepick.problems import tree_family
@@ -33,6 +36,7 @@ from surepick.testing import Tape, decisions
 KEPT = Path(__file__).with_name("first_decisions.json")
 N_ROUNDS = 25
 N_PHASES = 3  # each of them is several times as long as the one before
+PHASED = ("ExactExpGap", "NaiveGapElim", "Peace", "RAGE", "XYAdaptive")
 SETS = [[1, 1, 0, 0, 0], [0, 1, 1, 0, 1], [0, 0, 1, 1, 0], [1, 0, 0, 1, 1], [1, 0, 1, 0, 0]]
 SHARES = [[3.1, 0, 1.3, 0, 0.4], [0, 2.2, 1.7, 0.9, 1], [1.2, 0.8, 3.3, 2.4, 0], [1.9, 2.6, 0, 0, 2]]
 MEANS = [0.4, 0.5, 0.1, 0.2, 0.35]
@@ -43,7 +47,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
     """Policies and problems by name: sets of arms, shares of arms where the policy takes them, trees."""
     problem = sp.Problem(SETS, noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
     found: dict[str, tuple[Any, Any]] = {}
-    for policy in [*CASES, *WITHOUT_DELTA, *OF_SETS, *OF_SINGLE_ARMS, *OF_INCUMBENTS]:
+    for policy in [*CASES, *WITHOUT_DELTA, *OF_SETS, *OF_MATROIDS, *OF_SINGLE_ARMS, *OF_INCUMBENTS]:
         if policy.name in FOR_SINGLE_ARMS:
             found[describe(policy)] = policy, sp.Problem(np.eye(5), noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
             dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True)
@@ -51,7 +55,10 @@ def cases() -> dict[str, tuple[Any, Any]]:
             continue
         name = describe(policy)
         name += f", epsilon {policy.epsilon:g}" if name in found else ""
-        found[name] = policy, problem
+        found[name] = (
+            policy,
+            sp.Problem(two_of(5), noise_scale=0.5) if policy.name in FOR_MATROIDS else problem,
+        )
         if policy.name not in FOR_SETS:
             dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True)
             found[f"{name}, shares and costs"] = policy, dear
@@ -70,7 +77,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
 def first_decisions(name: str) -> dict[str, Any]:
     """The version of the policy and what it decides, as text: arms with how often, or the plan."""
     policy, problem = cases()[name]
-    n_rounds = N_PHASES if policy.name in ("NaiveGapElim", "Peace", "RAGE") else N_ROUNDS
+    n_rounds = N_PHASES if policy.name in PHASED else N_ROUNDS
     taken = decisions(policy, problem, Tape(MEANS, keys=range(5), scale=0.3), n_rounds, seed=3)
     return {"version": policy.version, "decisions": [_shown(decision) for decision in taken]}
 

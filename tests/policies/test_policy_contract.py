@@ -8,6 +8,7 @@ from hulls import hull
 from policy_contract import (
     CASES,
     OF_INCUMBENTS,
+    OF_MATROIDS,
     OF_POLYTOPES,
     OF_SETS,
     OF_SINGLE_ARMS,
@@ -20,7 +21,7 @@ from surepick.testing.policies import N_ARMS
 
 
 class TestEveryPolicy(OwnContract):
-    policies = CASES + WITHOUT_DELTA + OF_SETS + OF_SINGLE_ARMS
+    policies = CASES + WITHOUT_DELTA + OF_SETS + OF_MATROIDS + OF_SINGLE_ARMS
 
 
 class TestPoliciesOfPolytopes(OwnContract):
@@ -51,7 +52,7 @@ class TestPoliciesOfPolytopes(OwnContract):
 
 
 def test_every_registered_policy_is_in_the_suite():
-    every = CASES + WITHOUT_DELTA + OF_SETS + OF_SINGLE_ARMS + OF_INCUMBENTS + OF_POLYTOPES
+    every = CASES + WITHOUT_DELTA + OF_SETS + OF_MATROIDS + OF_SINGLE_ARMS + OF_INCUMBENTS + OF_POLYTOPES
     assert {type(policy).name for policy in every} == set(POLICIES)
 
 

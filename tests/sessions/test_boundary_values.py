@@ -26,6 +26,7 @@ FAMILIES = (
     ("LinearOCBA", "MinimaxCombSAR:budget=300", "CSA:budget=300", "OCBA", "CSAR:budget=300"),
     ("LUCB", "LilUCB:variant=heuristic", "EBTCI", "TTTS", "TTUCB", "TrackAndStop", "GenLUCB", "NaiveGapElim"),
     ("KN:zone=1", "KNPlusPlus:zone=1", "Rinott:zone=1"),
+    ("FWS:radius=heuristic", "FWS", "LinGame", "XYAdaptive", "ExactExpGap"),
 )
 
 

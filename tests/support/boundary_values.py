@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import surepick as sp
-from policy_contract import FOR_SETS, FOR_SINGLE_ARMS
+from policy_contract import FOR_MATROIDS, FOR_SETS, FOR_SINGLE_ARMS
 from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
 from surepick.errors import SurepickError
 from surepick.policies import parse_policy
@@ -21,7 +21,7 @@ from surepick.policies import parse_policy
 REFUSED = (1e155, -1e155, 1e308, -1e308, 1.7976931348623157e308, float("inf"), float("nan"))
 SCALES = (SMALLEST, 1e-9, 1.0, LARGEST)
 BUDGET, PHASED_BUDGET = 30, 2_000
-PHASED = ("RAGE", "Peace", "NaiveGapElim")  # they ask for thousands at once
+PHASED = ("RAGE", "Peace", "NaiveGapElim", "XYAdaptive")  # they ask for thousands at once
 
 
 def taken(scale: float) -> Iterator[list[float]]:
@@ -61,7 +61,9 @@ def main() -> None:
             continue  # plans of zeros and ones
         for cycle in taken(scale):
             print(text, scale, factor, cycle, flush=True)
-            plans = factor * np.array([[1, 0, 0], [0, 1, 0], [0, name not in FOR_SINGLE_ARMS, 1]])
+            plans = factor * np.array(
+                [[1, 0, 0], [0, 1, 0], [0, name not in FOR_SINGLE_ARMS + FOR_MATROIDS, 1]]
+            )
             problem = sp.Problem(plans, noise_scale=scale)
             try:
                 session = sp.Session.create(

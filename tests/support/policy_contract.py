@@ -3,6 +3,10 @@
 Policies that take no list of plans are `OF_POLYTOPES`, which the contract gives hulls of the same plans.
 """
 
+import itertools
+
+import numpy as np
+
 import surepick as sp
 from surepick.core.policy import Policy
 from surepick.testing import PolicyContract
@@ -29,11 +33,16 @@ CASES: list[Policy] = [
     sp.TSExplore(delta=0.1),
     sp.Peace(delta=0.1),
     sp.Peace(delta=0.1, max_gap=5.0),
+    sp.policies.FWS(delta=0.1, radius="heuristic"),
+    sp.policies.LinGame(delta=0.1, radius="heuristic"),
+    sp.policies.XYAdaptive(delta=0.1),
 ]
 
 
 # For plans that are sets of arms.
 OF_SETS: list[Policy] = [sp.policies.GenLUCB(delta=0.1), sp.policies.NaiveGapElim(delta=0.1)]
+# For plans that are the bases of a matroid.
+OF_MATROIDS: list[Policy] = [sp.policies.ExactExpGap(delta=0.1)]
 # For plans that are single arms.
 OF_SINGLE_ARMS: list[Policy] = [
     sp.policies.EBTCI(delta=0.1),
@@ -69,13 +78,27 @@ OF_POLYTOPES: list[Policy] = [
 ]
 
 
-FOR_SETS = ("CSAR", "TSExplore", *(policy.name for policy in OF_SETS))
+FOR_MATROIDS = tuple(policy.name for policy in OF_MATROIDS)
+FOR_SETS = ("CSAR", "TSExplore", *(policy.name for policy in OF_SETS), *FOR_MATROIDS)
 FOR_SINGLE_ARMS = ("OCBA", *(policy.name for policy in OF_SINGLE_ARMS))
+
+
+def two_of(n):
+    """All pairs of n arms, which are the bases of a matroid."""
+    return np.array([[float(s in pair) for s in range(n)] for pair in itertools.combinations(range(n), 2)])
+
+
 WITH_A_ZONE = ("KN", "KNPlusPlus", "Rinott")
 
 
 class OwnContract(PolicyContract):
     """What the package's own policies cannot do."""
+
+    def instance(self, seed, policy):
+        if policy.name not in FOR_MATROIDS:
+            return super().instance(seed, policy)
+        rng = np.random.default_rng([7, seed])
+        return rng.permutation(two_of(4)), rng.normal(size=4)
 
     def depends_on_the_order_of_arms(self, policy):
         """Draws go by position, as do turns, equal counts, parts of a batch, last bits of a design."""
@@ -83,7 +106,7 @@ class OwnContract(PolicyContract):
             return True
         return (
             policy.randomized
-            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR", "GenLUCB")
+            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR", "GenLUCB", "FWS", "LinGame", "XYAdaptive")
             or getattr(policy, "arm_rule", "") == "naive"
         )
 

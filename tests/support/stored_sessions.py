@@ -37,7 +37,7 @@ CHANGING = {"GenTSExplore", "TSExplore"}
 # policies that came after the file was written
 LATER = {
     *("CSA", "CSAR", "Challenge", "LinearOCBA", "MinimaxCombSAR", "OCBA", "Pick", "PolyBet"),
-    *("GenLUCB", "NaiveGapElim"),
+    *("ExactExpGap", "FWS", "GenLUCB", "LinGame", "NaiveGapElim", "XYAdaptive"),
     *("EBTCI", "KN", "KNPlusPlus", "LUCB", "LilUCB", "Rinott", "TTTS", "TTUCB", "TrackAndStop"),
 }
 

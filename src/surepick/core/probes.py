@@ -187,3 +187,12 @@ def refuse_probes(problem: Any, who: str) -> None:
             f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "
             "use BetGapE or Uniform, or leave probes out so that each arm is measured by itself"
         )
+
+
+def refuse_dependent(probes: Probes, who: str) -> None:
+    """Refuse readings of one use that may depend in any way, where a proof needs them whitened."""
+    if probes.dependent and probes.share_uses:
+        raise ProblemError(
+            f"{who} takes the readings of one use to be independent, or of a given covariance, and this "
+            "problem says that they may depend in any way; use BetGapE"
+        )

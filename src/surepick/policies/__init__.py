@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from surepick.policies.gap.gen_lucb import GenLUCB as GenLUCB
     from surepick.policies.gap.lin_gap_e import LinGapE as LinGapE
     from surepick.policies.gap.uniform import Uniform as Uniform
+    from surepick.policies.linear.fws import FWS as FWS
+    from surepick.policies.linear.lin_game import LinGame as LinGame
+    from surepick.policies.phased.exact_exp_gap import ExactExpGap as ExactExpGap
     from surepick.policies.phased.naive_gap_elim import NaiveGapElim as NaiveGapElim
     from surepick.policies.phased.peace import Peace as Peace
     from surepick.policies.phased.rage import RAGE as RAGE
+    from surepick.policies.phased.xy_adaptive import XYAdaptive as XYAdaptive
     from surepick.policies.picking.csa import CSA as CSA
     from surepick.policies.picking.csar import CSAR as CSAR
     from surepick.policies.picking.linear_ocba import LinearOCBA as LinearOCBA
@@ -58,12 +62,15 @@ _HOMES = {
     "Challenge": "betting.challenge",
     "CombGapE": "gap.comb_gap_e",
     "EBTCI": "selection.top_two",
+    "ExactExpGap": "phased.exact_exp_gap",
+    "FWS": "linear.fws",
     "GenLUCB": "gap.gen_lucb",
     "GenTSExplore": "sampling.gen_ts_explore",
     "KN": "selection.kn",
     "KNPlusPlus": "selection.kn_plus_plus",
     "LUCB": "selection.lucb",
     "LilUCB": "selection.lil_ucb",
+    "LinGame": "linear.lin_game",
     "LinGapE": "gap.lin_gap_e",
     "LinearOCBA": "picking.linear_ocba",
     "MinimaxCombSAR": "picking.minimax_comb_sar",
@@ -80,6 +87,7 @@ _HOMES = {
     "TrackAndStop": "selection.track_and_stop",
     "TSExplore": "sampling.ts_explore",
     "Uniform": "gap.uniform",
+    "XYAdaptive": "phased.xy_adaptive",
 }
 
 

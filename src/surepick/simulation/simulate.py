@@ -161,6 +161,8 @@ class _Loop:
             and self.problem.probes is None
             and not isinstance(self.environment, BoundedEnvironment)
         )
+        # values of an environment that does not say how noisy it is
+        self.doubted = self.problem.probes is None and not isinstance(self.environment, NoisyEnvironment)
         self.began = self.shown = time.perf_counter()
 
     def start(self, pilot: Pilot | None) -> Run:
@@ -194,12 +196,13 @@ class _Loop:
         fast = self.environment if is_compiled(self.environment) and not self.watched else None
         # elsewhere than in Gaussian the sum of several measurements is not a function of one draw
         blockwise = run if isinstance(fast, Gaussian) and _is_blockwise(run) else None
+        budgeted = run if isinstance(run, BudgetedRun) else None
         if self.last_call is not None:
             last_calling(self.policy, run)
         while True:
             left = self._left()
-            if isinstance(run, BudgetedRun):
-                run.allow(left)
+            if budgeted is not None:
+                budgeted.allow(left)
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
                 return decision
@@ -238,7 +241,7 @@ class _Loop:
             sums = self.environment.measure(counts, self.rng)
         if self.watched:
             refuse_outside_sums(self.problem, counts, sums)
-        if not isinstance(self.environment, NoisyEnvironment) and self.problem.probes is None:
+        if self.doubted:
             refuse_far_sums(self.problem, counts, sums)
         return sums
 

@@ -16,6 +16,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import Measure, Standing, Stop
+from surepick.core.probes import refuse_dependent
 from surepick.core.problem import Problem
 
 _LEAST_SHARE = 1e-9  # of the ratio rule: a smaller one is none
@@ -28,6 +29,7 @@ class RidgeRun:
     def __init__(self, problem: Problem, *, delta: float, epsilon: float, norm_bound: float) -> None:
         probes = problem.probes
         assert probes is not None
+        refuse_dependent(probes, "LinGapE")
         self._probes, self._delta, self._epsilon, self._bound = probes, delta, epsilon, norm_bound
         self._rows = probes.whitened.toarray()  # (n_readings, n_arms)
         plans = problem.oriented

@@ -1,18 +1,20 @@
-"""RAGE in its own setting: measurement vectors apart from the plans, whose values they mix.
+"""Phases where vectors are measured apart from the plans, whose values they mix; RAGE in its own setting.
 
-Phases, sizes and radii are those of `rage`, with y' M^-1 y in place of sums over arms; a phase is estimated
-by least squares from its own measurements. Counts of a phase are fixed before it, so that fixed-count tails
-hold: proved for the authors' constants, where the radius is that of the rounded design itself. The published
-constants rest on a rounding that is within 1/5 of the optimal design for every pair, which the rounding here
-is only known to be for single arms; so they are refused on probes.
+A phase is estimated by least squares from its own measurements, whose counts are fixed before it, so that
+fixed-count tails hold: a plan is dropped when another is ahead of it by sqrt(2 y' M^+ y log_term), and a
+difference that the phase did not read drops nobody.
 
-In the authors' code the radius has the number of measurement vectors in the logarithm where the union is
-over plans; here it has plans.
+RAGE's phases and sizes are those of `rage`, with y' M^-1 y in place of sums over arms. It is proved for the
+authors' constants, where the radius is that of the rounded design itself. The published constants rest on a
+rounding that is within 1/5 of the optimal design for every pair, which the rounding here is only known to be
+for single arms; so they are refused on probes. In the authors' code the radius has the number of measurement
+vectors in the logarithm where the union is over plans; here it has plans.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,8 +24,9 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.policy import Measure, Standing, Stop, parts_of, standing_of
 from surepick.core.problem import Problem
-from surepick.design.information import Dense, information_of
+from surepick.design.information import information_of
 from surepick.design.probe_allocation import Effort, probe_allocation
+from surepick.policies.linear.readings import Readings, readings_of
 
 _EFFORT = Effort(0.05, 400)
 _MOST_PAIRS = (
@@ -35,51 +38,41 @@ _HIDDEN = 1e-6  # of the largest plan: a difference of which more was not read i
 _SUPPORT = 1e-5  # least share of a vector in the design
 
 
-class ProbePhases:
-    """A run of RAGE on probes, a phase at a time. Mutable; owned by whoever started it."""
+class ProbePhases(ABC):
+    """A run in phases on readings of any kind. Mutable; owned by whoever started it."""
 
-    def __init__(self, problem: Problem, delta: float) -> None:
-        probes = problem.probes
-        assert probes is not None
-        self._probes, self._delta, self._n_plans = probes, delta, problem.n_plans
-        self._information = information_of(probes)
-        plans: Any = problem.oriented
-        dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
-        self._plans = self._information.coordinates(dense - dense.mean(axis=0))
-        self._active = np.arange(problem.n_plans)
+    def __init__(self, readings: Readings) -> None:
+        self._readings = readings
+        self._active = np.arange(len(readings.plans))
         self._number, self._standing = 1, Standing()
+
+    @abstractmethod
+    def design(self, plans: FloatArray) -> IntArray:
+        """How often to use each way in this phase, for these plans; nothing changes by it."""
+
+    @property
+    @abstractmethod
+    def log_term(self) -> float:
+        """The logarithm in the radii of this phase."""
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """All counts of the next phase at once, or the only plan left."""
         del rng  # nothing is drawn
         if len(self._active) == 1:
             return Stop(int(self._active[0]))
-        targets, factor = _pairs(self._plans[self._active])
-        costs = np.ones(len(self._probes))
-        design = probe_allocation(self._information, targets, costs, _EFFORT)
-        shares = np.where(design.shares > _SUPPORT, design.shares, 0.0)
-        shares, support = shares / shares.sum(), int(np.count_nonzero(shares))
-        rho = factor * design.upper
-        size = 8 * 4.0 ** (self._number - 1) * (1 + _EPS) * rho * self._log_term
-        n = max(math.ceil(size), _FLOOR * int(support))
-        return Measure(np.ceil((n - 0.5 * support) * shares).astype(np.int64))
-
-    @property
-    def _log_term(self) -> float:
-        return math.log(2 * self._n_plans**2 * self._number**2 / self._delta)
+        return Measure(self._readings.counts(self.design(self._readings.plans[self._active])))
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in a whole phase and drop plans by it."""
-        inverse, unread = self._inverse(counts)
-        rows = self._rows()
-        means = inverse @ (rows.T @ self._probes.whiten(sums))
-        plans = self._plans[self._active]
-        values = plans @ means
+        matrix = self._readings.information(counts[self._readings.ways].astype(float))
+        inverse = np.asarray(np.linalg.pinv(matrix, rcond=_RANK, hermitian=True))
+        unread = np.eye(len(matrix)) - inverse @ matrix  # on what M does not show
+        plans = self._readings.plans[self._active]
+        values = plans @ (inverse @ self._readings.pull(sums))
         first, second = np.argsort(-values, kind="stable")[:2]
         lead, rival = int(self._active[first]), int(self._active[second])
         self._standing = Standing(lead, rival, float(values[first] - values[second]))
-        rest = plans @ unread
-        self._active = self._active[self._stay(plans, values, inverse, rest)]
+        self._active = self._active[self._stay(plans, values, inverse, plans @ unread)]
         self._number += 1
 
     def _stay(
@@ -93,19 +86,8 @@ class ProbePhases:
             hidden = np.linalg.norm(rest - rest[k], axis=1) > _HIDDEN * np.abs(plans).max()
             variances[k, hidden] = np.inf
         ahead = values[:, None] - values  # row over column
-        dropped = (ahead >= np.sqrt(2 * variances * self._log_term)) & (ahead > 0)
+        dropped = (ahead >= np.sqrt(2 * variances * self.log_term)) & (ahead > 0)
         return np.asarray(~dropped.any(axis=0))
-
-    def _rows(self) -> FloatArray:
-        information = self._information
-        return information.rows if isinstance(information, Dense) else self._probes.whitened.toarray()
-
-    def _inverse(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-        """M^+, and the projection on what M does not show."""
-        matrix = self._information.matrix(counts.astype(float))
-        matrix = matrix if matrix.ndim == 2 else np.diag(matrix)
-        inverse = np.asarray(np.linalg.pinv(matrix, rcond=_RANK, hermitian=True))
-        return inverse, np.eye(len(matrix)) - inverse @ matrix
 
     def standing(self) -> Standing:
         """The lead of the last phase, and the plans that are left, which hold the best one."""
@@ -120,6 +102,33 @@ class ProbePhases:
         """Go on with this phase."""
         self._number, self._active = state["number"], state["active"]
         self._standing = standing_of(state["standing"])
+
+
+class RAGEPhases(ProbePhases):
+    """A run of RAGE on probes, with the authors' constants."""
+
+    def __init__(self, problem: Problem, delta: float) -> None:
+        super().__init__(readings_of(problem, "RAGE"))
+        assert problem.probes is not None
+        self._delta, self._information = delta, information_of(problem.probes)
+
+    @property
+    def log_term(self) -> float:
+        """log(2 K^2 t^2 / delta)."""
+        return math.log(2 * len(self._readings.plans) ** 2 * self._number**2 / self._delta)
+
+    def design(self, plans: FloatArray) -> IntArray:
+        """The optimal design for all pairs, rounded up."""
+        targets, factor = _pairs(plans)
+        costs = np.ones(self._readings.n_ways)
+        design = probe_allocation(self._information, targets, costs, _EFFORT)
+        shares = np.where(design.shares > _SUPPORT, design.shares, 0.0)
+        shares, support = shares / shares.sum(), int(np.count_nonzero(shares))
+        rho = factor * design.upper
+        size = 8 * 4.0 ** (self._number - 1) * (1 + _EPS) * rho * self.log_term
+        n = max(math.ceil(size), _FLOOR * int(support))
+        counts: IntArray = np.ceil((n - 0.5 * support) * shares).astype(np.int64)
+        return counts
 
 
 def _pairs(plans: FloatArray) -> tuple[FloatArray, float]:

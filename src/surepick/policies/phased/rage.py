@@ -44,7 +44,7 @@ from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.design.pairs import pair_allocation
 from surepick.design.rounding import round_allocation
 from surepick.errors import ParameterError
-from surepick.policies.phased.probe_phases import ProbePhases
+from surepick.policies.phased.probe_phases import RAGEPhases
 from surepick.policies.phased.run import Phase, PhasedRun
 
 PAPER_EPS, AUTHORS_EPS = 1 / 5, 1 / 10
@@ -82,7 +82,7 @@ class RAGE:
         """The promise and its assumption."""
         return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
-    def start(self, problem: Problem) -> PhasedRun | ProbePhases:
+    def start(self, problem: Problem) -> PhasedRun | RAGEPhases:
         """A fresh run on this problem."""
         if problem.probes is not None:
             if self.variant == "paper":
@@ -90,7 +90,7 @@ class RAGE:
                     "RAGE on probes has the authors' constants, whose radii are those of the rounded design; "
                     "use RAGE(variant='authors')"
                 )
-            return ProbePhases(problem, self.delta)
+            return RAGEPhases(problem, self.delta)
         survivors = self._above_resolution if self.variant == "paper" else self._above_radius
         return PhasedRun(problem, self._counts, survivors)
 
