@@ -13,7 +13,7 @@ from surepick.experiments import probe_cases
 from surepick.policies import FWS, LinGame, XYAdaptive
 from surepick.policies.linear.fws import best_of_game
 from surepick.policies.linear.run import LinearRun
-from surepick.policies.phased.xy_adaptive import greedy
+from surepick.policies.phased.greedy_uses import greedy
 from surepick.policies.selection.stopping import PairRadius
 
 PROBES = np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 1], [0, 0, 2], [1, -1, 0.3]])
