@@ -8,28 +8,28 @@ from typer.testing import CliRunner
 from surepick.cli import app
 from surepick.errors import ParameterError
 from surepick.experiments.arena import (
-    ARENA_FAMILIES,
-    ENTRANTS,
     ArenaSettings,
     arena_cases,
     chosen_families,
     entrants_for,
     summarize_arena,
 )
+from surepick.experiments.arena_entrants import ARENA_FAMILIES, ENTRANTS
 from surepick.experiments.arena_tables import csv_text, markdown, table_rows
+from surepick.experiments.budgets import budget_cases
 from surepick.experiments.cases import prepared, run_case
 from surepick.experiments.specs import instance_from_spec, policy_from_spec
 from surepick.policies import POLICIES
 
 NAMES = ("BetGapE", "CombGapE", "CombGapE-published", "RAGE", "NaiveGapElim", "EBTCI-heuristic", "KN", "LUCB")
-SETTINGS = ArenaSettings(families=("monotone", "zone-two"), policies=NAMES, runs=3)
+SETTINGS = ArenaSettings(("exact", "epsilon"), ("monotone", "zone-two"), NAMES, runs=3)
 
 
 @pytest.fixture(scope="module")
 def found():
     cells = arena_cases(SETTINGS)
     rows = {case: run_case(case) for cases in cells.values() for case in cases}
-    return cells, rows, summarize_arena(SETTINGS, cells, rows)
+    return cells, rows, summarize_arena(SETTINGS, (cells, {}), rows)
 
 
 def test_every_method_of_a_family_meets_the_same_instances_and_noise(found):
@@ -46,7 +46,7 @@ def test_every_entrant_can_start_on_the_families_that_it_enters():
     for family in ARENA_FAMILIES:
         if family.name == "transport":
             continue  # its plans are real amounts, as a knapsack's are
-        problem = {"seed": 1, **family.problem} if family.problem["kind"] != "given" else family.problem
+        problem = {"seed": 1, **family.problem} if family.is_drawn else family.problem
         instance = instance_from_spec(problem)
         for entrant in entrants_for(family, ArenaSettings()):
             policy_from_spec(entrant.spec, instance).start(instance.problem)
@@ -93,13 +93,51 @@ def test_who_errs_beyond_chance_is_named_with_its_counts(found):
         case: dataclasses.replace(row, correct=False) if case.policy.get("radius") == "published" else row
         for case, row in rows.items()
     }
-    notes = summarize_arena(SETTINGS, cells, broken).footnotes
+    notes = summarize_arena(SETTINGS, (cells, {}), broken).footnotes
     assert any(
         note.startswith("CombGapE, published radius was wrong more often than delta allows on t")
         and "3 of 3" in note
         for note in notes
     )
     assert not any("BetGapE was wrong" in note for note in notes)
+
+
+def test_where_vectors_are_measured_only_methods_enter_that_measure_them():
+    soare = next(family for family in ARENA_FAMILIES if family.name == "soare")
+    names = {entrant.name for entrant in entrants_for(soare, ArenaSettings())}
+    assert {"BetGapE", "RAGE-authors", "LinGapE", "XYAdaptive", "LinGame", "FWS-heuristic"} <= names
+    assert not {"CombGapE", "RAGE", "KN", "GenLUCB"} & names
+    case = arena_cases(ArenaSettings(("vectors",), ("soare",), ("XYAdaptive", "LinGapE"), 1))
+    row = run_case(case["soare", "XYAdaptive"][0])
+    assert row.correct
+    assert row.characteristic_time[0] == pytest.approx(224.349, rel=2e-3)
+    assert len(row.counts) == 11
+    told = policy_from_spec(case["soare", "LinGapE"][0].policy, instance_from_spec(soare.problem))
+    assert told.norm_bound == pytest.approx(2.0)
+
+
+def test_methods_that_take_minutes_enter_when_they_are_named():
+    family = next(family for family in ARENA_FAMILIES if family.name == "three-of-ten")
+    usual = {entrant.name for entrant in entrants_for(family, ArenaSettings())}
+    named = {entrant.name for entrant in entrants_for(family, ArenaSettings(policies=("TSExplore",)))}
+    assert "ExactExpGap" in usual
+    assert "TSExplore" not in usual
+    assert named == {"TSExplore"}
+
+
+def test_budgets_are_a_question_of_their_own():
+    asked = ArenaSettings(("budget",), ("ten-arms",), ("OCBA", "Uniform"), runs=1)
+    assert chosen_families(asked) == ()
+    cells = budget_cases(asked.of_budgets)
+    assert {family for family, _, _ in cells} == {"ten-arms"}
+    rows = {case: run_case(case) for cases in cells.values() for case in cases if case.budget < 200}
+    arena = summarize_arena(asked, ({}, cells), rows)
+    text = markdown(arena)
+    assert text.count("## What a budget buys") == 1
+    assert "### One of ten arms: 1 instance" in text
+    assert "No method promises anything here" in text
+    assert ArenaSettings(("exact",)).of_budgets is None
+    assert ArenaSettings(policies=("KN",)).of_budgets is None
 
 
 def test_names_are_checked():

@@ -13,7 +13,8 @@ from surepick.cli.reproduce import progress_bar, say_if_torn
 
 def arena(
     questions: Annotated[
-        str | None, typer.Option(help="exact and epsilon, with commas between them; both by default.")
+        str | None,
+        typer.Option(help="exact, vectors, epsilon and budget, with commas between; all by default."),
     ] = None,
     families: Annotated[str | None, typer.Option(help="Families with commas between them.")] = None,
     policies: Annotated[str | None, typer.Option(help="Methods with commas between them.")] = None,
@@ -30,8 +31,8 @@ def arena(
 ) -> None:
     """Put every method on the same instances: measurements, wrong answers, CPU time, proof of the stop.
 
-    Finished runs are kept in the output folder: a killed or repeated command goes on where it was. What a
-    budget buys is `surepick reproduce budget`.
+    Finished runs are kept in the output folder: a killed or repeated command goes on where it was. More of
+    what a budget buys is `surepick reproduce budget`.
 
     Try: surepick arena --families near-tie --policies BetGapE,LUCB --runs 5
     """

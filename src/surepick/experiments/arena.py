@@ -1,8 +1,8 @@
 """The arena: every method on the same instances, one table for each question.
 
-Questions: *exact*, which plan is the best; *within epsilon*, a plan that is worse than the best by at most
-epsilon, or the best if it is better by the zone; *budget*, which plan looks best after a budget (`budgets`).
-Methods enter where they can: some are for single arms, some for sets of arms.
+Questions: *exact*, which plan is the best; *vectors*, the same where mixes of arms are measured; *epsilon*, a
+plan that is worse than the best by at most epsilon, or the best if it is better by the zone; *budget*, which
+plan looks best after a budget (`budgets`). Methods enter where they can (`arena_entrants`).
 """
 
 from __future__ import annotations
@@ -10,23 +10,37 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from surepick.core.policy import check_delta
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError, suggestion
+from surepick.experiments.arena_entrants import (
+    ARENA_FAMILIES,
+    BELOW,
+    ENTRANTS,
+    QUESTIONS,
+    ArenaFamily,
+    Entrant,
+)
+from surepick.experiments.budgets import (
+    BUDGET_FAMILIES,
+    BUDGET_METHODS,
+    BudgetResult,
+    budget_cases,
+    summarize_budget,
+)
 from surepick.experiments.cases import Case, Row, prepared
+from surepick.experiments.paper import Settings
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
-from surepick.experiments.specs import LARGEST_GAP, Spec, policy_from_spec
+from surepick.experiments.specs import TOLD, Spec, policy_from_spec
 from surepick.experiments.summary import MethodSummary, summarize
 from surepick.policies import policy_named
 from surepick.sessions import codec
-
-Plans: TypeAlias = Literal["any", "sets", "single"]  # what a method can take, or what a family has
 
 FRESH_SEEDS = 80_000  # instances that nothing was tuned on
 NOISE_SEEDS = 3 * 10**6
@@ -34,125 +48,7 @@ CUT_OFF = 60  # times the limit: where a method that measures one by one is cut 
 ENDLESS = 10**15  # phases are simulated at the same price however long they are
 LONGEST = 20_000  # T* beyond which an instance is left out, for the time it takes
 EPSILON = 0.3
-
-
-@dataclass(frozen=True)
-class ArenaFamily:
-    """Problems of one kind; instances are drawn anew for each run unless the problem has no seed."""
-
-    name: str
-    label: str
-    question: str  # "exact" or "epsilon"
-    problem: Spec = field(hash=False)
-    plans: Plans  # what its plans are
-    runs: int = 40
-    quick: int = 4
-
-
-@dataclass(frozen=True)
-class Entrant:
-    """A method in the arena: `takes` says which plans it can take, `questions` which it answers."""
-
-    name: str  # on the command line
-    label: str
-    spec: Spec = field(hash=False)
-    takes: Plans = "any"
-    questions: tuple[str, ...] = ("exact",)
-    in_phases: bool = False  # whole phases at once: never cut off in the middle of one
-    in_default: bool = True  # False: draws before every measurement, minutes a run; it must be named
-    note: str = ""
-
-
-def _single(means: Sequence[float]) -> dict[str, Any]:
-    plans = [[float(s == k) for s in range(len(means))] for k in range(len(means))]
-    return {"kind": "given", "plans": plans, "means": list(means)}
-
-
-_TWO = (0.3, 0.0)
-_SLIPPAGE = (0.3, *[0.0] * 9)
-_MONOTONE = tuple(-0.3 * i for i in range(10))
-ARENA_FAMILIES = (
-    ArenaFamily("knapsack", "knapsacks of 7 items", "exact", {"kind": "knapsack", "n_items": 7}, "any", 30),
-    ArenaFamily("transport", "optimal transport, 81 routes", "exact", {"kind": "transport"}, "any", 8, 2),
-    ArenaFamily(
-        "three-of-ten", "three of ten arms", "exact", {"kind": "top_k", "n_arms": 10, "k": 3}, "sets", 20
-    ),
-    ArenaFamily(
-        "ten-arms", "one of ten arms", "exact", {"kind": "top_k", "n_arms": 10, "k": 1}, "single", 20
-    ),
-    ArenaFamily("slippage", "ten arms, one better by .3", "exact", _single(_SLIPPAGE), "single", 30),
-    ArenaFamily("monotone", "ten arms, each worse by .3", "exact", _single(_MONOTONE), "single", 30),
-    ArenaFamily("near-tie", "two arms that differ by .1", "exact", _single((0.1, 0.0)), "single", 60, 10),
-    ArenaFamily("zone-two", "two arms that differ by .3", "epsilon", _single(_TWO), "single", 100, 20),
-    ArenaFamily(
-        "zone-slippage", "ten arms, one better by .3", "epsilon", _single(_SLIPPAGE), "single", 60, 6
-    ),
-    ArenaFamily(
-        "zone-monotone", "ten arms, each worse by .3", "epsilon", _single(_MONOTONE), "single", 60, 6
-    ),
-)
-
-BOTH = ("exact", "epsilon")
-ENTRANTS = (
-    Entrant("BetGapE", "BetGapE", {"policy": "BetGapE"}, questions=BOTH, in_phases=True),
-    Entrant("CombGapE", "CombGapE", {"policy": "CombGapE"}, questions=BOTH),
-    Entrant(
-        "CombGapE-published",
-        "CombGapE, published radius",
-        {"policy": "CombGapE", "radius": "published"},
-        questions=BOTH,
-    ),
-    Entrant("CombGapE-heuristic", "CombGapE, heuristic", {"policy": "CombGapE", "radius": "heuristic"}),
-    Entrant("Uniform", "Uniform", {"policy": "Uniform"}, questions=BOTH),
-    Entrant("CLUCB", "CLUCB", {"policy": "CLUCB"}),
-    Entrant("RAGE", "RAGE", {"policy": "RAGE"}, in_phases=True),
-    Entrant("RAGE-authors", "RAGE, authors' code", {"policy": "RAGE", "variant": "authors"}, in_phases=True),
-    Entrant(
-        "Peace",
-        "Peace",
-        {"policy": "Peace", "max_gap": LARGEST_GAP},
-        in_phases=True,
-        note="Peace is told the true largest gap of each instance, which nobody has in practice.",
-    ),
-    Entrant("GenTSExplore", "GenTS-Explore", {"policy": "GenTSExplore"}, in_default=False),
-    Entrant("TSExplore", "TS-Explore", {"policy": "TSExplore"}, "sets", in_default=False),
-    Entrant("GenLUCB", "GenLUCB", {"policy": "GenLUCB"}, "sets"),
-    Entrant("NaiveGapElim", "NaiveGapElim", {"policy": "NaiveGapElim"}, "sets", in_phases=True),
-    Entrant("TrackAndStop", "Track-and-Stop (D)", {"policy": "TrackAndStop"}, "single", BOTH),
-    Entrant(
-        "TrackAndStop-heuristic",
-        "Track-and-Stop (D), heuristic",
-        {"policy": "TrackAndStop", "radius": "heuristic"},
-        "single",
-    ),
-    Entrant("TTUCB", "TTUCB", {"policy": "TTUCB"}, "single", BOTH),
-    Entrant("TTUCB-heuristic", "TTUCB, heuristic", {"policy": "TTUCB", "radius": "heuristic"}, "single"),
-    Entrant("EBTCI", "EB-TCI", {"policy": "EBTCI"}, "single", BOTH),
-    Entrant("EBTCI-heuristic", "EB-TCI, heuristic", {"policy": "EBTCI", "radius": "heuristic"}, "single"),
-    Entrant("TTTS-heuristic", "TTTS, heuristic", {"policy": "TTTS", "radius": "heuristic"}, "single"),
-    Entrant("LUCB", "LUCB", {"policy": "LUCB"}, "single", BOTH),
-    Entrant("LilUCB", "lil'UCB", {"policy": "LilUCB"}, "single"),
-    Entrant(
-        "LilUCB-heuristic",
-        "lil'UCB, heuristic",
-        {"policy": "LilUCB", "variant": "heuristic"},
-        "single",
-    ),
-    Entrant(
-        "KN",
-        "KN",
-        {"policy": "KN"},
-        "single",
-        ("epsilon",),
-        note=(
-            "KN, KN++ and Rinott do not know the noise scale and estimate it; their zone is .3, and an "
-            "answer that is not the best arm counts as wrong. The others know it, have epsilon = .3, and are "
-            "wrong if the answer is worse than the best by more than that."
-        ),
-    ),
-    Entrant("KNPlusPlus", "KN++", {"policy": "KNPlusPlus"}, "single", ("epsilon",)),
-    Entrant("Rinott", "Rinott", {"policy": "Rinott"}, "single", ("epsilon",)),
-)
+BUDGET_INSTANCES = 8  # of each problem of a family of budgets; `reproduce budget` has more
 
 
 @dataclass(frozen=True)
@@ -172,17 +68,32 @@ class ArenaSettings:
         if self.runs is not None and self.runs < 1:
             raise ParameterError(f"runs must be 1 or more, got {self.runs}", field="runs")
         _check_names("question", self.questions, list(QUESTIONS))
-        _check_names("family", self.families, [family.name for family in ARENA_FAMILIES])
-        _check_names("policy", self.policies, [entrant.name for entrant in ENTRANTS])
+        _check_names("family", self.families, [family.name for family in (*ARENA_FAMILIES, *BUDGET_FAMILIES)])
+        _check_names("policy", self.policies, [one.name for one in (*ENTRANTS, *BUDGET_METHODS)])
+
+    @property
+    def of_budgets(self) -> Settings | None:
+        """The part that tries budgets, if it is asked for."""
+        if not is_named("budget", self.questions):
+            return None
+        families = tuple(f.name for f in BUDGET_FAMILIES if is_named(f.name, self.families))
+        methods = tuple(m.name for m in BUDGET_METHODS if is_named(m.name, self.policies))
+        if not families or not methods:
+            return None
+        runs = self.runs or (None if self.quick else BUDGET_INSTANCES)
+        # quick: few runs on each instance
+        return Settings(runs, methods, seed=self.seed, delta=self.delta, quick=True, families=families)
 
 
-QUESTIONS = {"exact": "Which plan is the best?", "epsilon": "A plan within .3 of the best"}
+def is_named(name: str, names: Sequence[str] | None) -> bool:
+    """Whether it is among these names, whatever their case; None is all."""
+    return names is None or name.lower() in {one.lower() for one in names}
 
 
 def _check_names(what: str, names: tuple[str, ...] | None, known: list[str]) -> None:
-    lower = {name.lower() for name in known}
+    known = list(dict.fromkeys(known))
     for name in names or ():
-        if name.lower() not in lower:
+        if not is_named(name, known):
             raise ParameterError(
                 f"there is no {what} named {name!r} in the arena; {suggestion(name, known)} "
                 f"(known: {', '.join(known)})",
@@ -215,17 +126,17 @@ class Arena:
 
     settings: ArenaSettings
     tables: tuple[ArenaTable, ...]
+    budget: BudgetResult | None
     footnotes: tuple[str, ...]
     failures: tuple[str, ...] = ()
 
 
 def chosen_families(settings: ArenaSettings) -> tuple[ArenaFamily, ...]:
-    """The families that were asked for."""
+    """The families that were asked for; those of budgets are apart."""
     return tuple(
         family
         for family in ARENA_FAMILIES
-        if (settings.families is None or family.name in _lower(settings.families))
-        and (settings.questions is None or family.question in _lower(settings.questions))
+        if is_named(family.name, settings.families) and is_named(family.question, settings.questions)
     )
 
 
@@ -236,22 +147,14 @@ def entrants_for(family: ArenaFamily, settings: ArenaSettings) -> tuple[Entrant,
     >>> "KN" in {entrant.name for entrant in entrants_for(family, ArenaSettings())}
     False
     """
-    fits = {"any": ("any",), "sets": ("any", "sets"), "single": ("any", "sets", "single")}[family.plans]
     return tuple(
         entrant
         for entrant in ENTRANTS
-        if entrant.takes in fits and family.question in entrant.questions and _is_asked_for(entrant, settings)
+        if set(entrant.takes) & set(BELOW[family.plans])
+        and family.question in entrant.questions
+        and is_named(entrant.name, settings.policies)
+        and (settings.policies is not None or family.name not in entrant.slow_on)
     )
-
-
-def _is_asked_for(entrant: Entrant, settings: ArenaSettings) -> bool:
-    if settings.policies is None:
-        return entrant.in_default
-    return entrant.name.lower() in _lower(settings.policies)
-
-
-def _lower(names: Sequence[str]) -> set[str]:
-    return {name.lower() for name in names}
 
 
 def arena_cases(settings: ArenaSettings) -> dict[tuple[str, str], list[Case]]:
@@ -270,7 +173,7 @@ def arena_cases(settings: ArenaSettings) -> dict[tuple[str, str], list[Case]]:
 
 def _problems(family: ArenaFamily, runs: int, first: int) -> list[Spec]:
     """One for each run: another instance each, or the same one where it is given."""
-    if family.problem["kind"] == "given":
+    if not family.is_drawn:
         return [family.problem] * runs
     found: list[Spec] = []
     seed = FRESH_SEEDS + first
@@ -288,7 +191,7 @@ def _case(family: ArenaFamily, entrant: Entrant, problem: Spec, seed: int, delta
     if family.question == "epsilon":
         known = {setting.name for setting in dataclasses.fields(kind)}  # type: ignore[arg-type]
         policy["epsilon" if "epsilon" in known else "zone"] = EPSILON
-    fixed = {name: value for name, value in policy.items() if value != LARGEST_GAP}
+    fixed = {name: value for name, value in policy.items() if value not in TOLD}
     policy["version"] = policy_from_spec(fixed).version
     least = prepared(problem).limit.measurements(delta)
     budget = ENDLESS if entrant.in_phases else math.ceil(CUT_OFF * least)
@@ -305,37 +208,43 @@ def run_arena(
 ) -> Arena:
     """Run what is missing into the row file, and summarize all of it."""
     cells = arena_cases(settings)
+    budgets = {} if settings.of_budgets is None else budget_cases(settings.of_budgets)
     failures: tuple[str, ...] = ()
     try:
-        run_cases(_in_turns(cells), path, workers=workers, cluster=cluster, progress=progress)
+        every = in_turns([*cells.values(), *budgets.values()])
+        run_cases(every, path, workers=workers, cluster=cluster, progress=progress)
     except CasesFailedError as error:
         failures = tuple(f"{codec.dumps(f.case.to_json())}: {f.reason}" for f in error.failures)
-    return summarize_arena(settings, cells, {row.case: row for row in read_rows(path).rows}, failures)
+    rows = {row.case: row for row in read_rows(path).rows}
+    return summarize_arena(settings, (cells, budgets), rows, failures)
 
 
-def _in_turns(cells: Mapping[tuple[str, str], Sequence[Case]]) -> list[Case]:
+def in_turns(cells: Sequence[Sequence[Case]]) -> list[Case]:
     """A run of every family and method first, then the next, so that a run cut short has seen all."""
-    longest = max(map(len, cells.values()), default=0)
-    return [cases[turn] for turn in range(longest) for cases in cells.values() if turn < len(cases)]
+    longest = max(map(len, cells), default=0)
+    found = [cases[turn] for turn in range(longest) for cases in cells if turn < len(cases)]
+    return list(dict.fromkeys(found))
+
+
+Cells = tuple[Mapping[tuple[str, str], Sequence[Case]], Mapping[tuple[str, str, float], Sequence[Case]]]
 
 
 def summarize_arena(
-    settings: ArenaSettings,
-    cells: Mapping[tuple[str, str], Sequence[Case]],
-    rows: Mapping[Case, Row],
-    failures: tuple[str, ...] = (),
+    settings: ArenaSettings, cells: Cells, rows: Mapping[Case, Row], failures: tuple[str, ...] = ()
 ) -> Arena:
     """The tables that these rows make; cases without a row are left out."""
     tables = []
     for family in chosen_families(settings):
         found = {
-            entrant: [rows[case] for case in cells[family.name, entrant.name] if case in rows]
+            entrant: [rows[case] for case in cells[0][family.name, entrant.name] if case in rows]
             for entrant in entrants_for(family, settings)
         }
         placings = [_placing(entrant, some) for entrant, some in found.items() if some]
         instances = {row.instance for some in found.values() for row in some}
         tables.append(ArenaTable(family, tuple(sorted(placings, key=_order)), len(instances)))
-    return Arena(settings, tuple(tables), _notes(settings, tables, failures), failures)
+    asked = settings.of_budgets
+    budget = None if asked is None else summarize_budget(asked, cells[1], rows)
+    return Arena(settings, tuple(tables), budget, _notes(settings, tables, failures), failures)
 
 
 def _placing(entrant: Entrant, rows: Sequence[Row]) -> Placing:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surepick.core.wording import how_many
-from surepick.experiments.arena import QUESTIONS, Arena, ArenaTable, Placing
+from surepick.experiments import budget_tables
+from surepick.experiments.arena import Arena, ArenaTable, Placing
+from surepick.experiments.arena_entrants import QUESTIONS
+from surepick.experiments.outputs import write_table
 from surepick.experiments.tables import (
     NOTHING,
     as_csv,
@@ -17,7 +19,7 @@ from surepick.experiments.tables import (
     plain_table,
     wrong_answers,
 )
-from surepick.plots.style import BLUE, GREY, ORANGE, styled
+from surepick.plots.style import BLUE, GREY, ORANGE, saved, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,13 +58,20 @@ def markdown(arena: Arena) -> str:
     """A part for each question, a table for each family, and the notes."""
     parts = [f"# {TITLE}"]
     for question, words in QUESTIONS.items():
-        tables = [table for table in arena.tables if table.family.question == question]
+        tables = [table for table in arena.tables if table.family.question == question and table.placings]
         if tables:
             parts.append(f"## {words}")
         for table in tables:
             title = _title(table)
             parts += [f"### {title[0].upper()}{title[1:]}", markdown_table(HEADER, table_rows(table))]
-    return "\n\n".join([*parts, "## Notes", "\n".join(f"- {note}" for note in arena.footnotes)]) + "\n"
+    if arena.budget is not None:
+        parts += [f"## {QUESTIONS['budget']}", *budget_tables.parts(arena.budget, "###")]
+    return "\n\n".join([*parts, "## Notes", "\n".join(f"- {note}" for note in all_notes(arena))]) + "\n"
+
+
+def all_notes(arena: Arena) -> list[str]:
+    """The notes of the tables and, where there are some, of the budgets."""
+    return [*arena.footnotes, *(arena.budget.footnotes if arena.budget is not None else ())]
 
 
 def records(arena: Arena) -> list[dict[str, Any]]:
@@ -103,7 +112,8 @@ def as_json(arena: Arena) -> dict[str, Any]:
         "title": TITLE,
         "settings": dataclasses.asdict(arena.settings),
         "table": records(arena),
-        "footnotes": list(arena.footnotes),
+        "budget": None if arena.budget is None else budget_tables.records(arena.budget),
+        "footnotes": all_notes(arena),
         "failures": list(arena.failures),
     }
 
@@ -119,21 +129,18 @@ def terminal(arena: Arena) -> RenderableType:
         for line in table_rows(table):
             found.add_row(line[0], line[1], line[4], line[5], line[6], line[7])
         shown.append(found)
+    if arena.budget is not None:
+        shown.append(budget_tables.terminal(arena.budget))
     return Group(*shown, notes_below(arena.footnotes))
 
 
 def write_arena_outputs(arena: Arena, folder: str | Path) -> list[Path]:
-    """Write table.md, table.csv, summary.json and the figure; their paths."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "table.md": markdown(arena),
-        "table.csv": csv_text(arena),
-        "summary.json": json.dumps(as_json(arena), indent=2, ensure_ascii=False) + "\n",
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [*(folder / name for name in texts), *_draw(arena, folder)]
+    """Write table.md, table.csv, summary.json and the figure, and the same of budgets; their paths."""
+    csv, budget = {"table.csv": csv_text(arena)}, arena.budget
+    if budget is not None:
+        csv["budget.csv"] = budget_tables.csv_text(budget)
+    written = [*write_table(folder, markdown(arena), csv, as_json(arena)), *_draw(arena, Path(folder))]
+    return written if budget is None else [*written, *budget_tables.draw(budget, folder)]
 
 
 def _draw(arena: Arena, folder: Path) -> list[Path]:
@@ -157,11 +164,7 @@ def _draw(arena: Arena, folder: Path) -> list[Path]:
         for axes in flat[len(tables) :]:
             axes.set_visible(False)
         figure.tight_layout()
-        paths = [folder / f"arena.{ending}" for ending in ("png", "svg")]
-        for path in paths:
-            figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else {})
-        plt.close(figure)
-    return paths
+        return saved(figure, folder, "arena", dpi=130)
 
 
 def _panel(axes: Axes, table: ArenaTable) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,10 @@ from surepick.experiments.budgets import (
     BudgetResult,
     FamilyResult,
 )
+from surepick.experiments.outputs import write_table
 from surepick.experiments.summary import brief
 from surepick.experiments.tables import NOTHING, as_csv, markdown_table, notes_below, plain_table
-from surepick.plots.style import PALETTE, styled
+from surepick.plots.style import PALETTE, saved, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,13 +49,15 @@ def _present(result: BudgetResult, found: FamilyResult) -> list[BudgetMethod]:
 
 def _wrong(found: FamilyResult, method: str, multiple: float) -> str:
     cell = found.cells[method, multiple]
+    if not cell.runs:
+        return NOTHING
     text = f"{100 * cell.rate:.1f} ±{100 * cell.error:.1f}"
     return f"**{text}**" if is_lowest(found, method, multiple) else text
 
 
 def is_lowest(found: FamilyResult, method: str, multiple: float) -> bool:
     """Whether no other method has fewer wrong leads at this budget, beyond two standard errors."""
-    here = [cell for (_, at), cell in found.cells.items() if at == multiple]
+    here = [cell for (_, at), cell in found.cells.items() if at == multiple and cell.runs]
     cell, best = found.cells[method, multiple], min(here, key=lambda other: other.rate)
     return cell.rate - best.rate <= 2.0 * math.hypot(cell.error, best.error)
 
@@ -79,11 +81,19 @@ def _title(found: FamilyResult) -> str:
 
 def markdown(result: BudgetResult) -> str:
     """A table for each family, and the footnotes."""
-    parts = [f"# {TITLE}", _CAPTION]
-    for found in result.families:
-        title = _title(found)
-        parts += [f"## {title[0].upper()}{title[1:]}", markdown_table(*family_rows(result, found))]
-    return "\n\n".join([*parts, "## Notes", "\n".join(f"- {note}" for note in result.footnotes)]) + "\n"
+    notes = "\n".join(f"- {note}" for note in result.footnotes)
+    return "\n\n".join([f"# {TITLE}", *parts(result, "##"), "## Notes", notes]) + "\n"
+
+
+def parts(result: BudgetResult, heading: str) -> list[str]:
+    """What the tables show, and a table for each family that has rows, under headings of this level."""
+    found = [_CAPTION]
+    for family in result.families:
+        if family.n_instances:
+            title = _title(family)
+            rows = markdown_table(*family_rows(result, family))
+            found += [f"{heading} {title[0].upper()}{title[1:]}", rows]
+    return found
 
 
 def records(result: BudgetResult) -> list[dict[str, Any]]:
@@ -145,19 +155,11 @@ def _bold(cell: str) -> str:
 
 def write_budget_outputs(result: BudgetResult, folder: str | Path) -> list[Path]:
     """Write table.md, table.csv, summary.json and the figure; their paths."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "table.md": markdown(result),
-        "table.csv": csv_text(result),
-        "summary.json": json.dumps(as_json(result), indent=2, ensure_ascii=False) + "\n",
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [*(folder / name for name in texts), *_draw(result, folder)]
+    csv = {"table.csv": csv_text(result)}
+    return [*write_table(folder, markdown(result), csv, as_json(result)), *draw(result, folder)]
 
 
-def _draw(result: BudgetResult, folder: Path) -> list[Path]:
+def draw(result: BudgetResult, folder: str | Path) -> list[Path]:
     """Wrong leads against the budget, a panel for each family."""
     with styled() as plt:
         n = len(result.families)
@@ -170,11 +172,7 @@ def _draw(result: BudgetResult, folder: Path) -> list[Path]:
             handles |= {line.get_label(): line for line in axes.get_lines()}
         figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=4)
         figure.tight_layout(rect=(0, 0.14, 1, 1))
-        paths = [folder / f"budget-wrong.{ending}" for ending in ("png", "svg")]
-        for path in paths:
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {})
-        plt.close(figure)
-    return paths
+        return saved(figure, folder, "budget-wrong")
 
 
 def _panel(axes: Axes, result: BudgetResult, found: FamilyResult) -> None:

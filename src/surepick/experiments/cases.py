@@ -154,12 +154,20 @@ def run_case(case: Case) -> Row:
     began = time.perf_counter()
     found = prepared(case.problem)
     policy = policy_from_spec(case.policy, found.instance)
-    environment = Gaussian(found.means, known_deviation(found.instance.problem))
+    environment = _environment(found)
     cpu = time.process_time()
     outcome = simulate(found.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
     cpu = time.process_time() - cpu
     row = _row(case, found, environment, outcome, time.perf_counter() - began)
     return replace(row, cpu_seconds=round(cpu, 6))
+
+
+def _environment(found: Prepared) -> Gaussian:
+    """Gaussian noise of the scale that the problem says; with probes that of their readings."""
+    problem = found.instance.problem
+    if isinstance(problem, Problem) and problem.probes is not None:
+        return Gaussian(found.means)
+    return Gaussian(found.means, known_deviation(problem))
 
 
 def run_in_worker(case: Case) -> Row:

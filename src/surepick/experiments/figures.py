@@ -13,7 +13,7 @@ from surepick.experiments.cases import Row
 from surepick.experiments.paper import METHODS, REFERENCE
 from surepick.experiments.reproduction import ColumnResult, Reproduction
 from surepick.experiments.summary import relative_measurements, spread
-from surepick.plots.style import BLUE, GREEN, INK, OCHRE, ORANGE, PAPER, PINK, RED, SKY, pyplot, styled
+from surepick.plots.style import BLUE, GREEN, INK, OCHRE, ORANGE, PAPER, PINK, RED, SKY, pyplot, saved, styled
 from surepick.views.text import superscript
 
 if TYPE_CHECKING:
@@ -34,21 +34,15 @@ def write_figures(result: Reproduction, folder: str | Path) -> list[Path]:
     """Draw the four figures into the folder, each as PNG and SVG; their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    written: list[Path] = []
     for name, draw in (
         ("measurements", measurements_figure),
         ("distribution", distribution_figure),
         ("limit", limit_figure),
         ("table", table_figure),
     ):
-        with styled() as plt:
-            figure = draw(result)
-            for ending in ("png", "svg"):
-                path = folder / f"{result.experiment.name}-{name}.{ending}"
-                metadata = {"Date": None} if ending == "svg" else {}
-                figure.savefig(path, dpi=150, metadata=metadata)
-                written.append(path)
-            plt.close(figure)
+        with styled():
+            written += saved(draw(result), folder, f"{result.experiment.name}-{name}")
     return written
 
 

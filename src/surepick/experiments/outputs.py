@@ -1,9 +1,11 @@
-"""The folder of a reproduction: rows, tables, figures and the theory report."""
+"""The folder of an experiment: rows, tables, figures and the theory report."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from surepick.experiments import figures, tables
 from surepick.experiments.reproduction import ColumnResult, Reproduction
@@ -13,21 +15,25 @@ from surepick.experiments.theory_report import TheoryReport, theory_markdown, th
 ROWS_NAME = "rows.jsonl"
 
 
-def write_outputs(result: Reproduction, folder: str | Path) -> list[Path]:
-    """Write table.md, table.csv, summary.json, rows.parquet, theory.md and the figures; their paths."""
+def write_table(folder: str | Path, markdown: str, csv: Mapping[str, str], data: Any) -> list[Path]:
+    """Write table.md, the CSV files by their names and summary.json into the folder; their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "table.md": tables.markdown(result),
-        "table.csv": tables.csv_text(result),
-        "summary.json": json.dumps(tables.as_json(result), indent=2, ensure_ascii=False) + "\n",
-        "theory.md": theory_markdown(theory_reports(result)),
-    }
+    summary = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    texts = {"table.md": markdown, **csv, "summary.json": summary}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    write_parquet(result.rows, folder / "rows.parquet")
-    drawn = figures.write_figures(result, folder)
-    return [*(folder / name for name in texts), folder / "rows.parquet", *drawn]
+    return [folder / name for name in texts]
+
+
+def write_outputs(result: Reproduction, folder: str | Path) -> list[Path]:
+    """Write table.md, table.csv, summary.json, rows.parquet, theory.md and the figures; their paths."""
+    csv = {"table.csv": tables.csv_text(result)}
+    written = write_table(folder, tables.markdown(result), csv, tables.as_json(result))
+    theory, rows = Path(folder) / "theory.md", Path(folder) / "rows.parquet"
+    theory.write_text(theory_markdown(theory_reports(result)), encoding="utf-8")
+    write_parquet(result.rows, rows)
+    return [*written, theory, rows, *figures.write_figures(result, folder)]
 
 
 def theory_reports(result: Reproduction) -> list[TheoryReport]:

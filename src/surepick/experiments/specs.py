@@ -13,6 +13,7 @@ from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.tables import Table, read_table
 from surepick.errors import ParameterError, suggestion
+from surepick.experiments import probe_cases
 from surepick.policies import policy_named
 from surepick.problems import Instance, knapsack_instance, top_k_family, transport_instance, whole_transport
 from surepick.problems.truth import Truth
@@ -22,6 +23,9 @@ Spec: TypeAlias = Mapping[str, Any]
 
 # The value of a policy parameter that stands for the true largest gap of the instance: what Peace is told.
 LARGEST_GAP = "largest gap"
+# Likewise for the Euclidean norm of the true means: what LinGapE is told.
+MEANS_NORM = "norm of the means"
+TOLD = (LARGEST_GAP, MEANS_NORM)
 ALL_PLANS = "all"  # the `plans` of a transport that is not about a list
 
 
@@ -40,7 +44,7 @@ def policy_spec(policy: Policy) -> dict[str, Any]:
 
 
 def policy_from_spec(spec: Spec, instance: Truth | None = None) -> Policy:
-    """The policy that the spec describes; `LARGEST_GAP` is filled in from the instance.
+    """The policy that the spec describes; what it is `TOLD` is filled in from the instance.
 
     >>> policy_from_spec({"policy": "CombGapE", "delta": 0.1}).delta
     0.1
@@ -48,8 +52,8 @@ def policy_from_spec(spec: Spec, instance: Truth | None = None) -> Policy:
     kind = _policy_kind(spec)
     parameters = {name: value for name, value in spec.items() if name not in ("policy", "version")}
     for name, value in parameters.items():
-        if value == LARGEST_GAP:
-            parameters[name] = _largest_gap(instance, f"{name} of {kind.name}")
+        if value in TOLD:
+            parameters[name] = _told(value, instance, f"{name} of {kind.name}")
     try:
         policy = kind(**parameters)
     except TypeError:
@@ -73,9 +77,11 @@ def _policy_kind(spec: Spec) -> type[Policy]:
     return policy_named(str(spec["policy"]))
 
 
-def _largest_gap(instance: Truth | None, what: str) -> float:
+def _told(value: str, instance: Truth | None, what: str) -> float:
     if instance is None or instance.means is None or not isinstance(instance.problem, Problem):
-        raise ParameterError(f"{what} is the {LARGEST_GAP!r} of an instance, and no instance was given")
+        raise ParameterError(f"{what} is the {value!r} of an instance, and no instance was given")
+    if value == MEANS_NORM:
+        return float(np.linalg.norm(instance.means))
     return float(np.ptp(instance.problem.values(instance.means)))
 
 
@@ -83,8 +89,9 @@ def instance_from_spec(spec: Spec) -> Truth:
     """The problem that the spec describes, with its true means; the same for the same spec.
 
     Kinds: `knapsack` (n_items, seed) and `transport` (seed, distances, n_draws, plans) are the paper's;
-    `top_k` (n_arms, k, seed, spread) chooses k arms whose means are drawn from N(0, spread^2); `given` has
-    its plans and means in the spec, and whatever else `Problem` takes.
+    `top_k` (n_arms, k, seed, spread, probes) chooses k arms whose means are drawn from N(0, spread^2);
+    `soare` (d, angle), `sphere` (n, d, seed) and `transductive` (d, angle) measure vectors; `given` has its
+    plans and means in the spec, and whatever else `Problem` takes.
 
     >>> instance_from_spec({"kind": "knapsack", "n_items": 5, "seed": 3}).problem.n_arms
     5
@@ -134,17 +141,34 @@ def _given(*, plans: Any, means: Any, **parameters: Any) -> Instance:
     return Instance(problem, problem.as_means(means), f"given, {problem.n_plans} plans")
 
 
-def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5) -> Instance:
+def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5, probes: str = "arms") -> Instance:
     """The best k of arms with means from N(0, spread^2); noise N(0, 1)."""
-    problem = top_k_family([f"arm {s}" for s in range(n_arms)], k).problem(every=True)
+    problem: Problem = top_k_family([f"arm {s}" for s in range(n_arms)], k).problem(every=True)
+    if probes != "arms":
+        problem = Problem(problem.plans, arm_names=problem.arm_names, probes=probes)
     means = spread * np.random.default_rng(seed).standard_normal(n_arms)
     return Instance(problem, means, f"best {k} of {n_arms} arms, seed {seed}")
+
+
+def _soare(*, d: int, angle: float) -> Instance:
+    return Instance(*probe_cases.soare(d, angle), f"Soare, d = {d}, angle {angle:g}")
+
+
+def _sphere(*, n: int, d: int, seed: int) -> Instance:
+    return Instance(*probe_cases.sphere(n, d, seed), f"{n} vectors on a sphere, d = {d}, seed {seed}")
+
+
+def _transductive(*, d: int, angle: float = 0.1) -> Instance:
+    return Instance(*probe_cases.transductive(d, angle), f"transductive, 2 x {d} vectors, angle {angle:g}")
 
 
 _KINDS: dict[str, Callable[..., Truth]] = {
     "knapsack": knapsack_instance,
     "transport": _transport,
     "top_k": _top_k,
+    "soare": _soare,
+    "sphere": _sphere,
+    "transductive": _transductive,
     "given": _given,
 }
 
