@@ -214,10 +214,11 @@ def _told(event: Event, names: Sequence[str]) -> list[dict[str, Any]]:
         body = json.loads(event.body)
         probe = probe_in(body)
         row = {"arm_index": probe, "count": body.get("count", 1), "arm": names[probe] if names else probe}
-        told: Iterable[tuple[int | None, Mapping[str, float]]] = [(None, readings_in(body))]
+        told: Iterable[tuple[int | None, Mapping[str, float]]]
         if event.kind == "measured":
             told = told_in(body)
         else:
+            told = [(None, readings_in(body))]
             key = (event.key or "").removeprefix("recorded:") or f"event {event.position}, rescued"
             row |= {"key": key, "picked": "yes" if body.get("picked") else ""}
         cells = [(index, name, value) for index, values in told for name, value in values.items()]

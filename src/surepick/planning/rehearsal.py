@@ -42,6 +42,7 @@ class Rehearsal:
     def quantile(self, q: float) -> float:
         """The measurements that are enough in a share q of the worlds; infinite when they are not.
 
+        >>> from surepick.policies import BetGapE
         >>> Rehearsal(BetGapE(), np.array([10.0, 20.0, np.inf]), 1.0, 1.0, np.ones(1)).quantile(0.5)
         20.0
         """
