@@ -25,6 +25,7 @@ class Evidence:
     counts: IntArray  # (n_arms,); (n_probes,) with probes
     sums: FloatArray  # (n_arms,); (n_readings,) with probes
     owner: IntArray | None = None  # (n_readings,) whose reading each sum is, with probes
+    plays: int | None = None  # where plans are played that no list has: how many, counts being of readings
 
     @classmethod
     def none(cls, n_arms: int) -> Evidence:
@@ -36,12 +37,12 @@ class Evidence:
         """No measurement of anything that this problem measures."""
         nothing = np.zeros(problem.n_probes, dtype=np.int64)
         if problem.probes is None:
-            return cls(nothing, np.zeros(len(nothing)))
+            return cls(nothing, np.zeros(len(nothing)), plays=0 if problem.plays else None)
         return cls(nothing, np.zeros(problem.probes.n_readings), problem.probes.owner)
 
-    def with_sums(self, counts: IntArray, sums: FloatArray) -> Evidence:
-        """Other counts and sums of the same arms or probes."""
-        return Evidence(counts, sums, self.owner)
+    def with_sums(self, counts: IntArray, sums: FloatArray, plays: int = 0) -> Evidence:
+        """Other counts and sums of the same arms or probes, from this many plays where there are some."""
+        return Evidence(counts, sums, self.owner, None if self.plays is None else plays)
 
     def lengthened(self, n_arms: int) -> Evidence:
         """The same for so many arms; those after its own were never measured.
@@ -60,8 +61,12 @@ class Evidence:
 
     @property
     def n_measurements(self) -> int:
-        """Measurements in all."""
-        return int(self.counts.sum())
+        """Measurements in all; a play is one."""
+        return int(self.counts.sum()) if self.plays is None else self.plays
+
+    def cost(self, costs: FloatArray) -> float:
+        """What they cost: per arm or per probe, and of plays all the same."""
+        return float(self.counts @ costs) if self.plays is None else self.plays * float(costs[0])
 
     @property
     def means(self) -> FloatArray:
@@ -70,7 +75,8 @@ class Evidence:
         return np.asarray(np.divide(self.sums, self.each, out=nowhere, where=self.each > 0))
 
     def __add__(self, other: Evidence) -> Evidence:
-        return Evidence(self.counts + other.counts, self.sums + other.sums, self.owner)
+        plays = None if self.plays is None else self.plays + (other.plays or 0)
+        return Evidence(self.counts + other.counts, self.sums + other.sums, self.owner, plays)
 
 
 class Moments:

@@ -44,7 +44,8 @@ class Measurable:
     layout: Layout | None
     about: About
     noise: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
-    probes: Probes | None = None  # None: each arm is measured by itself
+    probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
+    plays: bool = False  # whether what is measured are plays of plans that no list has (`core.plays`)
 
     @property
     def sign(self) -> float:
@@ -193,6 +194,7 @@ class Measurable:
             ("the best is", "the smallest" if self.minimize else "the largest"),
             ("arms", f"{len(self.arm_names):,}, of which {n:,} {plural(n, 'matters', 'matter')}"),
             *([] if self.probes is None else [("probes", self.probes.summary)]),
+            *([("measured by", "plays of whole plans, each reading every arm of one")] if self.plays else []),
             ("noise scale", "unknown" if self.noise_scale is None else brief(self.noise_scale)),
         ]
         return card(self.about.title or "Problem", rows, *more)

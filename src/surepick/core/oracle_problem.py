@@ -16,6 +16,7 @@ from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_fo
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
+from surepick.core.reading_probes import ARMS, PLAN_ARMS
 from surepick.core.wording import counted, plural, shortened
 from surepick.errors import ProblemError, SurepickError
 
@@ -47,6 +48,10 @@ class OracleProblem(Measurable):
     the best plan is the one with the smallest weights.pi, and `best` returns that. `name_plan(plan)` gives a
     plan a name; without it a plan is called by its arms. The rest is as in `Problem`. An answer is a plan
     vector: a tuple of numbers.
+
+    With `probes="plan arms"` whole plans are played, and one play gives a reading of every arm in its plan:
+    plans are then of zeros and ones, `noise_scale` and `bounds` are those of readings, `costs` is the price
+    of one play, and `best` finds the plays too.
 
     `best_within(weights, lower, upper)` returns the best of the plans whose entries lie within bounds, or
     None when there is none. OBet needs it where plans are of whole numbers other than 0 and 1.
@@ -88,6 +93,7 @@ class OracleProblem(Measurable):
         name_plan: Callable[[FloatArray], str] | None = None,
         layout: Layout | None = None,
         best_within: BestWithin | None = None,
+        probes: str = ARMS,
     ) -> None:
         if not callable(best):
             raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
@@ -102,6 +108,7 @@ class OracleProblem(Measurable):
             raise ProblemError(
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
             )
+        plays = _are_plays(probes, noise_scale, costs)
         self._fill(
             names_for("arm", arm_names, int(n_arms)),
             noise_scale,
@@ -115,6 +122,7 @@ class OracleProblem(Measurable):
             layout=layout,
             best_within=best_within,
             losses=None,
+            plays=plays,
         )
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
@@ -238,6 +246,29 @@ class OracleProblem(Measurable):
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
         return f"{type(self).__name__}({self.n_arms} {plural(self.n_arms, 'arm')}, number of plans {count})"
+
+
+def _are_plays(probes: object, noise_scale: PerArm | None, costs: PerArm | None) -> bool:
+    """Whether plans are played; what else there may be to measure needs a list of the plans."""
+    if isinstance(probes, str) and probes == ARMS:
+        return False
+    if not (isinstance(probes, str) and probes == PLAN_ARMS):
+        raise ProblemError(
+            f"where plans are not listed, probes is {ARMS!r} (each arm by itself) or {PLAN_ARMS!r} (a plan "
+            f"is played, and every arm in it is read), got {shortened(repr(probes), 60)}; other probes need "
+            "the plans in a Problem"
+        )
+    if noise_scale is None:
+        raise ProblemError(
+            f"probes={PLAN_ARMS!r} needs the noise scale of a reading: a pilot that would find it measures "
+            "single arms; pass noise_scale"
+        )
+    if not (costs is None or isinstance(costs, int | float | np.number)):
+        raise ProblemError(
+            f"with probes={PLAN_ARMS!r} costs is the price of one play, the same for all: one number, got "
+            f"{shortened(repr(costs), 60)}"
+        )
+    return True
 
 
 def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:

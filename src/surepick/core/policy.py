@@ -12,6 +12,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
+from surepick.core.plays import Plays
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
@@ -23,9 +24,18 @@ Answer: TypeAlias = int | tuple[float, ...]
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A request: measure each arm this many times; order and parallelism within it do not matter."""
+    """A request: measure each arm this many times; order and parallelism within it do not matter.
+
+    Where plans are played, `plays` are what is asked for, and the counts are those of their readings.
+    """
 
     counts: IntArray  # (n_arms,)
+    plays: Plays | None = None
+
+    @property
+    def n_measurements(self) -> int:
+        """How many measurements it asks for; a play is one."""
+        return int(self.counts.sum()) if self.plays is None else self.plays.n_uses
 
 
 @dataclass(frozen=True)
@@ -305,6 +315,13 @@ class ProbingPolicy(Policy, Protocol):
 
 
 @runtime_checkable
+class PlayingPolicy(Policy, Protocol):
+    """A policy that can ask for plays of plans that no list has; `takes_plays` says so."""
+
+    takes_plays: ClassVar[bool]
+
+
+@runtime_checkable
 class GrowingRun(Run, Protocol):
     """A run to whose problem plans may be added, as its proof allows: between two rounds."""
 
@@ -344,7 +361,7 @@ def takes_past(policy: Policy) -> bool:
 
 
 def _start(policy: Policy, problem: AnyProblem) -> Run:
-    if not isinstance(policy, ProbingPolicy):
+    if not isinstance(policy, PlayingPolicy if problem.plays else ProbingPolicy):
         refuse_probes(problem, policy.name)
     if problem.is_listed:
         return policy.start(problem)
@@ -403,19 +420,23 @@ def check_epsilon(epsilon: float) -> None:
         )
 
 
-def known_noise_scale(problem: AnyProblem) -> FloatArray:
-    """The sub-Gaussian scale per arm, or a clear error when the problem does not know it."""
+def known_noise_scale(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
+    """The sub-Gaussian scale per arm, or a clear error when the problem does not know it.
+
+    `plays` says that the caller knows what to do where plans are played.
+    """
     if problem.noise == BOUNDED_VARIANCE:
         raise ProblemError(
             "of this problem's noise no more is known than a bound on its standard deviation, and this "
             "policy needs tails like those of Gaussian noise; use BetGapE, or Pick where no promise is needed"
         )
-    return known_deviation(problem)
+    return known_deviation(problem, plays=plays)
 
 
-def known_deviation(problem: AnyProblem) -> FloatArray:
+def known_deviation(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
     """A bound on the standard deviation per arm, or a clear error when the problem does not know it."""
-    refuse_probes(problem, "this policy")
+    if not (plays and problem.plays):
+        refuse_probes(problem, "this policy")
     if problem.noise_scale is None:
         raise ProblemError(
             "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "

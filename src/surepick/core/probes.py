@@ -182,6 +182,11 @@ def refuse_probes(problem: Any, who: str) -> None:
     >>> from surepick.core.problem import Problem
     >>> refuse_probes(Problem([[1, 0], [0, 1]]), "CombGapE")
     """
+    if problem.plays:
+        raise ProblemError(
+            f"{who} measures single arms, and of this problem whole plans are played, found by its oracle; "
+            "simulate it with OBet, or leave probes out so that each arm is measured by itself"
+        )
     if problem.probes is not None:
         raise ProblemError(
             f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "

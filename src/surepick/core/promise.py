@@ -84,8 +84,9 @@ class Promise:
         listing = problem.about.listing
         if promise.proved and listing is not None and not listing.is_complete:
             promise = replace(promise, goal=_of_listed(promise.goal, listing.words))
-        if promise.proved and problem.probes is not None and problem.probes.share_uses:
-            shared = DEPENDENT_USE if problem.probes.dependent else SHARED_USE
+        probes = problem.probes
+        if promise.proved and (problem.plays or (probes is not None and probes.share_uses)):
+            shared = DEPENDENT_USE if probes is not None and probes.dependent else SHARED_USE
             promise = replace(promise, besides=promise.besides + shared)
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
             return replace(promise, assumption=PILOTED)

@@ -32,9 +32,11 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Numbers
+from surepick.core.branches import Branch
 from surepick.core.cards import card, note
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
+from surepick.core.plays import FindPlay, play_finder
 from surepick.core.policy import Answer, check_delta, check_epsilon, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
@@ -43,6 +45,7 @@ from surepick.design.probe_allocation import ProbeAllocation
 from surepick.errors import ParameterError, ProblemError
 from surepick.planning.differences import dense, differences_of, scaled_squares
 from surepick.planning.epsilon_limit import CAREFUL, QUICK, NearBest
+from surepick.planning.play_limit import PlayedRivals, least_play_cover
 from surepick.planning.probe_limit import least_cover, probe_times
 from surepick.planning.unlisted_limit import FoundRivals
 from surepick.planning.vertex_edges import VertexEdges
@@ -71,7 +74,7 @@ class Limit:
     characteristic_time: float
     lower: float
     upper: float
-    allocation: FloatArray  # (n_arms,) shares of measurements; (n_probes,) with probes
+    allocation: FloatArray  # (n_arms,) shares of measurements; (n_probes,) with probes; plays that read it
     characteristic_cost: float
     cost_lower: float
     cost_upper: float
@@ -277,18 +280,25 @@ def _probe_limit(
 
 def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
     """The limit by column generation, in measurements and in cost."""
-    variance = known_deviation(problem) ** 2
+    variance = known_deviation(problem, plays=True) ** 2
     plans = plan_set(problem)
     branch, _ = spanned(plans)
     best = plans.best(means, branch)
     assert best is not None
     if not branch.free.size:
         raise ProblemError("all plans are the same; with one plan there is nothing to choose")
-    rivals = FoundRivals(plans, branch, best, means)
+    find = play_finder(plans, branch) if problem.plays else None
+    rivals = (
+        FoundRivals(plans, branch, best, means)
+        if find is None
+        else PlayedRivals(plans, branch, best, means, find)
+    )
     tied = rivals.tied()
     answer = plans.answer(best)
     if tied:
         return _no_limit(answer, delta, problem.costs, branch.free, tied)
+    if find is not None:
+        return _play_limit(answer, delta, rivals.bracket(variance, tolerance), (find, branch), problem)
     time, shares = rivals.bracket(variance, tolerance)
     cost, spending = time, shares
     if np.ptp(problem.costs) > 0:
@@ -305,6 +315,30 @@ def _oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, toler
         len(branch.free),
         (),
         float(problem.costs[branch.free].sum()),
+    )
+
+
+def _play_limit(
+    best: Answer,
+    delta: float,
+    found: tuple[tuple[float, float], FloatArray],
+    play: tuple[FindPlay, Branch],
+    problem: OracleProblem,
+) -> Limit:
+    """The limit where plans are played, all at one price; allocations say which plays read each arm."""
+    (lower, upper), shares = found
+    find, branch = play
+    once, price = least_play_cover(find, branch.lower < branch.upper), float(problem.costs[0])
+    return Limit(
+        best,
+        delta,
+        *(2 * lower, 2 * lower, 2 * upper),
+        shares,
+        *(2 * price * lower, 2 * price * lower, 2 * price * upper),
+        shares,
+        int(once + _WHOLE),
+        (),
+        price * once,
     )
 
 

@@ -34,6 +34,7 @@ from surepick.core.branches import Branch
 from surepick.core.plan_sets import PlanSet
 from surepick.core.policy import Answer
 from surepick.design.allocation import Allocation, optimal_allocation
+from surepick.design.play_allocation import PlayAllocation
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_WORK = 1_500_000  # entries of the linear programs for one bracket: some ten seconds
@@ -92,7 +93,7 @@ class FoundRivals:
         """Whether there is time left."""
         return self.calls_left > 0 and self.work_left > 0
 
-    def _divide(self, price: FloatArray, tolerance: float) -> Allocation:
+    def _divide(self, price: FloatArray, tolerance: float) -> Allocation | PlayAllocation:
         squares = price * ((self.best - self.rows) / self.gaps(self.rows)[:, None]) ** 2
         return optimal_allocation(squares, tolerance=min(tolerance / 4, _LOWER_TOLERANCE))
 

@@ -30,6 +30,7 @@ from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
 from surepick.core.polytope import Polytope, PolytopeOptions
 from surepick.core.problem import Problem
+from surepick.core.reading_probes import ARMS
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.problems.candidates import Box, Candidates, Progress, all_plans, best_plans
 from surepick.problems.numbers import as_numbers, half_widths, numbers_for
@@ -192,10 +193,18 @@ class Family:
         return Polytope(**given)
 
     def oracle_problem(
-        self, *, noise_scale: PerArm | None = 1.0, costs: PerArm | None = None, bounds: Bounds | None = None
+        self,
+        *,
+        noise_scale: PerArm | None = 1.0,
+        costs: PerArm | None = None,
+        bounds: Bounds | None = None,
+        probes: str = ARMS,
     ) -> FamilyProblem:
-        """The problem of choosing between all plans of this family, none of which is ever listed."""
-        return FamilyProblem(self, noise_scale=noise_scale, costs=costs, bounds=bounds)
+        """The problem of choosing between all plans of this family, none of which is ever listed.
+
+        With `probes="plan arms"` whole plans are played: see `OracleProblem`.
+        """
+        return FamilyProblem(self, noise_scale=noise_scale, costs=costs, bounds=bounds, probes=probes)
 
 
 class FamilyProblem(OracleProblem):
@@ -210,6 +219,7 @@ class FamilyProblem(OracleProblem):
         noise_scale: PerArm | None = 1.0,
         costs: PerArm | None = None,
         bounds: Bounds | None = None,
+        probes: str = ARMS,
     ) -> None:
         if family.n_plans == 1:
             raise ProblemError(f"there is one {family.noun} only; there is nothing to choose")
@@ -227,6 +237,7 @@ class FamilyProblem(OracleProblem):
             name_plan=family.name_of if family.coefficients is None else None,
             layout=family.layout,
             best_within=family.solve_within,
+            probes=probes,
         )
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "losses", family.losses)
@@ -249,7 +260,7 @@ class FamilyProblem(OracleProblem):
         recipe = self.recipe()
         if recipe is None:
             return super().__reduce__()
-        kept = ("noise_scale", "costs", "bounds", "layout", "about")
+        kept = ("noise_scale", "costs", "bounds", "layout", "about", "plays")
         return _made_again, (dict(recipe),), {name: getattr(self, name) for name in kept}
 
 

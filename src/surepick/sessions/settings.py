@@ -15,7 +15,7 @@ from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy, changed, epsilon_of
 from surepick.core.problem import Problem
-from surepick.errors import ParameterError, SessionError
+from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.policies import usual_name
 from surepick.sessions import codec
 
@@ -124,6 +124,11 @@ class NewSession:
         if not isinstance(self.problem, Problem | OracleProblem):
             raise ParameterError(
                 f"a session needs a Problem or an OracleProblem, got {type(self.problem).__name__}"
+            )
+        if self.problem.plays:
+            raise ProblemError(
+                "a session cannot ask for plays that an oracle finds yet; simulate the problem, list its "
+                'plans in a Problem with probes="plan arms", or leave probes out'
             )
         if not isinstance(self.name, str) or not self.name.strip():
             raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")

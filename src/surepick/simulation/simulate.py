@@ -206,7 +206,7 @@ class _Loop:
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
                 return decision
-            if int(decision.counts.sum()) > left:
+            if decision.n_measurements > left:
                 if self.last_call is None or self.called:
                     return None
                 self._call_last(run)
@@ -231,7 +231,9 @@ class _Loop:
     def _step(self, run: Run, decision: Measure) -> None:
         sums = self._measure(decision.counts)
         run.absorb(decision.counts, sums)
-        self.evidence = self.evidence + Evidence(decision.counts, sums)
+        self.evidence = self.evidence + self.evidence.with_sums(
+            decision.counts, sums, decision.n_measurements
+        )
         self.n_rounds += 1
 
     def _measure(self, counts: IntArray) -> FloatArray:
@@ -305,7 +307,7 @@ class _Loop:
             lead_name=self.problem.name_of(lead),
             n_measurements=self.evidence.n_measurements,
             n_rounds=self.n_rounds,
-            cost=float(self.evidence.counts @ self.problem.costs),
+            cost=self.evidence.cost(self.problem.costs),
             counts=self.evidence.counts,
             means=self.evidence.means,
             standing=standing,

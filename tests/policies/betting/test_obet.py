@@ -176,7 +176,9 @@ def test_single_bets_are_settled_later_as_they_were_made():
     account = run._account
     for plan in plans[account.branch.holds(plans)]:
         stake = np.log(0.73 * 0.65 * (1 - SINGLE.ladder_share))
-        by_hand = stake + sum(mixture_by_hand(*block, plan, account.wealth._distrust) for block in blocks)
+        by_hand = stake + sum(
+            mixture_by_hand(*block, plan, account.wealth._singles._distrust) for block in blocks
+        )
         assert account.wealth.purses(plan)[SINGLE.rungs] == pytest.approx(by_hand, abs=1e-7)
     for plan, purses in zip(account.rivals.plans, account.rivals.purses, strict=True):
         np.testing.assert_allclose(purses, account.wealth.purses(plan), atol=1e-9)

@@ -118,6 +118,21 @@ def settle_ladder_by_variance(
 
 
 @compiled
+def settle_mixtures(
+    gap: FloatArray,
+    spread: FloatArray,
+    centre: FloatArray,  # (n_mixtures, n)
+    prior: FloatArray,  # (n_mixtures, n)
+    purse: FloatArray,  # (n, n_mixtures), changed
+) -> None:
+    """Settle several mixtures on each of these gaps, wherever they are centred; none without noise."""
+    for q in range(len(gap)):
+        if spread[q] > 0.0:
+            for k in range(len(centre)):
+                purse[q, k] += log_mixture(gap[q], spread[q], centre[k, q], prior[k, q])
+
+
+@compiled
 def settle_singles(
     gap: FloatArray,
     spread: FloatArray,

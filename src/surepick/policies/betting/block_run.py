@@ -65,6 +65,11 @@ class Block(Generic[B]):
         """Whether no part of it has been measured yet."""
         return self.left is self.counts
 
+    @property
+    def n_plays(self) -> int:
+        """Plays that it takes; 0 where arms are measured one by one."""
+        return 0
+
     def next_request(self, max_batch: int | None) -> IntArray:
         """The missing measurements, lowest arms first, no more than max_batch of them."""
         if max_batch is None:
@@ -128,7 +133,7 @@ class BlockRun(ABC, Generic[B]):
 
         While a block is open they wait, since its bets were made without them.
         """
-        self._waiting = self._waiting + Evidence(counts, sums)
+        self._waiting = self._waiting + self._none.with_sums(counts, sums)
         if self._block is None:
             self._remember(self._none)
 
@@ -160,7 +165,7 @@ class BlockRun(ABC, Generic[B]):
 
     def _close_block(self, block: Block[B]) -> None:
         """Settle the bets with the block's own means; then pool it with the past and choose the lead."""
-        seen = self._none.with_sums(block.counts, block.total)
+        seen = self._none.with_sums(block.counts, block.total, block.n_plays)
         if block.bets is not None:
             self._settle(block.bets, seen)
         self._block = None

@@ -40,7 +40,7 @@ from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.last_call import cut
 from surepick.policies.betting.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
-from surepick.policies.betting.wealth import SINGLE, Bet, Wealth
+from surepick.policies.betting.wealth import SINGLE, Bet, Ladder, Singles, Wealth
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Tuning:
 
     rows_share: float = 0.35  # of a stake on bets that all plans share
     multipliers: tuple[float, ...] = (0.15, 0.5, 1.5)  # of the eta chosen for a block
+    ladder_share: float = SINGLE.ladder_share  # of the rest at the first stake, on its own kinds of bets
     fixed_gaps: int = 6  # rows of the first stake that bet on gaps of fixed size, each half the last
     first_stake: float = 0.73  # of the cash at the first chance
     stake: float = 0.3  # of the cash at every restart
@@ -93,6 +94,7 @@ class OBet:
     version: ClassVar[int] = 2
     randomized: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
+    takes_plays: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -107,6 +109,10 @@ class OBet:
     def start(self, problem: Problem | OracleProblem) -> OBetRun:
         """A fresh run on this problem."""
         _warm_up()
+        if problem.plays and not problem.is_listed:
+            from surepick.policies.betting.play_run import PlayRun
+
+            return PlayRun(problem, self)
         return OBetRun(problem, self)
 
 
@@ -127,9 +133,11 @@ class Field:
 class OBetRun(BlockRun[Bet]):
     """A run of OBet: a block at a time; owned and changed by whoever started it."""
 
+    _tuning = TUNING
+
     def __init__(self, problem: Problem | OracleProblem, policy: OBet) -> None:
         self._policy, self._costs = policy, problem.costs
-        self._variance = known_noise_scale(problem) ** 2
+        self._variance = known_noise_scale(problem, plays=True) ** 2
         self._price = self._variance * problem.costs
         self._target = -math.log(policy.delta)
         self._plans = plan_set(problem)
@@ -165,7 +173,10 @@ class OBetRun(BlockRun[Bet]):
         if self._block is None:
             assert self._stop is not None
             return self._stop
-        return Measure(self._block.next_request(self._policy.max_batch))
+        return self._request(self._block)
+
+    def _request(self, block: Block[Bet]) -> Measure:
+        return Measure(block.next_request(self._policy.max_batch))
 
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
@@ -194,7 +205,7 @@ class OBetRun(BlockRun[Bet]):
             "nominated": [[np.frombuffer(key), counts] for key, counts in self._nominated.items()],
             "next_stake": self._next_stake,
             "share": self._share,
-            "bet": [] if bet is None else [bet.lead, bet.eta, bet.means, bet.spread, bet.fresh, bet.is_fresh],
+            "bet": [] if bet is None else bet.parts,
             "stopped": self._stop is not None,
         }
 
@@ -241,9 +252,11 @@ class OBetRun(BlockRun[Bet]):
 
     def _new_account(self) -> Account:
         reach = np.maximum(np.abs(self._everything.lower), np.abs(self._everything.upper))
-        distrust = SINGLE.selection * math.log(TUNING.chosen_from)
-        wealth = Wealth(self._variance, reach, epsilon=self._policy.epsilon, distrust=distrust)
+        wealth = Wealth(self._variance, reach, epsilon=self._policy.epsilon, singles=self._singles())
         return Account(self._plans, wealth, self._everything, self._target, self._one_size)
+
+    def _singles(self) -> Singles:
+        return Ladder(SINGLE.selection * math.log(self._tuning.chosen_from))
 
     def _rule_out(self) -> None:
         """Fix every arm on which all plans that are left agree with the lead."""
@@ -264,10 +277,16 @@ class OBetRun(BlockRun[Bet]):
     def _open_block(self) -> Block[Bet]:
         """Counts and bets of the next block, from the past alone."""
         if not self._is_started:
-            return Block(self._relevant.astype(np.int64), None)
+            return self._first_block()
         self._put_stakes()
         self._find_rivals()
-        field, dual = self._divide()
+        return self._block_for(*self._divide())
+
+    def _first_block(self) -> Block[Bet]:
+        return Block(self._relevant.astype(np.int64), None)
+
+    def _block_for(self, field: Field, dual: FloatArray) -> Block[Bet]:
+        """The block for these rivals, by the shares just found."""
         counts = self._counts(field)
         if self._left is not None and self._left >= np.count_nonzero(counts):
             counts = cut(counts, self._left)  # every free arm keeps one: bets are about all of them
@@ -303,19 +322,19 @@ class OBetRun(BlockRun[Bet]):
         account = self._account
         if measured < self._next_stake:
             return
-        self._next_stake = TUNING.restart * measured
+        self._next_stake = self._tuning.restart * measured
         first = not account.wealth.n_rows and not self._policy.epsilon
-        share = TUNING.first_stake if first else TUNING.stake
+        share = self._tuning.first_stake if first else self._tuning.stake
         if self._policy.epsilon:
-            share = TUNING.stake_with_epsilon
-        kinds = list(TUNING.multipliers)
+            share = self._tuning.stake_with_epsilon
+        kinds = list(self._tuning.multipliers)
         if first:
-            kinds += [-(0.5**k) for k in range(TUNING.fixed_gaps)]
+            kinds += [-(0.5**k) for k in range(self._tuning.fixed_gaps)]
         account.receive(
             self._cash + math.log(share),
-            rows_share=TUNING.rows_share,
+            rows_share=self._tuning.rows_share,
             kinds=np.array(kinds),
-            ladder_share=SINGLE.ladder_share if first else 0.0,
+            ladder_share=self._tuning.ladder_share if first else 0.0,
         )
         self._cash += math.log1p(-share)
         account.cash = self._cash
@@ -344,7 +363,7 @@ class OBetRun(BlockRun[Bet]):
     def _divide(self) -> tuple[Field, FloatArray]:
         """New shares of cost for the rivals that are worst off; the field and how much each of it binds."""
         field, dual = self._solve()
-        for _ in range(TUNING.tangents):
+        for _ in range(self._tuning.tangents):
             if not self._found_on_tangent(field):
                 break
             field, dual = self._solve()
@@ -398,10 +417,8 @@ class OBetRun(BlockRun[Bet]):
         """Whole counts in proportion to the shares of cost, at least one for every arm that is not fixed."""
         costs, branch = self._costs, self._account.branch
         free, relevant = branch.lower < branch.upper, self._relevant
-        gap_square = np.maximum(field.gap, 0) ** 2 + SINGLE.need_smoothing * field.spread
-        need = 2 * float((field.deficit / gap_square * (field.away**2 @ self._price_per_share())).max())
         spent = float(self._evidence.counts @ costs)
-        budget = min(TUNING.block_share * spent, TUNING.need_share * need)
+        budget = min(self._tuning.block_share * spent, self._tuning.need_share * self._need(field))
         budget = max(float(costs[free].sum()), budget)
         counts = np.maximum(np.rint(self._share * budget / costs), 1)
         side = np.zeros(len(costs))
@@ -409,12 +426,17 @@ class OBetRun(BlockRun[Bet]):
             side = np.floor(SINGLE.side_share * budget / (costs * np.count_nonzero(relevant)))
         return np.where(free, counts, np.where(relevant, side, 0)).astype(np.int64)
 
+    def _need(self, field: Field) -> float:
+        """What ruling out the rival that is worst off seems to cost still, by the shares just found."""
+        gap_square = np.maximum(field.gap, 0) ** 2 + SINGLE.need_smoothing * field.spread
+        return 2 * float((field.deficit / gap_square * (field.away**2 @ self._price_per_share())).max())
+
     def _place_bet(self, field: Field, dual: FloatArray, counts: IntArray) -> Bet:
         """What is bet in this block. Rows bet one number on all plans: what suits the rivals that bind."""
         error = np.sqrt(field.spread)
         block_spread = field.away**2 @ self._spread(counts)
         weight = dual * field.deficit / np.maximum(field.gap, error) ** 2
-        safe = np.maximum(0, field.gap - TUNING.caution * error)
+        safe = np.maximum(0, field.gap - self._tuning.caution * error)
         eta = float(weight @ safe) / float(weight @ block_spread)
         noise = math.sqrt(float(dual @ (field.away**2 @ self._variance)))
         fixed = float(counts.sum()) / np.count_nonzero(counts) / noise

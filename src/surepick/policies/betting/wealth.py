@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -47,28 +47,85 @@ class Bet:
     spread: FloatArray  # (n_arms,) R_s^2 / T_s of these
     fresh: FloatArray  # (n_arms,) the same for the measurements since the lead's nomination
     is_fresh: bool  # whether there are any
+    second: FloatArray | None = None  # (n_arms,) what single bets compare the lead itself with, where they do
+
+    @property
+    def parts(self) -> list[Any]:
+        """As arrays and numbers."""
+        parts = [self.lead, self.eta, self.means, self.spread, self.fresh, self.is_fresh]
+        return parts if self.second is None else [*parts, self.second]
+
+
+class Gaps(NamedTuple):
+    """Gaps of the lead to some plans: what a block showed, and what the past said. One entry per plan."""
+
+    shown: FloatArray  # by the block
+    spread: FloatArray  # its variance
+    estimate: FloatArray  # of the past
+    prior: FloatArray  # its variance
+    old: FloatArray  # the share of the past from before the lead's nomination, when it was chosen by luck too
+    unit: FloatArray  # the noise of one measurement of each arm
+
+
+class Singles(Protocol):
+    """Bets against one plan by itself, fixed before a block: which purses there are, what each brings."""
+
+    n_first: int  # purses that get a part of the first stake alone; one more gets a part of every stake
+
+    def first_stakes(self, share: float) -> FloatArray | float:
+        """Logs of the parts of this share that the purses of the first stake get."""
+        ...
+
+    def factors(self, gaps: Gaps) -> FloatArray:
+        """Log factors, (n, n_first + 1); 0 is no bet."""
+        ...
+
+
+class Ladder:
+    """The single bets of BetGapE: a ladder of fixed gaps, and a mixture around what the past says."""
+
+    n_first = SINGLE.rungs
+
+    def __init__(self, distrust: float) -> None:
+        self._distrust = distrust
+        self._rung = SINGLE.top_rung * 0.5 ** (np.arange(SINGLE.rungs) / 2)
+
+    def first_stakes(self, share: float) -> float:
+        """Equal parts."""
+        return math.log(share / SINGLE.rungs)
+
+    def factors(self, gaps: Gaps) -> FloatArray:
+        """Of the rungs and, last, of the mixture."""
+        from surepick.policies.betting.bets import settle_singles
+
+        caution = self._distrust * np.sqrt(gaps.old) + SINGLE.caution
+        centre = gaps.estimate - caution * np.sqrt(gaps.prior)
+        factors = np.zeros((len(centre), SINGLE.rungs + 1))
+        settle_singles(gaps.shown, gaps.spread, centre, gaps.prior, gaps.unit, self._rung, factors)
+        return factors
 
 
 class Wealth:
     """Stakes and what has become of them; changed by `receive` and `settle` alone.
 
-    A *purse* is a stake on single bets: first the rungs of the ladder, then one mixture for every restart.
+    A *purse* is a stake on single bets: first those of the first stake, such as the rungs of the ladder, then
+    one for every stake, such as a mixture.
     """
 
-    def __init__(self, variance: FloatArray, reach: FloatArray, *, epsilon: float, distrust: float) -> None:
+    def __init__(self, variance: FloatArray, reach: FloatArray, *, epsilon: float, singles: Singles) -> None:
         n_arms = len(variance)
         self._variance, self._reach = variance, reach
-        self._epsilon, self._distrust = epsilon, distrust
-        self._rung = SINGLE.top_rung * 0.5 ** (np.arange(SINGLE.rungs) / 2)
+        self._epsilon, self._singles = epsilon, singles
         self.kinds = np.zeros(0)  # (n_rows,) see `receive`
         self._constant = np.zeros(0)  # (n_rows,)
         self._slope = np.zeros((0, n_arms))  # log wealth of row r: constant + slope.pi - curve.pi^2
         self._curve = np.zeros((0, n_arms))
         self._steepness = np.zeros((0, n_arms))  # |slope|
-        self._stakes = np.full(SINGLE.rungs, _NOTHING)  # (n_purses,) log stakes
-        self._begun = np.zeros(SINGLE.rungs, dtype=np.int64)  # (n_purses,) the first block of each
+        self._stakes = np.full(singles.n_first, _NOTHING)  # (n_purses,) log stakes
+        self._begun = np.zeros(singles.n_first, dtype=np.int64)  # (n_purses,) the first block of each
         self._blocks = np.zeros((0, 6, n_arms))  # lead, mean, variance, and means, spread, fresh of the past
         self._is_fresh = np.zeros(0, dtype=bool)
+        self._seconds = np.zeros((0, n_arms))  # of each block, see `Bet`; none where there never is one
         self._n_blocks = 0
 
     def state(self) -> dict[str, Any]:
@@ -76,6 +133,7 @@ class Wealth:
         return {name: getattr(self, name) for name in _STATE} | {
             "blocks": self._blocks[: self._n_blocks],
             "is_fresh": self._is_fresh[: self._n_blocks],
+            **({"seconds": self._seconds} if len(self._seconds) else {}),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -85,6 +143,7 @@ class Wealth:
         self._steepness = np.abs(self._slope)
         self._blocks, self._is_fresh = state["blocks"], state["is_fresh"]
         self._n_blocks = len(self._blocks)
+        self._seconds = state.get("seconds", self._seconds)
 
     @property
     def n_rows(self) -> int:
@@ -92,7 +151,7 @@ class Wealth:
         return len(self._constant)
 
     def receive(self, log_stake: float, *, rows_share: float, kinds: FloatArray, ladder_share: float) -> None:
-        """Put a stake on the same bets against every plan: new rows in equal parts, a mixture, the ladder.
+        """Put a stake on the same bets against every plan: new rows in equal parts, and single bets.
 
         A kind above 0 multiplies the eta that is chosen for each block; one below 0 bets on gaps of a fixed
         size, in units of their noise.
@@ -106,8 +165,9 @@ class Wealth:
         self._steepness = np.abs(self._slope)
         rest = log_stake + math.log1p(-rows_share)
         if ladder_share > 0:
-            self._stakes[: SINGLE.rungs] = rest + math.log(ladder_share / SINGLE.rungs)
-            self._begun[: SINGLE.rungs] = self._n_blocks
+            n_first = self._singles.n_first
+            self._stakes[:n_first] = rest + self._singles.first_stakes(ladder_share)
+            self._begun[:n_first] = self._n_blocks
         self._stakes = np.append(self._stakes, rest + math.log1p(-ladder_share))
         self._begun = np.append(self._begun, self._n_blocks)
 
@@ -122,6 +182,8 @@ class Wealth:
         self._curve = self._curve + np.outer(half, variance)
         self._steepness = np.abs(self._slope)
         self._keep(np.array([x, mean, variance, bet.means, bet.spread, bet.fresh]), bet.is_fresh)
+        if bet.second is not None:
+            self._seconds = np.vstack([self._seconds, bet.second])
 
     def _keep(self, block: FloatArray, is_fresh: bool) -> None:
         if self._n_blocks == len(self._blocks):
@@ -158,23 +220,30 @@ class Wealth:
         if n == 0:
             return self._stakes.copy()
         blocks = self._blocks[:n]
-        factors = self._factors(blocks[:, 0] - plan, blocks[:, 1:].transpose(1, 0, 2), self._is_fresh[:n])
+        away = self._away(slice(0, n), plan)
+        factors = self._factors(away, blocks[:, 1:].transpose(1, 0, 2), self._is_fresh[:n])
         since = np.cumsum(factors[::-1], axis=0)[::-1]  # (n_blocks, n_rungs + 1) from each block to the last
         since = np.vstack([since, np.zeros(factors.shape[1])])
-        kind = np.minimum(np.arange(len(self._stakes)), SINGLE.rungs)  # the last column is the mixture's
+        kind = np.minimum(np.arange(len(self._stakes)), self._singles.n_first)
         return np.asarray(self._stakes + since[self._begun, kind])
 
     def last_factors(self, plans: FloatArray) -> FloatArray:
         """Log factors of the last block, for each of these plans and each purse, (n_plans, n_purses)."""
         block, is_fresh = self._blocks[self._n_blocks - 1], self._is_fresh[self._n_blocks - 1]
-        factors = self._factors(block[0] - plans, block[1:, None, :], np.full(len(plans), is_fresh))
-        kind = np.minimum(np.arange(len(self._stakes)), SINGLE.rungs)
+        away = self._away(self._n_blocks - 1, plans)
+        factors = self._factors(away, block[1:, None, :], np.full(len(plans), is_fresh))
+        kind = np.minimum(np.arange(len(self._stakes)), self._singles.n_first)
         return np.asarray(factors[:, kind])
 
-    def _factors(self, y: FloatArray, block: FloatArray, is_fresh: FloatArray) -> FloatArray:
-        """Log factors of the rungs and, last, of the mixture; one line per row of y = lead - plan."""
-        from surepick.policies.betting.bets import settle_singles
+    def _away(self, which: slice | int, plan: FloatArray) -> FloatArray:
+        """What a plan was compared with in these blocks, less the plan: the lead; of the lead, the second."""
+        away = np.asarray(self._blocks[which, 0] - plan)
+        if not len(self._seconds):
+            return away
+        return np.where(away.any(axis=-1, keepdims=True), away, self._seconds[which] - plan)
 
+    def _factors(self, y: FloatArray, block: FloatArray, is_fresh: FloatArray) -> FloatArray:
+        """Log factors of the single bets; one line per row of y = lead - plan."""
         mean, variance, past_mean, past_spread, fresh = block
         squares = y * y
         gap = (y * mean).sum(axis=1) + self._epsilon
@@ -183,12 +252,9 @@ class Wealth:
         prior = (squares * past_spread).sum(axis=1)
         since = (squares * fresh).sum(axis=1)
         new = np.divide(prior, since, out=np.zeros(len(y)), where=is_fresh & (since > 0))
-        caution = self._distrust * np.sqrt(1 - np.clip(new, 0, 1)) + SINGLE.caution
-        centre = (y * past_mean).sum(axis=1) + self._epsilon - caution * np.sqrt(prior)
+        estimate = (y * past_mean).sum(axis=1) + self._epsilon
         unit = np.sqrt(squares @ self._variance)
-        factors = np.zeros((len(y), SINGLE.rungs + 1))
-        settle_singles(gap, spread, centre, prior, unit, self._rung, factors)
-        return factors
+        return self._singles.factors(Gaps(gap, spread, estimate, prior, 1 - np.clip(new, 0, 1), unit))
 
 
 def log_sum(parts: FloatArray) -> FloatArray:

@@ -1,0 +1,77 @@
+"""Plays: whole plans that are tried, each use of which reads every arm in the plan (the semi-bandit).
+
+Where plans are listed these are probes like others (`probes="plan arms"` of a `Problem`). Behind an oracle
+nobody knows all of them: a request names the plays that it wants, found by the oracle as they are needed.
+What a run sees of them are counts and sums per arm: readings are of single arms, with noise of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.errors import ProblemError
+
+if TYPE_CHECKING:
+    from surepick.core.branches import Branch
+    from surepick.core.plan_sets import PlanSet
+
+# The play with the largest sum of these numbers, none of them negative.
+FindPlay: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Plays:
+    """Plans to play, and how often each.
+
+    >>> plays = Plays(np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.array([2, 1]))
+    >>> plays.n_uses, plays.counts.tolist()
+    (3, [2, 3, 1])
+    """
+
+    plans: FloatArray  # (n_plays, n_arms) of zeros and ones
+    uses: IntArray  # (n_plays,)
+
+    @property
+    def n_uses(self) -> int:
+        """Plays in all."""
+        return int(self.uses.sum())
+
+    @property
+    def counts(self) -> IntArray:
+        """(n_arms,): how many readings of each arm they give."""
+        return np.asarray(np.rint(self.uses @ self.plans), dtype=np.int64)
+
+    def first(self, most: int) -> Plays:
+        """No more than this many of them, in order."""
+        before = np.cumsum(self.uses) - self.uses
+        return Plays(self.plans, np.minimum(self.uses, np.maximum(most - before, 0)))
+
+    def without(self, others: Plays) -> Plays:
+        """What is left when some of them have been played."""
+        return Plays(self.plans, self.uses - others.uses)
+
+
+def play_finder(plans: PlanSet, box: Branch) -> FindPlay:
+    """The oracle of these plans as one of plays; the box holds all plans.
+
+    Inside, plans that are minimised are negated, and their entries 0 or -1: a play has zeros and ones.
+    """
+    ends = set(box.lower.tolist()) | set(box.upper.tolist())
+    if not (ends <= {0.0, 1.0} or ends <= {0.0, -1.0}):
+        raise ProblemError(
+            'probes="plan arms" is for plans of zeros and ones, and some plan uses an arm more than once: '
+            "what a play would read of it is not defined; list the plans in a Problem with probes of its own"
+        )
+    sign = -1.0 if -1.0 in ends else 1.0
+
+    def find(weights: FloatArray) -> FloatArray:
+        plan = plans.best(sign * weights, box)
+        assert plan is not None
+        return np.abs(plan)
+
+    return find

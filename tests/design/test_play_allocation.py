@@ -1,0 +1,72 @@
+"""Shares of plays by column generation: the bracket, against the division between listed probes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surepick.design.information import Diagonal
+from surepick.design.play_allocation import PlayEffort, covering_plays, even, play_allocation, rounded
+from surepick.design.probe_allocation import Effort, probe_allocation
+
+
+def finder(plays):
+    return lambda weights: plays[np.argmax(plays @ weights)]
+
+
+def some_plays(rng, n_arms):
+    """A few plays that together read every arm."""
+    plays = rng.random((int(rng.integers(3, 9)), n_arms)) < 0.5
+    plays[0, ~plays.any(axis=0)] = True
+    return np.unique(plays[plays.any(axis=1)], axis=0).astype(float)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_bracket_holds_what_listed_plays_reach(seed):
+    rng = np.random.default_rng(seed)
+    n_arms = int(rng.integers(2, 7))
+    plays = some_plays(rng, n_arms)
+    targets = rng.normal(size=(int(rng.integers(1, 6)), n_arms))
+    owner, arm = np.nonzero(plays)
+    listed = Diagonal(arm, np.ones(len(arm)), owner, len(plays), n_arms)
+    right = probe_allocation(listed, targets, np.ones(len(plays)), Effort(1e-4))
+    begin = covering_plays(finder(plays), np.ones(n_arms, dtype=bool), np.zeros(n_arms))
+    found = play_allocation(targets**2, finder(plays), PlayEffort(1e-3, 300, 100), even(begin))
+    assert found.lower <= right.upper * (1 + 1e-9)
+    assert found.upper >= right.lower * (1 - 1e-9)
+    assert found.upper <= 1.1 * found.lower
+    assert found.shares.sum() == pytest.approx(1.0)
+    assert (targets**2 @ (1 / np.maximum(found.weights, 1e-12))).max() == pytest.approx(found.upper, rel=1e-6)
+
+
+def test_an_oracle_that_hides_a_play_cannot_certify_too_much():
+    """The lower end is as good as the oracle: one that is not exact gives a number that is wrong."""
+    squares, every = np.array([[1.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    honest = play_allocation(squares, finder(every), PlayEffort(1e-6, 300, 20), even(every[:2]))
+    hiding = play_allocation(squares, finder(every[:2]), PlayEffort(1e-6, 300, 20), even(every[:2]))
+    assert honest.upper == pytest.approx(2.0, rel=1e-3)
+    assert hiding.lower == pytest.approx(4.0, rel=1e-3)
+
+
+def test_a_cover_reads_every_wanted_arm_that_can_be_read():
+    plays = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    found = covering_plays(finder(plays), np.ones(4, dtype=bool), np.zeros(4))
+    assert found.sum(axis=0).tolist() == [1.0, 1.0, 1.0, 0.0]
+    assert covering_plays(finder(plays), np.zeros(4, dtype=bool), np.zeros(4)).shape == (0, 4)
+
+
+def test_plays_of_little_use_are_forgotten():
+    rng = np.random.default_rng(1)
+    plays = np.unique((rng.random((40, 8)) < 0.5).astype(float), axis=0)
+    found = play_allocation(rng.random((3, 8)), finder(plays), PlayEffort(1e-2, 100, 60), even(plays))
+    kept = found.kept(10)
+    assert len(kept.plays) <= 10
+    assert kept.shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("shares", "n", "wanted"), [([0.5, 0.5], 3, [2, 1]), ([1.0, 0.0], 2, [2, 0]), ([0.2, 0.8], 5, [1, 4])]
+)
+def test_whole_numbers_add_up(shares, n, wanted):
+    assert rounded(np.array(shares), n).tolist() == wanted

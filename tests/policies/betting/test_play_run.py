@@ -1,0 +1,224 @@
+"""OBet where plans are played: what it asks for, certificates by enumeration, error rates with a control."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.policy import Measure, Stop
+from surepick.errors import ParameterError, ProblemError
+from surepick.experiments.play_cases import published_tree
+from surepick.policies.betting.play_run import PlayRun
+
+
+def oracle(plans, *, minimize=False, **settings):
+    """These plans behind an oracle, to be played."""
+    sign = -1.0 if minimize else 1.0
+    return sp.OracleProblem(
+        lambda weights: plans[np.argmax(sign * (plans @ weights))],
+        plans.shape[1],
+        minimize=minimize,
+        probes="plan arms",
+        **settings,
+    )
+
+
+def some_plans(seed, n_arms=5):
+    rng = np.random.default_rng(seed)
+    every = np.array(np.meshgrid(*[[0.0, 1.0]] * n_arms)).reshape(n_arms, -1).T
+    return rng.permutation(every)[: int(rng.integers(2, 14))]
+
+
+def played(problem, seed, n_blocks, *, epsilon=0.0):
+    """A run after some blocks of noise, and its decisions."""
+    run, rng = sp.OBet(delta=0.2, epsilon=epsilon).start(problem), np.random.default_rng(seed)
+    means, asked = rng.normal(size=problem.n_arms), []
+    for _ in range(n_blocks):
+        decision = run.decide()
+        if isinstance(decision, Stop):
+            break
+        asked.append((decision, run._account.branch))
+        sums = decision.counts * means + np.sqrt(decision.counts) * rng.normal(size=problem.n_arms)
+        run.absorb(decision.counts, sums)
+    return run, asked
+
+
+@pytest.mark.parametrize("name", ["E20", "E25"])
+def test_finds_the_published_trees_without_a_list(name):
+    problem, means = published_tree(name)
+    outcome = sp.simulate(problem, sp.OBet(delta=0.1), sp.Gaussian(means), seed=3)
+    assert outcome.plan == tuple(problem.best_plan(means))
+    assert outcome.n_measurements < 10_000
+    assert outcome.cost == outcome.n_measurements
+    nodes = {"E20": 8, "E25": 10}[name]
+    assert outcome.counts.sum() == outcome.n_measurements * (nodes - 1)  # every play is a tree
+    assert "readings of one use are independent" in outcome.guarantee
+
+
+@pytest.mark.parametrize("minimize", [False, True])
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda less: sp.problems.top_k_family([str(s) for s in range(8)], 3, minimize=less),
+        lambda less: sp.problems.path_family(
+            [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("A", "D")],
+            *("A", "D"),
+            directed=True,
+            minimize=less,
+        ),
+        lambda less: sp.problems.matching_family(list("abc"), list("xyz"), minimize=less),
+    ],
+    ids=["choices", "paths", "assignments"],
+)
+def test_finds_the_best_plan_of_families(family, minimize):
+    chosen = family(minimize)
+    means = np.random.default_rng(5).uniform(0, 3, chosen.n_arms)
+    problem = chosen.oracle_problem(probes="plan arms", costs=2.5)
+    outcome = sp.simulate(problem, sp.OBet(), sp.Gaussian(means), seed=1)
+    assert outcome.plan == tuple(chosen.best(means))
+    assert outcome.cost == 2.5 * outcome.n_measurements
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), n_blocks=st.integers(2, 20), minimize=st.booleans(), within=st.booleans())
+def test_blocks_are_plays_that_read_every_arm_in_question(seed, n_blocks, minimize, within):
+    plans = some_plans(seed)
+    problem = oracle(plans, minimize=minimize)
+    run, asked = played(problem, seed, n_blocks, epsilon=0.4 if within else 0.0)
+    known = {plan.tobytes() for plan in plans}
+    for decision, branch in asked:
+        plays = decision.plays
+        assert all(play.tobytes() in known for play in plays.plans)
+        assert decision.counts.tolist() == (plays.uses @ plays.plans).tolist()
+        assert decision.n_measurements == plays.uses.sum() > 0
+        assert (decision.counts[branch.free] > 0).all()  # bets are about all of these
+    inside = (-plans if minimize else plans) + 0.0
+    account = run._account
+    left = inside[account.branch.holds(inside)]
+    wealth = account.log_wealth(left, np.array([account.wealth.purses(plan) for plan in left]))
+    if (risk := run.standing().risk) is not None and len(left) > 1:
+        others = (left != run._lead).any(axis=1)
+        assert risk >= min(1.0, np.exp(-wealth[others].min())) * (1 - 1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_agrees_with_the_list_where_gaps_are_clear(seed):
+    plans = some_plans(seed)
+    rng = np.random.default_rng(seed)
+    means = 3.0 * rng.permutation(2.0 ** np.arange(5)) * rng.choice([-1.0, 1.0], 5)  # every gap is at least 3
+    outcome = sp.simulate(oracle(plans), sp.OBet(), sp.Gaussian(means), seed=seed)
+    assert outcome.plan == tuple(plans[np.argmax(plans @ means)])
+    keep = plans.any(axis=1)
+    if keep.all():
+        listed = sp.Problem(plans, probes="plan arms")
+        other = sp.simulate(listed, sp.BetGapE(), sp.Gaussian(means), seed=seed)
+        assert outcome.plan == tuple(listed.plans[other.plan])
+
+
+def test_takes_about_as_many_plays_as_betgape_with_the_list():
+    plans = np.array([[1.0, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1]])
+    means = np.array([0.5, 0.6, 0.2, 0.1, 0.0])
+    asked, listed = oracle(plans), sp.Problem(plans, probes="plan arms")
+    taken = [
+        [sp.simulate(problem, policy, sp.Gaussian(means), seed=s).n_measurements for s in range(6)]
+        for problem, policy in ((asked, sp.OBet()), (listed, sp.BetGapE()))
+    ]
+    ratio = np.mean(taken[0]) / np.mean(taken[1])
+    assert 0.4 < ratio < 2.0
+
+
+class AfterTheBlock(PlayRun):
+    """A control that cheats: it chooses what the block is about when its numbers are known."""
+
+    def _settle(self, bets, seen):
+        means = np.divide(seen.sums, seen.counts, out=np.zeros(len(seen.sums)), where=seen.counts > 0)
+        lead = self._plans.best(means, self._account.branch)
+        super()._settle(type(bets)(lead, bets.eta, means, bets.spread, bets.fresh, bets.is_fresh), seen)
+
+
+def errors(run_of, n):
+    """How many of n runs on an all but tied problem end wrong, by 150 plays."""
+    plans = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
+    problem, means, wrong = oracle(plans), np.array([0.01, 0.0, 0.0, 0.0]), 0
+    for seed in range(n):
+        run, rng, n_plays = run_of(problem), np.random.default_rng([7, seed]), 0
+        while n_plays < 150:
+            decision = run.decide()
+            if isinstance(decision, Stop):
+                wrong += decision.plan not in ((1.0, 1.0, 0.0, 0.0), (1.0, 0.0, 1.0, 0.0))
+                break
+            n_plays += decision.n_measurements
+            noise = np.sqrt(decision.counts) * rng.normal(size=4)
+            run.absorb(decision.counts, decision.counts * means + noise)
+    return wrong
+
+
+def test_error_rates_keep_delta_and_the_control_is_caught():
+    n, delta = 40, 0.2
+    policy = sp.OBet(delta=delta)
+    honest = errors(policy.start, n)
+    assert binom.sf(honest - 1, n, delta) > 0.001
+    cheated = errors(lambda problem: AfterTheBlock(problem, policy), n)
+    assert binom.sf(cheated - 1, n, delta) < 0.001
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_a_run_goes_on_from_its_state(epsilon):
+    problem, policy = oracle(some_plans(11)), sp.OBet(epsilon=epsilon, max_batch=3)
+    rng, first, other = np.random.default_rng(1), policy.start(problem), None
+    for step in range(30):
+        decision = first.decide()
+        if other is not None:
+            again = other.decide()
+            assert type(again) is type(decision)
+            if isinstance(decision, Measure):
+                assert again.plays.plans.tolist() == decision.plays.plans.tolist()
+                assert again.plays.uses.tolist() == decision.plays.uses.tolist()
+        if isinstance(decision, Stop):
+            break
+        assert decision.n_measurements <= 3
+        sums = rng.normal(size=5) * np.sqrt(decision.counts) + 0.3 * decision.counts * np.arange(5)
+        first.absorb(decision.counts, sums)
+        if other is not None:
+            other.absorb(decision.counts, sums)
+        if step == 7:
+            other = policy.start(problem)
+            other.restore(first.state())
+            assert other.evidence.n_measurements == first.evidence.n_measurements
+
+
+def test_budgets_end_a_run():
+    problem, means = published_tree("E20")
+    outcome = sp.simulate(problem, sp.OBet(delta=0.1), sp.Gaussian(means), seed=1, budget=50)
+    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.n_measurements <= 50
+
+
+class TestRefusals:
+    def test_what_else_could_be_measured(self):
+        for probes in ("plans", {"a": ["arm 0"]}, ["arms", "plan arms"]):
+            with pytest.raises(ProblemError, match="other probes need the plans in a Problem"):
+                sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, probes=probes)
+
+    def test_an_unknown_noise_scale_and_prices_of_arms(self):
+        with pytest.raises(ProblemError, match="needs the noise scale of a reading"):
+            oracle(np.eye(3), noise_scale=None)
+        with pytest.raises(ProblemError, match="the price of one play"):
+            oracle(np.eye(3), costs=[1.0, 2.0, 3.0])
+
+    def test_plans_that_use_an_arm_twice(self):
+        family = sp.problems.knapsack_family([3, 5], 20)
+        with pytest.raises(ProblemError, match="uses an arm more than once"):
+            sp.OBet().start(family.oracle_problem(probes="plan arms"))
+
+    @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE(), sp.BetGapE()])
+    def test_policies_that_measure_single_arms(self, policy):
+        with pytest.raises((ProblemError, ParameterError), match="whole plans are played"):
+            sp.simulate(oracle(np.eye(3)), policy, sp.Gaussian([1.0, 0.0, 0.0]))
+
+    def test_sessions_do_not_take_plays_yet(self):
+        with pytest.raises(ProblemError, match="cannot ask for plays that an oracle finds yet"):
+            sp.Session.create(":memory:", oracle(np.eye(3)), sp.OBet(), name="plays")
