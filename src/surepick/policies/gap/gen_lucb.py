@@ -28,10 +28,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Measure, Standing, Stop, check_delta, known_noise_scale
+from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.zeros_and_ones import check_zeros_and_ones
+from surepick.policies.sound import SoundPolicy
 
 NO_UNION = (
     "with real amounts it is not clear which arms two plans have in common; use CLUCB or CombGapE, which "
@@ -40,7 +40,7 @@ NO_UNION = (
 
 
 @dataclass(frozen=True)
-class GenLUCB:
+class GenLUCB(SoundPolicy):
     """The plan with the largest pessimistic value against the largest optimistic one, for sets of arms.
 
     >>> import surepick as sp
@@ -49,19 +49,7 @@ class GenLUCB:
     'a + b'
     """
 
-    delta: float = 0.05
-
     name: ClassVar[str] = "GenLUCB"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> GenLUCBRun:
         """A fresh run on this problem, whose plans must be sets of arms."""

@@ -32,13 +32,13 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.problem import Problem
-from surepick.policies.linear.run import PROVED, LinearRun, check_settings, guarantee
+from surepick.policies.linear.run import LinearPolicy, LinearRun
 
 _TIE = float(np.finfo(float).eps)  # a gap at which a plan ties with the lead
 
 
 @dataclass(frozen=True)
-class FWS:
+class FWS(LinearPolicy):
     """Frank-Wolfe sampling: shares that follow the gradient of what is known about the closest rivals.
 
     `radius` is "normal-mixture" (proved) or "heuristic" (no promise; published experiments).
@@ -49,21 +49,7 @@ class FWS:
     0
     """
 
-    delta: float = 0.05
-    radius: str = PROVED
-
     name: ClassVar[str] = "FWS"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-    takes_probes: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return guarantee(self)
 
     def start(self, problem: Problem) -> FWSRun:
         """A fresh run on this problem."""

@@ -35,13 +35,13 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.problem import Problem
-from surepick.policies.linear.run import PROVED, LinearRun, check_settings, guarantee
+from surepick.policies.linear.run import LinearPolicy, LinearRun
 
 FIRST_MIXABILITY = 0.01  # AdaHedge's D before anything was gained
 
 
 @dataclass(frozen=True)
-class LinGame:
+class LinGame(LinearPolicy):
     """Learners play shares of the measurements against the world that is hardest to tell apart.
 
     `radius` is "normal-mixture" (proved) or "heuristic" (no promise; published experiments).
@@ -52,21 +52,7 @@ class LinGame:
     0
     """
 
-    delta: float = 0.05
-    radius: str = PROVED
-
     name: ClassVar[str] = "LinGame"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-    takes_probes: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return guarantee(self)
 
     def start(self, problem: Problem) -> LinGameRun:
         """A fresh run on this problem."""

@@ -21,7 +21,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,43 +38,35 @@ PROVED, HEURISTIC = "normal-mixture", "heuristic"
 TRACE = 1e-9  # of even shares: keeps M regular where shares have fallen to 0
 
 
-class Settings(Protocol):
-    """What a method that stops by a radius has."""
+@dataclass(frozen=True)
+class LinearPolicy:
+    """What methods have that stop by a radius: delta, the radius and its promise."""
+
+    delta: float = 0.05
+    radius: str = PROVED
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+    takes_probes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if self.radius not in (PROVED, HEURISTIC):
+            raise ParameterError(f"radius must be {PROVED!r} or {HEURISTIC!r}, got {self.radius!r}")
 
     @property
-    def name(self) -> str:
-        """As people know it."""
-        ...
-
-    @property
-    def delta(self) -> float:
-        """The allowed probability of a wrong answer."""
-        ...
-
-    @property
-    def radius(self) -> str:
-        """The name of the radius."""
-        ...
-
-
-def check_settings(policy: Settings) -> None:
-    """Refuse settings out of range, and radii that nobody knows."""
-    check_delta(policy.delta)
-    if policy.radius not in (PROVED, HEURISTIC):
-        raise ParameterError(f"radius must be {PROVED!r} or {HEURISTIC!r}, got {policy.radius!r}")
-
-
-def guarantee(policy: Settings) -> str:
-    """What stopping by this radius promises."""
-    if policy.radius == HEURISTIC:
-        return radii.guarantee(HEURISTIC, policy.delta, 0.0)
-    return promise(policy.delta, 0.0, SUB_GAUSSIAN)
+    def guarantee(self) -> str:
+        """The promise and its assumption."""
+        if self.radius == HEURISTIC:
+            return radii.guarantee(HEURISTIC, self.delta, 0.0)
+        return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
 
 class LinearRun(ABC):
     """Every way once, then one use a round, by least squares. It changes by `absorb` alone."""
 
-    def __init__(self, problem: Problem, policy: Settings) -> None:
+    def __init__(self, problem: Problem, policy: LinearPolicy) -> None:
         self._delta, self._proved = policy.delta, policy.radius == PROVED
         self._readings = readings = readings_of(problem, policy.name)
         n, rank = readings.n_ways, readings.rows.shape[1]

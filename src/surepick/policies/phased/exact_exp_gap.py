@@ -46,18 +46,17 @@ from surepick.core.policy import (
     Measure,
     Standing,
     Stop,
-    check_delta,
     known_noise_scale,
     parts_of,
     standing_of,
 )
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.design.rounding import refuse_too_many
+from surepick.policies.sound import SoundPolicy
 
 
 @dataclass(frozen=True)
-class ExactExpGap:
+class ExactExpGap(SoundPolicy):
     """Drop arms that better ones can replace and accept those that none can; for bases of a matroid.
 
     >>> import surepick as sp
@@ -66,19 +65,7 @@ class ExactExpGap:
     'a + b'
     """
 
-    delta: float = 0.05
-
     name: ClassVar[str] = "ExactExpGap"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> MatroidRun:
         """A fresh run on this problem, whose plans must be the bases of a matroid."""

@@ -29,17 +29,16 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.design.pairs import pair_allocation
 from surepick.design.rounding import refuse_too_many
 from surepick.policies.phased.run import Phase, PhasedRun
+from surepick.policies.sound import SoundPolicy
 
 
 @dataclass(frozen=True)
-class NaiveGapElim:
+class NaiveGapElim(SoundPolicy):
     """Know gaps twice as well each phase and drop the sets that are further behind, for sets of arms.
 
     >>> import surepick as sp
@@ -48,19 +47,7 @@ class NaiveGapElim:
     'a + b'
     """
 
-    delta: float = 0.05
-
     name: ClassVar[str] = "NaiveGapElim"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> PhasedRun:
         """A fresh run on this problem, whose plans must be sets of arms."""

@@ -35,19 +35,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ProblemError
 from surepick.policies.linear.readings import readings_of
 from surepick.policies.phased.greedy_uses import greedy
 from surepick.policies.phased.probe_phases import ProbePhases
+from surepick.policies.sound import SoundPolicy
 
 ALPHA = 0.1
 
 
 @dataclass(frozen=True)
-class XYAdaptive:
+class XYAdaptive(SoundPolicy):
     """Phases of greedy uses for the differences that still matter.
 
     >>> import surepick as sp
@@ -56,20 +55,8 @@ class XYAdaptive:
     0
     """
 
-    delta: float = 0.05
-
     name: ClassVar[str] = "XYAdaptive"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     takes_probes: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> XYAdaptiveRun:
         """A fresh run on this problem."""

@@ -32,11 +32,11 @@ import numpy as np
 
 from surepick.core.arrays import IntArray
 from surepick.core.problem import Problem
-from surepick.policies.picking.phases import NO_PROMISE, BudgetPhases, check_budget
+from surepick.policies.picking.phases import BudgetPhases, BudgetPolicy
 
 
 @dataclass(frozen=True)
-class CSA:
+class CSA(BudgetPolicy):
     """Combinatorial Successive Assign: a fixed budget, one arm's amount settled in each phase.
 
     `budget` is divided over the phases; without one it is what the loop or the session has.
@@ -48,24 +48,7 @@ class CSA:
     (None, 0, True)
     """
 
-    budget: int | None = None
-
     name: ClassVar[str] = "CSA"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-
-    @property
-    def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """That there is none."""
-        return NO_PROMISE
 
     def start(self, problem: Problem) -> AssigningRun:
         """A fresh run on this problem."""

@@ -15,11 +15,11 @@ from typing import ClassVar
 from surepick.core.problem import Problem
 from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.policies.picking.csa import AssigningRun
-from surepick.policies.picking.phases import NO_PROMISE, check_budget
+from surepick.policies.picking.phases import BudgetPolicy
 
 
 @dataclass(frozen=True)
-class CSAR:
+class CSAR(BudgetPolicy):
     """Combinatorial Successive Accept Reject, for plans that are sets of arms.
 
     `budget` is divided over the phases; without one it is what the loop or the session has.
@@ -31,24 +31,7 @@ class CSAR:
     'a + b'
     """
 
-    budget: int | None = None
-
     name: ClassVar[str] = "CSAR"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_budget(self.budget)
-
-    @property
-    def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """That there is none."""
-        return NO_PROMISE
 
     def start(self, problem: Problem) -> AssigningRun:
         """A fresh run on this problem, whose plans must be sets of arms."""

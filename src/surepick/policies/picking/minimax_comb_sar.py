@@ -30,11 +30,11 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.policies.picking.phases import NO_PROMISE, BudgetPhases, check_budget
+from surepick.policies.picking.phases import BudgetPhases, BudgetPolicy
 
 
 @dataclass(frozen=True)
-class MinimaxCombSAR:
+class MinimaxCombSAR(BudgetPolicy):
     """Minimax Combinatorial Successive Accepts and Rejects: a fixed budget, plans halved in each phase.
 
     `budget` is divided over the phases; without one it is what the loop or the session has. `beta` is the
@@ -47,27 +47,14 @@ class MinimaxCombSAR:
     (None, 0, True)
     """
 
-    budget: int | None = None
     beta: float = 0.2
 
     name: ClassVar[str] = "MinimaxCombSAR"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_budget(self.budget)
+        super().__post_init__()
         if not 0 < self.beta < 1:
             raise ParameterError(f"beta is the first share of the budget, between 0 and 1, got {self.beta!r}")
-
-    @property
-    def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """That there is none."""
-        return NO_PROMISE
 
     def start(self, problem: Problem) -> HalvingRun:
         """A fresh run on this problem."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,13 +23,30 @@ NO_PROMISE = Promise.none(
 ).text
 
 
-def check_budget(budget: int | None) -> None:
-    """Refuse a budget of no measurement.
+@dataclass(frozen=True)
+class BudgetPolicy:
+    """What methods of phases have: their budget, and no promise."""
 
-    >>> check_budget(None)
-    """
-    if budget is not None and not budget >= 1:
-        raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}", field="budget")
+    budget: int | None = None
+
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and not self.budget >= 1:
+            raise ParameterError(
+                f"budget is a number of measurements, 1 or more, got {self.budget!r}", field="budget"
+            )
+
+    @property
+    def delta(self) -> float:
+        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
+        return 0.05
+
+    @property
+    def guarantee(self) -> str:
+        """That there is none."""
+        return NO_PROMISE
 
 
 class BudgetPhases(PooledRun, ABC):

@@ -28,11 +28,11 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.policies.selection.zone import ZoneRun, check_zone, zone_promise
+from surepick.policies.selection.zone import ZonePolicy, ZoneRun
 
 
 @dataclass(frozen=True)
-class KN:
+class KN(ZonePolicy):
     """Kim and Nelson's procedure: single arms, unknown noise, a zone of differences that do not matter.
 
     `zone` is in the unit of the values; `first` is how often every arm is measured to see its noise.
@@ -43,21 +43,7 @@ class KN:
     0
     """
 
-    delta: float = 0.05
-    zone: float = 0.1
-    first: int = 20
-
     name: ClassVar[str] = "KN"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_zone(self.delta, self.zone, self.first)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return zone_promise(self.delta, self.zone)
 
     def start(self, problem: Problem) -> KNRun:
         """A fresh run on this problem, whose plans must be single arms."""

@@ -22,11 +22,11 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.policies.selection.kn import h_squared, still_in, triangle
-from surepick.policies.selection.zone import ZoneRun, check_zone
+from surepick.policies.selection.zone import ZonePolicy, ZoneRun
 
 
 @dataclass(frozen=True)
-class KNPlusPlus:
+class KNPlusPlus(ZonePolicy):
     """Kim and Nelson's second procedure: as KN, with variances of all that was seen.
 
     >>> import surepick as sp
@@ -35,16 +35,7 @@ class KNPlusPlus:
     0
     """
 
-    delta: float = 0.05
-    zone: float = 0.1
-    first: int = 20
-
     name: ClassVar[str] = "KNPlusPlus"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_zone(self.delta, self.zone, self.first)
 
     @property
     def guarantee(self) -> str:

@@ -25,13 +25,13 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.policies.selection.zone import ZoneRun, check_zone, zone_promise
+from surepick.policies.selection.zone import ZonePolicy, ZoneRun
 
 _NODES = 96  # of the quadrature, in each direction
 
 
 @dataclass(frozen=True)
-class Rinott:
+class Rinott(ZonePolicy):
     """Rinott's two-stage procedure: single arms, unknown noise, a zone of differences that do not matter.
 
     >>> import surepick as sp
@@ -41,21 +41,7 @@ class Rinott:
     (0, 21)
     """
 
-    delta: float = 0.05
-    zone: float = 0.1
-    first: int = 20
-
     name: ClassVar[str] = "Rinott"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_zone(self.delta, self.zone, self.first)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return zone_promise(self.delta, self.zone)
 
     def start(self, problem: Problem) -> RinottRun:
         """A fresh run on this problem, whose plans must be single arms."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,35 +26,27 @@ from surepick.policies.gap import radius as radii
 from surepick.policies.selection.candidates import CandidatesRun
 
 
-class Settings(Protocol):
-    """What a policy that stops by a radius has."""
+@dataclass(frozen=True)
+class PairwisePolicy:
+    """What policies have that stop by a radius: delta, epsilon, the radius and its promise."""
+
+    delta: float = 0.05
+    epsilon: float = 0.0
+    radius: str = "kaufmann-koolen"
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        check_epsilon(self.epsilon)
+        radii.radius_named(self.radius)
 
     @property
-    def name(self) -> str:
-        """As people know it."""
-        ...
-
-    @property
-    def delta(self) -> float:
-        """The allowed probability of a wrong answer."""
-        ...
-
-    @property
-    def epsilon(self) -> float:
-        """How much worse than the best the answer may be."""
-        ...
-
-    @property
-    def radius(self) -> str:
-        """The name of the radius."""
-        ...
-
-
-def check_settings(policy: Settings) -> None:
-    """Refuse settings out of range, and radii that nobody knows."""
-    check_delta(policy.delta)
-    check_epsilon(policy.epsilon)
-    radii.radius_named(policy.radius)
+    def guarantee(self) -> str:
+        """The promise and its assumption."""
+        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ class PairRadius:
 class PairwiseRun(CandidatesRun):
     """A run that measures every arm once, then by its own rule, until the lead is ahead of all others."""
 
-    def __init__(self, problem: Problem, policy: Settings) -> None:
+    def __init__(self, problem: Problem, policy: PairwisePolicy) -> None:
         super().__init__(problem, policy.name)
         self._epsilon = policy.epsilon
         self._radius = PairRadius.of(policy.radius, policy.delta, self._candidates.n_plans)

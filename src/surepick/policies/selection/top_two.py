@@ -39,15 +39,14 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.policies.gap import radius as radii
-from surepick.policies.selection.stopping import PairwiseRun, Settings, check_settings
+from surepick.policies.selection.stopping import PairwisePolicy, PairwiseRun
 
 ALPHA = S = 1.2  # of TTUCB's bonus
 MOST_DRAWS = 100
 
 
 @dataclass(frozen=True)
-class TTUCB:
+class TTUCB(PairwisePolicy):
     """Leader by an upper confidence bound, challenger by the smallest transportation cost.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
@@ -58,21 +57,8 @@ class TTUCB:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    radius: str = "kaufmann-koolen"
-
     name: ClassVar[str] = "TTUCB"
     version: ClassVar[int] = 2
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
     def start(self, problem: Problem) -> TopTwoRun:
         """A fresh run on this problem, whose plans must be single arms."""
@@ -80,7 +66,7 @@ class TTUCB:
 
 
 @dataclass(frozen=True)
-class EBTCI:
+class EBTCI(PairwisePolicy):
     """The empirical best as leader, challenger by the smallest transportation cost plus log of its count.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
@@ -91,21 +77,7 @@ class EBTCI:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    radius: str = "kaufmann-koolen"
-
     name: ClassVar[str] = "EBTCI"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
     def start(self, problem: Problem) -> TopTwoRun:
         """A fresh run on this problem, whose plans must be single arms."""
@@ -113,7 +85,7 @@ class EBTCI:
 
 
 @dataclass(frozen=True)
-class TTTS:
+class TTTS(PairwisePolicy):
     """Leader and challenger by draws from the posterior, the leader measured with probability 1/2.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
@@ -124,21 +96,8 @@ class TTTS:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    radius: str = "kaufmann-koolen"
-
     name: ClassVar[str] = "TTTS"
-    version: ClassVar[int] = 1
     randomized: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
     def start(self, problem: Problem) -> TTTSRun:
         """A fresh run on this problem, whose plans must be single arms."""
@@ -148,7 +107,7 @@ class TTTS:
 class TopTwoRun(PairwiseRun):
     """A run that tracks how often each arm led, and how often it was measured then."""
 
-    def __init__(self, problem: Problem, policy: Settings) -> None:
+    def __init__(self, problem: Problem, policy: PairwisePolicy) -> None:
         super().__init__(problem, policy)
         n = self._candidates.n_plans
         self._led, self._measured_leading = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)

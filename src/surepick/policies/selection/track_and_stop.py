@@ -32,15 +32,14 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.policies.gap import radius as radii
-from surepick.policies.selection.stopping import PairwiseRun, check_settings
+from surepick.policies.selection.stopping import PairwisePolicy, PairwiseRun
 
 SMALLEST_GAP = 1e-3  # in noise scales of the two arms
 _STEPS = 60  # of Newton's method, which needs five to ten
 
 
 @dataclass(frozen=True)
-class TrackAndStop:
+class TrackAndStop(PairwisePolicy):
     """Track the best proportions for the estimates; `tracking` is "C" or "D", as in the paper.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
@@ -51,24 +50,14 @@ class TrackAndStop:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    radius: str = "kaufmann-koolen"
     tracking: str = "D"
 
     name: ClassVar[str] = "TrackAndStop"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         if self.tracking not in ("C", "D"):
             raise ParameterError(f"tracking must be 'C' or 'D', got {self.tracking!r}")
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
     def start(self, problem: Problem) -> TrackingRun:
         """A fresh run on this problem, whose plans must be single arms."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,22 +18,6 @@ from surepick.policies.selection.candidates import CandidatesRun
 ASSUMPTION = "independent Gaussian noise"  # of any scales, which are estimated
 
 
-def check_zone(delta: float, zone: float, first: int) -> None:
-    """Refuse settings that make no procedure.
-
-    >>> check_zone(0.05, 0.3, 20)
-    """
-    check_delta(delta)
-    if not (zone > 0 and math.isfinite(zone)):
-        raise ParameterError(
-            f"zone is the smallest difference that matters, above 0, got {zone!r}", field="zone"
-        )
-    if not first >= 2:
-        raise ParameterError(
-            f"first is how often every arm is measured to see its noise, 2 or more, got {first!r}"
-        )
-
-
 def zone_promise(delta: float, zone: float) -> str:
     """The best, if it is better than every other by at least the zone.
 
@@ -43,6 +28,34 @@ def zone_promise(delta: float, zone: float) -> str:
         f"the best plan, if it is better than every other by at least {zone:g}, wrong with probability at "
         f"most {delta:g}, given {ASSUMPTION}"
     )
+
+
+@dataclass(frozen=True)
+class ZonePolicy:
+    """What procedures with a zone have; `first` is how often every arm is measured to see its noise."""
+
+    delta: float = 0.05
+    zone: float = 0.1
+    first: int = 20
+
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if not (self.zone > 0 and math.isfinite(self.zone)):
+            raise ParameterError(
+                f"zone is the smallest difference that matters, above 0, got {self.zone!r}", field="zone"
+            )
+        if not self.first >= 2:
+            raise ParameterError(
+                f"first is how often every arm is measured to see its noise, 2 or more, got {self.first!r}"
+            )
+
+    @property
+    def guarantee(self) -> str:
+        """The promise and its assumption."""
+        return zone_promise(self.delta, self.zone)
 
 
 class ZoneRun(CandidatesRun):
