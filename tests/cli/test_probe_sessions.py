@@ -122,3 +122,26 @@ LACKING = ["", "1.5", "1 2 3", '{"c": 2}', '{"a b": true, "c": 2}', "a b 1.5", "
 def test_what_lacks_a_reading_is_refused_by_its_name(output: str) -> None:
     with pytest.raises(MeasureError, match=r"did not print '(a b|c)'"):
         readings(output, "loop", ["a b", "c"])
+
+
+def test_the_example_with_probes_is_checked_forecast_limited_and_compared(run: Run) -> None:
+    assert CliRunner().invoke(app, ["init", "drives", "--force"]).exit_code == 0
+    shown = CliRunner().invoke(app, ["check", "drives.toml"])
+    assert shown.exit_code == 0, shown.output
+    assert "4 probes with 8 readings; all 3 plans can be told apart" in shown.output
+    assert "middle street" in shown.output  # how the forecast divides measurements
+    found = json.loads(CliRunner().invoke(app, ["limit", "drives.toml", "--json"]).output)
+    assert 30 < found["lower_bound"] < 50
+    words = ["compare", "drives.toml", "--runs", "2", "--policies", "CombGapE,BetGapE"]
+    compared = CliRunner().invoke(app, words)
+    assert compared.exit_code == 0, compared.output
+    assert "CombGapE is left out: CombGapE measures single arms" in compared.output
+    alone = CliRunner().invoke(app, [*words[:4], "--policies", "CombGapE"])
+    assert alone.exit_code != 0
+
+
+def test_a_last_call_on_probes_says_that_it_is_for_single_arms(run: Run) -> None:
+    run("new", "drives.toml", "--budget", "100")
+    refused = run("last-call")
+    assert refused.exit_code != 0
+    assert "only bets on single arms can go over into a test" in str(refused.exception)

@@ -47,16 +47,21 @@ def compare(
     Try: surepick init table, then surepick compare table.toml --runs 50
     """
     from surepick.planning.comparison import compare as run_comparison
-    from surepick.policies import parse_policy
+    from surepick.planning.comparison import takers
+    from surepick.policies import describe, parse_policy
 
     loaded = load_file(file, as_json)
     usual = COMPARED if loaded.problem.is_listed else COMPARED_UNLISTED
     chosen = [parse_policy(text, delta=delta, epsilon=epsilon) for text in (policies or usual).split(",")]
     truth = truth_of(loaded)
+    able = takers(loaded.problem, chosen)
+    if not as_json:
+        for policy, why in able.left_out:
+            console.print(f"{escape(describe(policy))} is left out: {escape(why)}", style="dim")
     with bar("comparing", quiet=as_json) as progress:
         rows = run_comparison(
             loaded.problem,
-            chosen,
+            able.policies,
             truth,
             runs=runs,
             seed=seed,

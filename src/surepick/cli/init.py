@@ -11,7 +11,7 @@ from surepick.cli.render import console
 
 
 def init(
-    kind: Annotated[str, typer.Argument(help="The kind of problem: table, paths, trees, knapsack, ...")],
+    kind: Annotated[str, typer.Argument(help="A kind of problem: table, paths, ...; drives has probes.")],
     into: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:

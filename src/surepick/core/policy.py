@@ -198,7 +198,8 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
     """The run, if it can end with a last call; a clear error if not."""
     if not isinstance(run, LastCallRun):
         raise ParameterError(
-            f"{policy.name} has no last call: only bets can go over into a test; use BetGapE",
+            f"{policy.name} has no last call here: only bets on single arms can go over into a test; use "
+            "BetGapE, on a problem without probes",
             field="last_call",
         )
     return run

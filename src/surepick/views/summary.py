@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from surepick.core.among import among
 from surepick.core.estimates import estimate
 from surepick.core.gaps import between
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_words import value_of
 from surepick.core.promise import Promise
 from surepick.core.what_if import turn
@@ -76,6 +77,7 @@ class Summary:
     n_rounds: int
     n_plans: int | None
     n_arms: int
+    measured: str  # "9 arms", or "3 probes with 7 readings"
     cost: float
     budget: int | None
     created_at: float
@@ -156,6 +158,7 @@ def summary(look: Look) -> Summary:
         n_rounds=look.n_rounds,
         n_plans=look.problem.n_plans,
         n_arms=look.problem.n_arms,
+        measured=_ways(look.problem),
         cost=look.cost,
         budget=look.budget,
         created_at=look.created_at,
@@ -232,8 +235,11 @@ def _nothing_yet(look: Look) -> str:
         return f"The first round is not complete: {missing} missing."
     problem = look.problem
     plans = f"{how_many(problem.n_plans, 'plan')}," if problem.is_listed else f"{problem.completeness};"
-    ways = how_many(problem.n_arms, "arm") if problem.probes is None else problem.probes.summary
-    return f"Nothing is measured yet: {plans} {ways}."
+    return f"Nothing is measured yet: {plans} {_ways(problem)}."
+
+
+def _ways(problem: AnyProblem) -> str:
+    return how_many(problem.n_arms, "arm") if problem.probes is None else problem.probes.summary
 
 
 def _doubt(look: Look) -> str:

@@ -63,6 +63,9 @@ class Body(BaseModel):
         return {key: v for key, v in given.items() if v is not None} if isinstance(given, dict) else given
 
 
+Readings = Annotated[dict[str, float], Field(max_length=MOST_VALUES)]  # by name
+
+
 class Ask(Body):
     """For the next measurements."""
 
@@ -71,15 +74,15 @@ class Ask(Body):
 
 
 class Tell(Body):
-    """What was measured: a value, several, or the mean of `count` measurements.
+    """What was measured: a value, several, the readings of a probe by name, or the mean of `count` of them.
 
-    With an arm, by its name or number, a token of another arm is refused.
+    With an arm or probe, by its name or number, a token of another one is refused.
     """
 
     token: str
     arm: int | str | None = None
-    value: float | Annotated[list[float], Field(max_length=MOST_VALUES)] | None = None
-    mean: float | None = None
+    value: float | Annotated[list[float], Field(max_length=MOST_VALUES)] | Readings | None = None
+    mean: float | Readings | None = None
     count: int | None = Field(None, le=LARGEST)
     worker: Name = ""
 
@@ -108,11 +111,12 @@ class NewProblem(NewSession):
 
 
 def refuse_other_arm(session: Session, token: str, arm: int | str) -> None:
-    """Refuse a token of another arm than the one that was measured."""
+    """Refuse a token of another arm or probe than the one that was measured."""
     names, right = session.probe_names, session.probe_of(token)
     if arm not in (right, names[right]):
+        word = session.given_problem.probe_word
         raise ParameterError(
-            f"token {token!r} is of arm {names[right]!r}, and the value came with {arm!r}; nothing was "
+            f"token {token!r} is of {word} {names[right]!r}, and the value came with {arm!r}; nothing was "
             "recorded: see which of the two was measured, and tell it with its own token",
             field="token",
         )

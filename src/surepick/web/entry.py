@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from surepick.core.probes import VALUE
 from surepick.errors import SurepickError
 from surepick.sessions.requests import Measurement, Token
 from surepick.sessions.session import Session
@@ -28,6 +30,7 @@ class EntryForm:
     done: str = ""
     about: str = ""
     sure: bool = False  # that a value which surprises is what was measured
+    readings: Mapping[str, str] = field(default_factory=dict)  # by field, of probes with several
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,52 @@ class Choice:
     value: str  # the token, a space, and the arm's name
     text: str
     is_chosen: bool
+    probe: int = -1
+
+
+@dataclass(frozen=True)
+class Field:
+    """A reading to be entered: its name, the name of its field, and what was entered before."""
+
+    name: str
+    field: str
+    entered: str
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The fields of a probe with several readings."""
+
+    probe: int
+    name: str
+    fields: tuple[Field, ...]
+
+
+def field_of(probe: int, reading: int) -> str:
+    """The name of the field of a reading.
+
+    >>> field_of(2, 0)
+    'reading-2-0'
+    """
+    return f"reading-{probe}-{reading}"
+
+
+def readings(opened: Session, choices: list[Choice], form: EntryForm) -> list[Readings]:
+    """What to enter for each probe with several readings that can be chosen; without any, one value is."""
+    problem = opened.given_problem
+    chosen = dict.fromkeys(choice.probe for choice in choices)
+    return [
+        Readings(
+            probe,
+            opened.probe_names[probe],
+            tuple(
+                Field(name, field_of(probe, k), form.readings.get(field_of(probe, k), ""))
+                for k, name in enumerate(problem.reads(probe))
+            ),
+        )
+        for probe in chosen
+        if probe >= 0 and len(problem.reads(probe)) > 1
+    ]
 
 
 def split_choice(value: str) -> tuple[str, str]:
@@ -60,7 +109,9 @@ def choices(opened: Session, work: Work, form: EntryForm) -> list[Choice]:
         tokens = {form.token: form.arm or _name(form.token, names), **tokens}
     chosen = form.token or _usual(tokens, holders, form.who)
     return [
-        Choice(f"{token} {name}", f"{name} ({_remark(token, holders)})", token == chosen)
+        Choice(
+            f"{token} {name}", f"{name} ({_remark(token, holders)})", token == chosen, _probe(token, names)
+        )
         for token, name in tokens.items()
     ]
 
@@ -74,6 +125,14 @@ def _usual(tokens: dict[str, str], holders: dict[str, str | None], who: str) -> 
 
 def _remark(token: str, holders: dict[str, str | None]) -> str:
     return f"{token}, {holders[token] or 'taken'}" if token in holders else token
+
+
+def _probe(token: str, names: tuple[str, ...]) -> int:
+    try:
+        probe = Token.parse(token).probe
+    except ValueError:
+        return -1
+    return probe if probe < len(names) else -1
 
 
 def _name(token: str, names: tuple[str, ...]) -> str:
@@ -97,6 +156,9 @@ def what_became(opened: Session, form: EntryForm) -> str:
     match form.done:
         case "accepted":
             return f"Recorded: {what}. Thank you."
+        case "partial":
+            missing = ", ".join(opened.readings_wanted(form.about))
+            return f"Recorded: {what}. Still to come: {missing or 'nothing'}."
         case "repeated":
             return f"{what} was recorded before; nothing changed."
         case "late":
@@ -125,7 +187,10 @@ def _taken(opened: Session, token: str) -> str:
 def _in_words(told: list[Measurement]) -> str:
     """What was measured: ferry = 8.1 (0.0)."""
     first = told[0]
-    shown = ", ".join(number(one.value, 12) for one in told[:MOST_SHOWN])
+    shown = ", ".join(
+        number(one.value, 12) if one.reading == VALUE else f"{one.reading} {number(one.value, 12)}"
+        for one in told[:MOST_SHOWN]
+    )
     more = f" and {len(told) - MOST_SHOWN} more" if len(told) > MOST_SHOWN else ""
     mean = f" (mean of {first.count})" if first.count > 1 else ""
     return f"{first.arm_name} = {shown}{more}{mean} ({first.token})"

@@ -13,13 +13,14 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
+from surepick.core.numerals import numeral
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.web import pages
 from surepick.web.api import Ask, NewSession, Tell, begin, policies
 from surepick.web.context import Context
-from surepick.web.entry import EntryForm, split_choice
+from surepick.web.entry import EntryForm, field_of, split_choice
 from surepick.web.form_data import check_key, checked, numbers, text, with_point
 from surepick.web.security import COOKIE, COOKIE_SECONDS
 from surepick.web.session_cache import slug_of
@@ -68,18 +69,19 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
         entry = _entry(form)
         try:
             check_key(context.keys, form)
-            values = numbers(entry.value)
-            given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
-            told = checked(Tell, given)
-            receipt, is_over = await context.sessions.at(slug, lambda opened: record(opened, entry, told))
+            receipt, is_over = await context.sessions.at(slug, lambda opened: record(opened, entry))
         except SurepickError as error:
             return await again(slug, entry, error)
         return _back(slug, entry.who, str(receipt), entry.token, to_answer=is_over)
 
-    def record(opened: Session, entry: EntryForm, told: Tell) -> tuple[Receipt, bool]:
+    def record(opened: Session, entry: EntryForm) -> tuple[Receipt, bool]:
         """Tell it, once somebody has said that a value which surprises is right; and whether that was all."""
-        values = told.value if isinstance(told.value, list) else []
-        doubt = None if entry.sure else opened.doubt(opened.arm_of(told.token), *values)
+        probe = opened.probe_of(entry.token)
+        values = _readings(opened, probe, entry) or numbers(entry.value)
+        given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
+        told = checked(Tell, given)
+        uses = told.value if isinstance(told.value, list) else [told.value or {}]
+        doubt = None if entry.sure else opened.doubt(probe, *uses)
         if doubt is not None:
             raise ParameterError(f"{doubt}. Nothing was recorded yet.", field="sure")
         return told.told_to(opened), opened.status is not None
@@ -147,7 +149,26 @@ def _back(slug: str, who: str, done: str, token: str, *, to_answer: bool = False
 def _entry(form: FormData) -> EntryForm:
     token, arm = split_choice(text(form, "token"))
     sure = text(form, "sure") == "yes"
-    return EntryForm(text(form, "who").strip(), token, arm, text(form, "value"), sure=sure)
+    readings = {name: text(form, name) for name in form if name.startswith("reading-")}
+    who = text(form, "who").strip()
+    return EntryForm(who, token, arm, text(form, "value"), sure=sure, readings=readings)
+
+
+def _readings(opened: Session, probe: int, entry: EntryForm) -> dict[str, float]:
+    """The readings that were entered for a probe with several; nothing for one with a single value."""
+    reads = opened.given_problem.reads(probe)
+    if len(reads) == 1:
+        return {}
+    texts = {name: entry.readings.get(field_of(probe, k), "").strip() for k, name in enumerate(reads)}
+    found: dict[str, float] = {}
+    for name, entered in texts.items():
+        try:
+            found |= {name: numeral(entered)} if entered else {}
+        except ParameterError as error:
+            raise ParameterError(f"{name}: {error}", field="value") from None
+    if not found:
+        raise ParameterError(f"enter the readings: {', '.join(reads)}", field="value")
+    return found
 
 
 async def _uploads(form: FormData) -> list[Upload]:

@@ -21,7 +21,7 @@ from surepick.sessions.session import Session
 from surepick.views.events import LogRow, log_row
 from surepick.web.api import PlainJson
 from surepick.web.context import Context
-from surepick.web.entry import EntryForm, choices, told_meanwhile, what_became
+from surepick.web.entry import EntryForm, choices, readings, told_meanwhile, what_became
 from surepick.web.live import Parts
 from surepick.web.session_cache import SessionCache, UnknownSessionError, name_of, slug_of
 
@@ -270,7 +270,8 @@ def session_model(opened: Session, entry: EntryForm = EntryForm()) -> Model:  # 
         "picture": page.picture,
         "log": log_rows(opened, last - LAST_EVENTS, last),
         "entry": entry,
-        "choices": choices(opened, page.work, entry),
+        "choices": (offered := choices(opened, page.work, entry)),
+        "readings": readings(opened, offered, entry),
         "done": what_became(opened, entry),
     }
 

@@ -1,4 +1,4 @@
-"""Starter files: a commented problem of every kind that runs, to be changed into one's own."""
+"""Starter files: a commented problem of every kind that runs, and one with probes, to be changed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from surepick.errors import FileError, suggestion
 from surepick.problems.files.kinds import KINDS, kind_named, kind_names
 
+EXAMPLES = ("drives",)  # starters beside those that are named like a kind: probes
+
 
 def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -> list[Path]:
     """Write the starter of this kind, KIND.toml first, and its attachments into a folder.
@@ -16,7 +18,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
     >>> [path.name for path in write_starter("paths", tempfile.mkdtemp())]
     ['paths.toml', 'paths-edges.csv']
     """
-    names = kind_names()
+    names = (*kind_names(), *EXAMPLES)
     if kind not in names:
         raise FileError(f"there is no kind of problem named {kind!r}; {suggestion(kind, names)}")
     target, parts = Path(folder), _parts(kind)
@@ -34,7 +36,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
 
 def _parts(kind: str) -> dict[str, str]:
     """The files of a starter, by name, the problem file first."""
-    if kind not in KINDS:
+    if kind not in (*KINDS, *EXAMPLES):
         starter = kind_named(kind).starter
         if not starter:
             raise FileError(f"the kind {kind!r} comes without a starter; see the package that offers it")

@@ -41,8 +41,7 @@
   }
 
   function holdsInput(form) {
-    const typed = form.querySelector("#value");
-    return typed !== null && typed.value.trim() !== "";
+    return [...form.querySelectorAll("#value, .readings input")].some((typed) => typed.value.trim() !== "");
   }
 
   function notice(form, text) {
@@ -60,7 +59,22 @@
     notice(form, text + " Your choice and what you have entered are unchanged, and nothing was sent. Choose what you measured.");
   }
 
+  // A probe with several readings has a field for each; those of the others are out of the way.
+  function showReadings() {
+    const list = document.querySelector("form.tell select#token");
+    const probe = list?.selectedOptions[0]?.dataset.probe;
+    if (probe === undefined) return;
+    let several = false;
+    for (const set of list.form.querySelectorAll("[data-readings]")) {
+      set.hidden = set.dataset.readings !== probe;
+      several ||= !set.hidden;
+    }
+    list.form.querySelector("[data-value]").hidden = several;
+  }
+  showReadings();
+
   document.addEventListener("change", (event) => {
+    if (event.target.matches("select#token")) showReadings();
     const place = event.target.closest("form")?.querySelector("[data-notice]");
     if (place && event.target.matches("select")) place.hidden = true;
   });
@@ -94,6 +108,7 @@
     stream.addEventListener("error", () => say("lost", stream.readyState === 2 ? "not live: reload" : "reconnecting …"));
     stream.addEventListener("update", (event) => {
       for (const [name, html] of Object.entries(JSON.parse(event.data).parts)) replace(name, html);
+      showReadings();
       announce();
     });
     window.addEventListener("pagehide", () => stream.close());
