@@ -183,6 +183,12 @@ def test_several_readings_of_a_use_count_together(policy):
     assert outcome.plan == problem.best(means)
 
 
+@pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(), XYAdaptive()], ids=lambda p: p.name)
+def test_arms_that_no_probe_reads_do_no_harm(policy):
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], probes={"a": ["arm 0"], "b": ["arm 1"]})
+    assert sp.simulate(problem, policy, sp.Gaussian([2.0, 0.0, 0.0]), seed=1).plan == 0
+
+
 def test_what_cannot_be_measured_so_is_refused():
     with pytest.raises(ProblemError, match="several readings"):
         XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi")[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,12 @@ class Readings:
     def n_ways(self) -> int:
         """How many there are."""
         return len(self.ways)
+
+    @property
+    def shown(self) -> Readings:
+        """In the coordinates that some reading shows; plans differ in no others."""
+        used = np.flatnonzero(self.rows.any(axis=0))
+        return replace(self, rows=np.ascontiguousarray(self.rows[:, used]), plans=self.plans[:, used])
 
     def counts(self, of_ways: IntArray) -> IntArray:
         """Uses of the ways as uses of all probes or arms."""

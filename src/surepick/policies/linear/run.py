@@ -68,7 +68,7 @@ class LinearRun(ABC):
 
     def __init__(self, problem: Problem, policy: LinearPolicy) -> None:
         self._delta, self._proved = policy.delta, policy.radius == PROVED
-        self._readings = readings = readings_of(problem, policy.name)
+        self._readings = readings = readings_of(problem, policy.name).shown
         n, rank = readings.n_ways, readings.rows.shape[1]
         self._counts: IntArray = np.zeros(n, dtype=np.int64)
         self._vector: FloatArray = np.zeros(rank)
