@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from surepick.store import mailbox, open_store
 from surepick.store.write_queue import Turn, Wait, WriteQueue
 
 N = 6
+NOWHERE: Any = None  # no file: of a wish that is not answered
 
 
 def queue_of(url: str) -> WriteQueue:
@@ -157,7 +159,7 @@ def test_those_who_ask_get_measurements_of_their_own(sqlite_url: str, tmp_path: 
 def wish_of(session: Session, *wish: object) -> mailbox.Wish:
     """What somebody would post who has the same session open."""
     text = json.dumps([__version__, session._created.checksum, *wish])
-    return mailbox.Wish(0, 0, 0, b"mine\0" + text.encode())
+    return mailbox.Wish(NOWHERE, 0, 0, b"mine\0" + text.encode())
 
 
 def test_what_is_refused_or_told_already_waits_for_its_own_turn(sqlite_url: str) -> None:
@@ -171,8 +173,8 @@ def test_what_is_refused_or_told_already_waits_for_its_own_turn(sqlite_url: str)
         wish_of(session, "tell", second, 1e300, "somebody"),  # no measurement
         wish_of(session, "tell", second),  # of another surepick
         wish_of(session, "dance"),
-        mailbox.Wish(0, 0, 0, b"mine\0[]"),
-        mailbox.Wish(0, 0, 0, b"mine\0no JSON"),
+        mailbox.Wish(NOWHERE, 0, 0, b"mine\0[]"),
+        mailbox.Wish(NOWHERE, 0, 0, b"mine\0no JSON"),
     ]
     assert list(helper.changes(refused)) == []
     assert [wish.reply for wish in refused] == [None] * len(refused)
@@ -201,7 +203,7 @@ def test_a_wish_is_known_to_its_owner_as_its_own(tmp_path: Path) -> None:
     assert post is not None
     (seen,) = queue.wishes("mine")
     assert queue.wishes("another") == []
-    late = mailbox.Wish(*(seen._handle, seen._slot, seen._number + 1), b"mine\0an earlier wish")
+    late = mailbox.Wish(seen._file, seen._slot, seen._number + 1, b"mine\0an earlier wish")
     late.reply = "not for this one"
     late.send()
     assert post.look() == (mailbox.POSTED, b"")  # and posted again

@@ -12,6 +12,7 @@ import shutil
 import signal
 import statistics
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ from store_workers import (
 )
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, Store, open_store
-from surepick.store.byte_locks import lock
+from surepick.store.byte_locks import LockedFile
 from surepick.store.events import seal
 from surepick.store.write_queue import CHAIRS
 from surepick.testing.stores import note
@@ -125,8 +126,8 @@ def test_a_dead_one_in_line_holds_up_nobody(sqlite_url: str, tmp_path: Path) -> 
 
 def n_in_line(queue: Path) -> int:
     """How many bytes of the file are locked by other processes."""
-    with queue.open("r+b") as file:
-        return sum(not lock(file.fileno(), chair, 1) for chair in range(CHAIRS))
+    with closing(LockedFile(queue, create=False)) as file:
+        return sum(not file.lock(chair, 1) for chair in range(CHAIRS))
 
 
 def test_a_stopped_one_in_line_is_passed_by(sqlite_url: str, tmp_path: Path) -> None:

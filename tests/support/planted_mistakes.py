@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from surepick.sessions import codec, telling
+from surepick.sessions import codec, leasing, telling
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
-from surepick.sessions.requests import Token
+from surepick.sessions.requests import Request, Token
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Body, Setup
-from surepick.store import Head, MemoryStore
+from surepick.store import Head, MemoryStore, mailbox
 
 
 def close_before_the_decision(patch: pytest.MonkeyPatch) -> None:
@@ -51,9 +52,9 @@ def trust_a_ledger_whose_append_failed(patch: pytest.MonkeyPatch) -> None:
 def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     commit = Replica.commit
 
-    def hasty(self: Replica, make: Callable[[], Change], *, quick: bool = True) -> None:
+    def hasty(self: Replica, make: Callable[[], Change], **how: Any) -> None:
         try:
-            commit(self, make, quick=quick)
+            commit(self, make, **how)
         except telling.LostRaceError:
             raise
         except Exception as error:
@@ -74,8 +75,8 @@ def share_a_session_without_its_lock(patch: pytest.MonkeyPatch) -> None:
 def keep_an_unasked_measurement_twice(patch: pytest.MonkeyPatch) -> None:
     recorded = telling.Telling._recorded
 
-    def careless(self: telling.Telling, key: str | None, body: dict[str, object]) -> Change:
-        return recorded(self, None, body)
+    def careless(self: telling.Telling, events: list[NewEvent]) -> Change:
+        return recorded(self, [event._replace(key=None) for event in events])
 
     patch.setattr(telling.Telling, "_recorded", careless)
 
@@ -107,6 +108,26 @@ def void_without_starting_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ledger, "_voided", voided)
 
 
+def answer_others_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(mailbox.Wish, "take", mailbox.Wish.send)
+
+
+def answer_others_although_it_failed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(mailbox.Wish, "put_back", mailbox.Wish.send)
+
+
+def grant_to_others_what_is_mine(patch: pytest.MonkeyPatch) -> None:
+    requests = leasing.Leasing._claim_here
+
+    def shared(self: leasing.Leasing, wish: leasing.Wish) -> list[Request]:
+        given = requests(self, wish)
+        last = getattr(self, "last", [])
+        self.last = given  # type: ignore[attr-defined]
+        return last or given
+
+    patch.setattr(leasing.Leasing, "_claim_here", shared)
+
+
 MISTAKES = [
     close_before_the_decision,
     extend_what_was_seen_before,
@@ -119,4 +140,7 @@ MISTAKES = [
     delete_what_others_wrote_meanwhile,
     hand_out_what_somebody_holds,
     void_without_starting_over,
+    answer_others_before_the_commit,
+    answer_others_although_it_failed,
+    grant_to_others_what_is_mine,
 ]

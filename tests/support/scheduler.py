@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from random import Random
 from types import TracebackType
 
 STUCK = 60.0  # seconds after which a turn that does not end is a failure
+TURN, HICCUP = 0.002, 1.5  # simulated seconds that a turn takes, and what it takes now and then
+OFTEN = 0.01  # how often that is
 
 
 class Actor:
@@ -21,9 +24,10 @@ class Actor:
         self.ready: Callable[[], bool] = lambda: True
         self.is_done = False
         self.error: BaseException | None = None
-        self.gate = threading.Semaphore(0)
+        self.gate, self.handed_back = threading.Lock(), threading.Lock()  # faster than semaphores
+        self.gate.acquire()
+        self.handed_back.acquire()
         self.thread = threading.Thread(target=self._run, args=(work,), daemon=True)
-        self.handed_back = threading.Semaphore(0)
 
     def _run(self, work: Callable[[], object]) -> None:
         self.gate.acquire()
@@ -44,10 +48,16 @@ class Actor:
 
 
 class Scheduler:
-    """Runs actors in turns; `choose` picks one of the names of those that could go on, by its number."""
+    """Runs actors in turns; `choose` picks one of the names of those that could go on, by its number.
 
-    def __init__(self, choose: Callable[[list[str]], int]) -> None:
+    With `naps` they may sleep; a turn takes some time, and when all sleep it goes by until one wakes up.
+    """
+
+    def __init__(self, choose: Callable[[list[str]], int], naps: Random | None = None) -> None:
         self._choose = choose
+        self._naps = naps
+        self.now = 0.0
+        self._wakes: list[float] = []
         self._actors: list[Actor] = []
         self._current: Actor | None = None
 
@@ -59,7 +69,12 @@ class Scheduler:
     def run(self) -> None:
         """Let all of them run to their ends; the first error of any is raised at once."""
         while waiting := [actor for actor in self._actors if not actor.is_done]:
+            if self._naps is not None:
+                self.now += HICCUP if self._naps.random() < OFTEN else TURN
             able = [actor for actor in waiting if actor.ready()]
+            if not able and self._wakes:
+                self.now = max(self.now, min(self._wakes))
+                continue
             if not able:
                 raise RuntimeError(f"all wait for each other: {[actor.name for actor in waiting]}")
             self._current = able[self._choose([actor.name for actor in able]) if len(able) > 1 else 0]
@@ -76,6 +91,17 @@ class Scheduler:
         actor.handed_back.release()
         actor.gate.acquire()
         actor.ready = lambda: True
+
+    def sleep(self, seconds: float) -> None:
+        """Let others go on for this long, in simulated time."""
+        wake = self.now + seconds
+        self._wakes.append(wake)
+        self.pause(lambda: self.now >= wake)
+        self._wakes.remove(wake)
+
+    def monotonic(self) -> float:
+        """The simulated time by which actors sleep."""
+        return self.now
 
 
 class TurnLock:

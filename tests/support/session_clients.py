@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import surepick as sp
 from scheduler import TurnLock
-from simulated_store import DiedError, Process, SimulatedStore
+from simulated_bytes import DiedError, Process
+from simulated_store import SimulatedStore
 from surepick.errors import ParameterError, SessionError, StoreError, SurepickError
 from surepick.sessions import heartbeat
 from surepick.sessions.measurement_files import import_rows
@@ -148,11 +149,11 @@ class Client:
 
     def _measured(self, request: Request) -> Given:
         rng, value = self.history.rng, self.history.value
-        several = rng.random() if request.wanted > 2 else 1.0
+        several = rng.random() if request.wanted > 1 else 1.0
         if several < 0.3:
             return {"value": [value(request.arm) for _ in range(rng.choice([2, 3]))]}
         if several < 0.5:
-            count = rng.choice([2, 3])
+            count = rng.randint(2, request.wanted)
             return {"mean": sum(value(request.arm) for _ in range(count)) / count, "count": count}
         return {"value": value(request.arm)}
 

@@ -5,8 +5,9 @@
 
 Every history draws a problem, a policy, how many processes there are and which faults strike. The processes
 ask, tell (one value, several, means), withdraw, void, record, import, note, extend, make the last call,
-close, delete, prolong their leases and look, through the code that users run, on a `SimulatedStore`. What the
-code acknowledged is written down, and at the end the log must bear it out.
+close, delete, prolong their leases and look, through the code that users run, on a `SimulatedStore`. In some
+histories they stand in line, post what they wish, and whoever holds the log does it for them. What the code
+acknowledged is written down, and at the end the log must bear it out.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ import numpy as np
 import surepick as sp
 from scheduler import Scheduler
 from session_clients import LEASE, NAME, Acknowledged, Client, Running
-from simulated_store import Database, DiedError, Faults, Process, SimulatedStore
+from simulated_bytes import DiedError, Process
+from simulated_store import Database, Faults, SimulatedStore
 from surepick.sessions import replica
 from surepick.sessions.heartbeat import Heartbeat
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import told_in
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Setup
-from surepick.store import Event
+from surepick.store import Event, write_queue
 
 PROBLEMS = [
     sp.Problem([[1, 0], [0, 1]], noise_scale=0.3),
@@ -47,6 +49,7 @@ POLICIES: list[Callable[[float], sp.Policy]] = [
     lambda delta: sp.BetGapE(delta=delta),
     lambda delta: sp.BetGapE(delta=delta, max_batch=2),
     lambda delta: sp.TSExplore(delta=delta),
+    lambda delta: sp.RAGE(delta=delta),  # rounds of many measurements, which may be told as means
 ]
 ENDLESS = 100_000  # a budget
 
@@ -69,10 +72,11 @@ class History:
         self.skew = rng.choice([0.0, 0.0, 5.0, 300.0])  # seconds by which clocks differ
         mild = rng.choice([0.0, 0.3, 1.0])
         self.faults = Faults(rng, death=0.02 * mild, lost=0.02 * mild, stale=rng.choice([0.0, 0.3]) * mild)
-        self.scheduler = Scheduler(self._next)
+        self.scheduler = Scheduler(self._next, naps=rng)
         self.stalls = rng.choice([0.0, 0.03])
         self._stalled, self._stalled_for = "", 0
-        self.database = Database(self.scheduler, one_lock=rng.random() < 0.5)
+        one_lock = rng.random() < 0.7
+        self.database = Database(self.scheduler, one_lock=one_lock, line=one_lock and rng.random() < 0.7)
         self.done = Acknowledged()
         self.processes: list[Running] = []
         self.n_steps = rng.choice([4, 10, 20])
@@ -86,7 +90,7 @@ class History:
             options = {"seed": self.seed % 100, "budget": budget, "lease": lease}
             quiet = SimulatedStore(self.database, Process("creator"), Faults(self.rng))
             Session.create(quiet, self.problem, policy, name=NAME, clock=lambda: self.now, **options)
-            for i in range(self.rng.choice([1, 2, 3, 4])):
+            for i in range(self.rng.choice([1, 2, 3, 4]) + 2 * (self.database.file is not None)):
                 running = Running(self, f"process {i}")
                 self.processes.append(running)
                 for k in range(self.rng.choice([1, 1, 2])):
@@ -94,6 +98,7 @@ class History:
                     self.scheduler.add(client.worker, client.live)
             self.scheduler.run()
             self.faults.end()
+            self.done.seen += self.database.seen
             self.check(quiet)
 
     def rare_steps(self, client: Client) -> list[Callable[[Session], None]]:
@@ -112,6 +117,8 @@ class History:
     def _simulated_time(self) -> Iterator[None]:
         with (
             mock.patch.object(replica, "time", self),
+            mock.patch.object(write_queue, "time", self.scheduler),
+            mock.patch.object(write_queue, "random", self.rng),
             mock.patch.multiple(replica, **self.constants),
             mock.patch.object(Heartbeat, "_set_timer"),  # clients are the timers
         ):

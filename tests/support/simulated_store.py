@@ -4,27 +4,31 @@ Its laws are those of the real stores: transactions one after the other, an appe
 readers see what was committed. Statements are pauses of a `Scheduler`. Faults are drawn at every one of them:
 the process dies before or after it, the answer is lost before or after it took effect, a reader sees a state
 that was committed a moment ago (never one older than it has seen itself).
+
+With a `line` those who wait stand in line and post their wishes by the code of `store/write_queue.py` and
+`store/mailbox.py`, in bytes that the processes share (`simulated_bytes`).
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from scheduler import Scheduler
+from simulated_bytes import DiedError, Process, ProcessBytes, SimulatedFile, SimulatedQueue
 from surepick.errors import StoreError
-from surepick.store import START, Claim, Draft, Event, Head, Lease, MemoryStore, Snapshot, View
+from surepick.store import START, Claim, Event, Head, MemoryStore, Snapshot, View
+from surepick.store.mailbox import Service
+from surepick.store.write_queue import ServedError, Turn, Wait
 
 T = TypeVar("T")
 REMEMBERED = 6  # committed states that a stale reader may see
-
-
-class DiedError(BaseException):
-    """The process was killed; nothing of it goes on."""
+PATIENCE = 60.0  # simulated seconds to wait for other writers
 
 
 @dataclass
@@ -48,12 +52,13 @@ class Database:
     """What is committed, and who holds the writer's lock; it changes by commits alone.
 
     With `one_lock` those who claim leases wait for those who append, as in SQLite; else not, as in
-    PostgreSQL.
+    PostgreSQL. With a `line`, which needs the one lock, who waits posts what it wishes.
     """
 
-    def __init__(self, scheduler: Scheduler, *, one_lock: bool = True) -> None:
+    def __init__(self, scheduler: Scheduler, *, one_lock: bool = True, line: bool = False) -> None:
         self.scheduler = scheduler
         self.one_lock = one_lock
+        self.file = SimulatedFile(scheduler) if line else None
         self.states = [MemoryStore()]  # the last of them is what is committed now
         self.number = 0  # of the last one
         self.on_disk = self.states[-1]  # what a power cut leaves
@@ -61,6 +66,7 @@ class Database:
         self.claimer: object | None = None
         self.granted: set[tuple[str, str, float]] = set()  # token, worker, until when
         self.grave: list[Event] | None = None  # the log that was deleted, as it was then
+        self.seen: Counter[str] = Counter()  # for tests of the simulation itself
 
     @property
     def now(self) -> MemoryStore:
@@ -78,13 +84,26 @@ class Database:
         self.states, self.number = [self.on_disk], self.number + 1
 
 
-class Process:
-    """A process of the simulation: whether it lives, and the last state that it has seen."""
+def _reading(method: str) -> Callable[..., Any]:
+    """A method of a store that reads, as one statement."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.is_dead = False
-        self.seen = 0
+    def read(self: SimulatedStore, *given: Any, **named: Any) -> Any:
+        return self._read(lambda state: getattr(state, method)(*given, **named))
+
+    return read
+
+
+def _writing(method: str, *, durable: bool = True) -> Callable[..., Any]:
+    """A method of a store that writes, as one statement."""
+
+    def write(self: SimulatedStore, *given: Any, **named: Any) -> Any:
+        return self._write(lambda state: getattr(state, method)(*given, **named), durable=durable)
+
+    return write
+
+
+def _nothing(self: SimulatedStore) -> None:
+    """Nothing to wait for, or to let go of."""
 
 
 class SimulatedStore:
@@ -98,15 +117,19 @@ class SimulatedStore:
         self._faults = faults
         self._open: MemoryStore | None = None  # the state within this process's transaction,
         self._changes: list[Callable[[MemoryStore], object]] = []  # and how it was changed there
+        file = database.file
+        self._queue = None if file is None else SimulatedQueue(ProcessBytes(file, process, self._dies))
 
-    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
-        return self._write(lambda state: state.create(name, drafts))
-
-    def names(self) -> list[str]:
-        return self._read(lambda state: state.names())
-
-    def head(self, name: str) -> Head:
-        return self._read(lambda state: state.head(name))
+    create: Callable[..., Head] = _writing("create")
+    names: Callable[..., list[str]] = _reading("names")
+    head: Callable[..., Head] = _reading("head")
+    find: Callable[..., Event | None] = _reading("find")
+    append: Callable[..., Head] = _writing("append")
+    release = _writing("release", durable=False)
+    leases = _reading("leases")
+    save_snapshot = _writing("save_snapshot", durable=False)
+    snapshot: Callable[..., Snapshot | None] = _reading("snapshot")
+    settle = let_go = close = _nothing
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         return iter(self._read(lambda state: list(state.read(name, after=after, limit=limit))))
@@ -118,14 +141,6 @@ class SimulatedStore:
             held = self.claim(name, tokens, worker=worker, until=until, now=now)
         return self._read(lambda state: state.look(name, after=after))._replace(held=held)
 
-    def find(self, name: str, key: str) -> Event | None:
-        return self._read(lambda state: state.find(name, key))
-
-    def append(
-        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
-    ) -> Head:
-        return self._write(lambda state: state.append(name, drafts, expected=expected, release=release))
-
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         wanted = list(tokens)
 
@@ -136,22 +151,11 @@ class SimulatedStore:
                 theirs = before.get(token)
                 free = theirs is None or theirs.worker == worker or theirs.expires <= now
                 assert free, f"{token} was given to {worker} while it was {theirs}"
-                self._database.granted.add((token, worker, until))
+                if state is not self._open:  # it is committed now
+                    self._database.granted.add((token, worker, until))
             return held
 
         return self._write(change, durable=False)
-
-    def release(self, name: str, tokens: Sequence[str]) -> None:
-        self._write(lambda state: state.release(name, tokens), durable=False)
-
-    def leases(self, name: str) -> list[Lease]:
-        return self._read(lambda state: state.leases(name))
-
-    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
-        self._write(lambda state: state.save_snapshot(name, snapshot), durable=False)
-
-    def snapshot(self, name: str) -> Snapshot | None:
-        return self._read(lambda state: state.snapshot(name))
 
     def delete(self, name: str, *, expected: Head) -> None:
         def change(state: MemoryStore) -> None:
@@ -160,15 +164,6 @@ class SimulatedStore:
             self._database.grave = log
 
         self._write(change)
-
-    def settle(self) -> None:
-        """Nothing to wait for."""
-
-    def let_go(self) -> None:
-        """Nothing to let go of."""
-
-    def close(self) -> None:
-        """Nothing to let go of."""
 
     @contextmanager
     def exclusive(
@@ -179,17 +174,34 @@ class SimulatedStore:
         durable: bool = True,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> Iterator[View]:
+        with self._exclusive(name, after, durable=durable, wait=Wait(meanwhile)) as view:
+            yield view
+
+    @contextmanager
+    def combined(
+        self, name: str, wait: Wait, *, after: Callable[[], Head], durable: bool = True
+    ) -> Iterator[View]:
+        queue = self._queue
+        with Service(lambda: [] if queue is None else queue.wishes(name)) as service:
+            with self._exclusive(name, after, durable=durable, wait=wait) as view:
+                wishes = service.begin()
+                yield view._replace(wishes=wishes)
+                service.take()
+            if queue is not None:
+                self._database.seen["did a wish"] += sum(wish.reply is not None for wish in wishes)
+                self._database.seen["did a wish of the dead"] += queue.n_of_the_dead(wishes)
+
+    @contextmanager
+    def _exclusive(
+        self, name: str, after: Callable[[], Head] | None, *, durable: bool, wait: Wait
+    ) -> Iterator[View]:
         database, me = self._database, object()
         lock = "writer" if durable or database.one_lock else "claimer"
         self._begin_statement()
-        if getattr(database, lock) is not None:
-            meanwhile()
-        while getattr(database, lock) is not None:
-            self._pause(lambda: getattr(database, lock) is None)
-        setattr(database, lock, me)
         try:
+            self._take_turn(lock, me, wait)
             if lock == "writer":
-                self._open, self._changes = _copy(database.now), []
+                self._open, self._changes = database.now.copy(), []
                 self._process.seen = database.number
             yield self.look(name, after=START if after is None else after())
             self._begin_statement()  # the commit
@@ -197,9 +209,36 @@ class SimulatedStore:
                 self._commit(self._changes, durable)
         finally:
             self._open = None
-            if getattr(database, lock) is me:  # a power cut has freed it for others
+            if getattr(database, lock) is me:  # it was got, and no power cut has freed it for others
                 setattr(database, lock, None)
         self._end_statement()
+
+    def _take_turn(self, lock: str, me: object, wait: Wait) -> None:
+        """Wait for the lock: in line where there is one, as `Transactions` does, or until it is free."""
+        database = self._database
+        if self._queue is None:
+            if getattr(database, lock) is not None:
+                wait.meanwhile()
+            while getattr(database, lock) is not None:
+                self._pause(lambda: getattr(database, lock) is None)
+            setattr(database, lock, me)
+            return
+        with Turn(self._queue, PATIENCE, wait) as turn:
+            while True:
+                if turn.is_mine():
+                    if database.writer is None:
+                        database.writer = me
+                        if not turn.is_served():
+                            return
+                        database.writer = None  # it was done a moment before this began
+                    else:
+                        turn.was_busy(StoreError("somebody else writes"))
+                try:
+                    turn.wait(self.place)
+                except ServedError:
+                    _, _, kind, *_ = json.loads(wait.wish or "")
+                    database.seen[f"served: {kind}"] += 1
+                    raise
 
     def _read(self, look: Callable[[MemoryStore], T]) -> T:
         self._begin_statement()
@@ -228,15 +267,18 @@ class SimulatedStore:
 
     def _commit(self, changes: Iterable[Callable[[MemoryStore], T]], durable: bool) -> list[T]:
         """Change what is committed now: leases may have been claimed since a transaction began."""
-        state = _copy(self._database.now)
+        state = self._database.now.copy()
         answers = [change(state) for change in changes]
         self._database.commit(state, durable=durable)
         self._process.seen = self._database.number
         return answers
 
     def _begin_statement(self) -> None:
-        """Let others go first; then the process may die, or the statement get lost on its way."""
-        if self._open is None:
+        """Let others go first; then the process may die, or the statement get lost on its way.
+
+        Within a transaction that matters only to those who get in line meanwhile.
+        """
+        if self._open is None or self._queue is not None:
             self._pause()
         self._strike("was not sent")
 
@@ -245,22 +287,17 @@ class SimulatedStore:
         self._strike("was sent, and the answer is lost")
 
     def _strike(self, how: str) -> None:
-        if self._process.is_dead or self._faults.strikes(self._faults.death):
-            self._process.is_dead = True
+        if self._dies():
             raise DiedError
         if self._faults.strikes(self._faults.lost):
             raise StoreError(f"the simulated statement {how}")
+
+    def _dies(self) -> bool:
+        """Whether the process dies now, or is dead."""
+        self._process.is_dead = self._process.is_dead or self._faults.strikes(self._faults.death)
+        return self._process.is_dead
 
     def _pause(self, until: Callable[[], bool] = lambda: True) -> None:
         self._database.scheduler.pause(lambda: self._process.is_dead or until())
         if self._process.is_dead:
             raise DiedError
-
-
-def _copy(state: MemoryStore) -> MemoryStore:
-    other = MemoryStore()
-    for name, log in state._logs.items():
-        other._logs[name] = copied = copy.copy(log)
-        copied.events, copied.keyed = list(log.events), dict(log.keyed)
-        copied.leases, copied.snapshot = dict(log.leases), log.snapshot
-    return other

@@ -1,6 +1,14 @@
-"""Locks on single bytes of a file, held by processes; the kernel frees those of a process that dies."""
+"""A small file that processes share: its bytes are read and written at once, and locked one by one.
+
+The kernel frees the bytes of a process that dies.
+"""
 
 from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Protocol
 
 try:
     import fcntl
@@ -9,17 +17,90 @@ except ModuleNotFoundError:  # no such locks on this system
 
 ARE_THERE = fcntl is not None
 
-
-def lock(handle: int, first: int, count: int) -> bool:
-    """Whether these bytes are this process's now: nobody else had any of them."""
-    try:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, count, first)
-    except OSError:
-        return False
-    return True
+_mine: set[tuple[int, int]] = set()  # process and byte: a lock does not keep threads of one process apart
+_choosing = threading.Lock()
 
 
-def unlock(handle: int, first: int, count: int) -> None:
-    """Let go of these bytes."""
-    if count:  # lockf takes 0 for everything from there on
-        fcntl.lockf(handle, fcntl.LOCK_UN, count, first)
+class SharedBytes(Protocol):
+    """What a line and its mailbox need of their file."""
+
+    @property
+    def process(self) -> int:
+        """The number of the process that has it open."""
+        ...
+
+    def read(self, count: int, at: int) -> bytes:
+        """So many bytes, or fewer at the end of the file."""
+        ...
+
+    def write(self, content: bytes, at: int) -> None:
+        """Write these bytes; a reader may see a part of them, and if the process dies a part may be all."""
+        ...
+
+    def lock(self, first: int, count: int) -> bool:
+        """Whether these bytes are this process's now: no other process had any of them."""
+        ...
+
+    def unlock(self, first: int, count: int) -> None:
+        """Let go of these bytes."""
+        ...
+
+    def lock_alone(self, byte: int) -> bool:
+        """Whether this byte is the caller's now: nobody had it, not even in this process."""
+        ...
+
+    def unlock_alone(self, byte: int) -> None:
+        """Let go of a byte that was locked so."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file, and of all locks."""
+        ...
+
+
+class LockedFile:
+    """A file of this name, opened by this process."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.handle = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+        self.process = os.getpid()
+
+    def read(self, count: int, at: int) -> bytes:
+        """So many bytes, or fewer at the end of the file."""
+        return os.pread(self.handle, count, at)
+
+    def write(self, content: bytes, at: int) -> None:
+        """Write these bytes."""
+        os.pwrite(self.handle, content, at)
+
+    def lock(self, first: int, count: int) -> bool:
+        """Whether these bytes are this process's now: no other process had any of them."""
+        try:
+            fcntl.lockf(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB, count, first)
+        except OSError:
+            return False
+        return True
+
+    def unlock(self, first: int, count: int) -> None:
+        """Let go of these bytes."""
+        if count:  # lockf takes 0 for everything from there on
+            fcntl.lockf(self.handle, fcntl.LOCK_UN, count, first)
+
+    def lock_alone(self, byte: int) -> bool:
+        """Whether this byte is the caller's now: nobody had it, not even in this process."""
+        with _choosing:
+            if (self.process, byte) in _mine or not self.lock(byte, 1):
+                return False
+            _mine.add((self.process, byte))
+            return True
+
+    def unlock_alone(self, byte: int) -> None:
+        """Let go of a byte that was locked so."""
+        with _choosing:
+            _mine.discard((self.process, byte))
+            self.unlock(byte, 1)
+
+    def close(self) -> None:
+        """Let go of the file, and of all locks; a file of a parent process is left to it."""
+        if self.process == os.getpid():
+            os.close(self.handle)

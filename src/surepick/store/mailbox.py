@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import struct
-import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 
-from surepick.store.byte_locks import lock, unlock
+from surepick.store.byte_locks import SharedBytes
 
 SLOTS, SIZE = 64, 1024  # slots, and the bytes of one
 BELLS, LOCKS, TEXTS = 2048, 3072, 4096  # where in the file: a byte for each wish, the locks, the slots
@@ -26,15 +26,12 @@ _HEAD = struct.Struct("<BQIH")  # state, number of the wish, checksum, length of
 LONGEST = SIZE - _HEAD.size  # bytes of a wish or a reply
 _BETWEEN = b"\0"  # the name of the log and the text of a wish
 
-_mine: set[tuple[int, int]] = set()  # process and slot: a lock does not keep threads of one process apart
-_choosing = threading.Lock()
-
 
 class Post:
     """A wish in its slot; it changes by what others write there, and ends with `withdraw`."""
 
-    def __init__(self, handle: int, slot: int, wish: bytes) -> None:
-        self._handle = handle
+    def __init__(self, file: SharedBytes, slot: int, wish: bytes) -> None:
+        self._file = file
         self._slot = slot
         self._number = int.from_bytes(os.urandom(8), "little")
         self._wish = wish
@@ -42,7 +39,7 @@ class Post:
 
     def look(self) -> tuple[int, bytes]:
         """What has become of it: POSTED, TAKEN, or DONE with its reply; EMPTY if its owner seemed dead."""
-        found = _read(self._handle, self._slot)
+        found = _read(self._file, self._slot)
         if found is None:
             return POSTED, b""
         state, number, text = found
@@ -53,12 +50,10 @@ class Post:
     def withdraw(self) -> None:
         """Ask for it no longer, and let others have the slot."""
         self._write(EMPTY, b"")
-        with _choosing:
-            _mine.discard((os.getpid(), self._slot))
-            unlock(self._handle, LOCKS + self._slot, 1)
+        self._file.unlock_alone(LOCKS + self._slot)
 
     def _write(self, state: int, text: bytes) -> None:
-        _write(self._handle, self._slot, (state, self._number, text))
+        _write(self._file, self._slot, (state, self._number, text))
 
 
 class Wish:
@@ -67,11 +62,11 @@ class Wish:
     Who does it sets `reply`, which is sent when all of that is on disk.
     """
 
-    def __init__(self, handle: int, slot: int, number: int, written: bytes) -> None:
+    def __init__(self, file: SharedBytes, slot: int, number: int, written: bytes) -> None:
         log, _, text = written.partition(_BETWEEN)
         self.log, self.text = log.decode(errors="replace"), text.decode(errors="replace")
         self.reply: str | None = None
-        self._handle, self._slot, self._number, self._written = handle, slot, number, written
+        self._file, self._slot, self._number, self._written = file, slot, number, written
 
     def take(self) -> None:
         """Say that it is being done, if it is."""
@@ -89,42 +84,70 @@ class Wish:
 
     def _say(self, state: int, text: bytes) -> None:
         if self.reply is not None:
-            _write(self._handle, self._slot, (state, self._number, text))
+            _write(self._file, self._slot, (state, self._number, text))
 
 
-def post(handle: int, log: str, text: str) -> Post | None:
+class Service:
+    """The wishes that a writer does with its own work: taken before its commit, answered once it is on disk.
+
+    If it fails they are put back. `find` gives the wishes, when the turn has come.
+    """
+
+    def __init__(self, find: Callable[[], Sequence[Wish]]) -> None:
+        self._find = find
+        self._wishes: Sequence[Wish] = ()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def begin(self) -> Sequence[Wish]:
+        """What others wish now."""
+        self._wishes = self._find()
+        return self._wishes
+
+    def take(self) -> None:
+        """Say that those which have a reply are being done; the writer commits next."""
+        for wish in self._wishes:
+            wish.take()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for wish in self._wishes:
+            if kind is None:
+                wish.send()
+            else:
+                wish.put_back()
+
+
+def post(file: SharedBytes, log: str, text: str) -> Post | None:
     """The wish in a slot of this file, if it is short enough and a slot is free."""
-    wish, process = log.encode() + _BETWEEN + text.encode(), os.getpid()
+    wish = log.encode() + _BETWEEN + text.encode()
     if len(wish) > LONGEST or wish.count(_BETWEEN) > 1:
         return None
-    with _choosing:
-        for step in range(SLOTS):
-            slot = (process + step) % SLOTS
-            if (process, slot) not in _mine and lock(handle, LOCKS + slot, 1):
-                _mine.add((process, slot))
-                return Post(handle, slot, wish)
+    for step in range(SLOTS):
+        slot = (file.process + step) % SLOTS
+        if file.lock_alone(LOCKS + slot):
+            return Post(file, slot, wish)
     return None
 
 
-def wishes(handle: int) -> Iterator[Wish]:
+def wishes(file: SharedBytes) -> Iterator[Wish]:
     """What others are waiting for; of a process that has died nothing."""
-    for slot, rings in enumerate(os.pread(handle, SLOTS, BELLS)):
+    for slot, rings in enumerate(file.read(SLOTS, BELLS)):
         if not rings:
             continue
-        found = _read(handle, slot)
-        with _choosing:
-            is_mine = (os.getpid(), slot) in _mine
-            if not is_mine and lock(handle, LOCKS + slot, 1):  # its owner is gone
-                _write(handle, slot, (EMPTY, 0 if found is None else found[1], b""))
-                unlock(handle, LOCKS + slot, 1)
-                continue
-        if found is not None and found[0] == POSTED:
-            yield Wish(handle, slot, *found[1:])
+        found = _read(file, slot)
+        if file.lock_alone(LOCKS + slot):  # its owner is gone
+            _write(file, slot, (EMPTY, 0 if found is None else found[1], b""))
+            file.unlock_alone(LOCKS + slot)
+        elif found is not None and found[0] == POSTED:
+            yield Wish(file, slot, *found[1:])
 
 
-def _read(handle: int, slot: int) -> tuple[int, int, bytes] | None:
+def _read(file: SharedBytes, slot: int) -> tuple[int, int, bytes] | None:
     """State, number and text of a slot; None if it was being written just then."""
-    found = os.pread(handle, SIZE, TEXTS + slot * SIZE)
+    found = file.read(SIZE, TEXTS + slot * SIZE)
     if len(found) < _HEAD.size:
         return None
     state, number, checksum, length = _HEAD.unpack_from(found)
@@ -132,11 +155,11 @@ def _read(handle: int, slot: int) -> tuple[int, int, bytes] | None:
     return (state, number, text) if checksum == _checksum(state, number, text) else None
 
 
-def _write(handle: int, slot: int, content: tuple[int, int, bytes]) -> None:
+def _write(file: SharedBytes, slot: int, content: tuple[int, int, bytes]) -> None:
     state, number, text = content
     head = _HEAD.pack(state, number, _checksum(state, number, text), len(text))
-    os.pwrite(handle, head + text, TEXTS + slot * SIZE)
-    os.pwrite(handle, bytes([state == POSTED]), BELLS + slot)
+    file.write(head + text, TEXTS + slot * SIZE)
+    file.write(bytes([state == POSTED]), BELLS + slot)
 
 
 def _checksum(state: int, number: int, text: bytes) -> int:

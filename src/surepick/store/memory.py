@@ -19,6 +19,13 @@ class MemoryStore:
         self._logs: dict[str, _Log] = {}
         self._lock = threading.RLock()
 
+    def copy(self) -> MemoryStore:
+        """A store with the same logs, leases and snapshots; from now on each goes its own way."""
+        other = MemoryStore()
+        with self._lock:
+            other._logs = {name: log.copy() for name, log in self._logs.items()}
+        return other
+
     def create(self, name: str, drafts: Sequence[Draft], *, start: Head = START) -> Head:
         """Begin a log with these events; refused when the name is taken."""
         with self._lock:
@@ -155,6 +162,12 @@ class _Log:
         self.keyed: dict[str, Event] = {}
         self.leases: dict[str, Lease] = {}
         self.snapshot: Snapshot | None = None
+
+    def copy(self) -> _Log:
+        other = _Log(self.start)
+        other.events, other.keyed = list(self.events), dict(self.keyed)
+        other.leases, other.snapshot = dict(self.leases), self.snapshot
+        return other
 
     @property
     def head(self) -> Head:

@@ -14,7 +14,7 @@ from surepick.errors import StoreError, name_taken, suggestion
 from surepick.store import migrations, statements
 from surepick.store.drivers import Answer, Driver, Statement, Step
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
-from surepick.store.mailbox import Wish
+from surepick.store.mailbox import Service
 from surepick.store.memory import moved_on
 from surepick.store.transactions import AT_EASE, OutcomeUnknownError, Transactions
 from surepick.store.write_queue import Wait
@@ -150,19 +150,13 @@ class SqlStore:
         Whoever is served while waiting gets a ServedError with the reply. Within, the wishes that are given a
         reply are answered when all that was written is on disk; the others stay.
         """
-        queue, wishes = self._driver.queue, list[Wish]()
-        try:
-            with self._exclusive(name, after, durable=durable, wait=wait) as view:
-                wishes = [] if queue is None else queue.wishes(name)
-                yield view._replace(wishes=wishes)
-                for other in wishes:
-                    other.take()
-        except BaseException:
-            for other in wishes:
-                other.put_back()
-            raise
-        for other in wishes:
-            other.send()
+        queue = self._driver.queue
+        with (
+            Service(lambda: [] if queue is None else queue.wishes(name)) as service,
+            self._exclusive(name, after, durable=durable, wait=wait) as view,
+        ):
+            yield view._replace(wishes=service.begin())
+            service.take()
 
     @contextmanager
     def _exclusive(

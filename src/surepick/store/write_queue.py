@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from surepick.errors import StoreError
 from surepick.store import mailbox
-from surepick.store.byte_locks import ARE_THERE, lock, unlock
+from surepick.store.byte_locks import ARE_THERE, LockedFile, SharedBytes
 
 CHAIRS = 64  # those who come when all are taken wait for the last one
 FIRST_CHAIRS = (0, 4, 16, 40)  # where a newcomer looks for the end of the line
@@ -63,8 +63,7 @@ class WriteQueue:
     def __init__(self, path: Path, store: Path) -> None:
         self._path = path
         self._store = store  # whoever may write to it may stand in line
-        self._handle: int | None = None
-        self._process = 0
+        self._file: SharedBytes | None = None
         self.pace = FIRST_PACE  # seconds for a turn, as this process has seen it,
         self.service = FIRST_SERVICE  # and until a wish is done
         self._n_returns = 0  # how often this process may write again without standing in line,
@@ -95,10 +94,10 @@ class WriteQueue:
 
     def is_empty(self) -> bool:
         """Whether nobody is waiting; the file is not made to find out."""
-        handle = self._open(create=False)
-        if handle is None or not lock(handle, 0, CHAIRS):
-            return handle is None
-        unlock(handle, 0, CHAIRS)
+        file = self._open(create=False)
+        if file is None or not file.lock(0, CHAIRS):
+            return file is None
+        file.unlock(0, CHAIRS)
         return True
 
     def join(self) -> Place:
@@ -107,33 +106,32 @@ class WriteQueue:
 
     def post(self, log: str, wish: str) -> mailbox.Post | None:
         """Let whoever writes to this log know of a wish, if there is a way to."""
-        handle = self._open(create=True)
-        return None if handle is None else mailbox.post(handle, log, wish)
+        file = self._open(create=True)
+        return None if file is None else mailbox.post(file, log, wish)
 
     def wishes(self, log: str) -> list[mailbox.Wish]:
         """What those who wait to write to this log have asked for."""
-        handle = self._open(create=False)
-        return [] if handle is None else [wish for wish in mailbox.wishes(handle) if wish.log == log]
+        file = self._open(create=False)
+        return [] if file is None else [wish for wish in mailbox.wishes(file) if wish.log == log]
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._handle is not None and self._process == os.getpid():
-            os.close(self._handle)
-        self._handle = None
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
-    def _open(self, *, create: bool) -> int | None:
-        if self._process != os.getpid():
+    def _open(self, *, create: bool) -> SharedBytes | None:
+        if self._file is not None and self._file.process != os.getpid():
             self.close()
-            self._process = os.getpid()
-        if self._handle is None and ARE_THERE:
+        if self._file is None and ARE_THERE:
             try:
-                self._handle = os.open(self._path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+                self._file = opened = LockedFile(self._path, create=create)
                 mode = stat.S_IMODE(self._store.stat().st_mode)
                 with suppress(OSError):  # the file is somebody else's
-                    os.fchmod(self._handle, mode)
+                    os.fchmod(opened.handle, mode)
             except OSError:
                 return None  # no line here; the writers try their luck
-        return self._handle
+        return self._file
 
 
 class Turn:
@@ -258,33 +256,33 @@ class Turn:
 class Place:
     """A place in line; it changes by `move_up` alone, and ends with `leave`."""
 
-    def __init__(self, handle: int | None) -> None:
-        self._handle = handle
-        self.ahead = CHAIRS if handle is not None else 0  # chairs before this one
+    def __init__(self, file: SharedBytes | None) -> None:
+        self._file = file
+        self.ahead = CHAIRS if file is not None else 0  # chairs before this one
 
     def move_up(self) -> bool:
         """Take the chairs ahead that are free; whether this is the first in line now."""
-        if self._handle is None:
+        if self._file is None:
             return True
         if self.ahead == CHAIRS:
-            self._sit_down(self._handle)
+            self._sit_down(self._file)
         before = self.ahead
-        while self.ahead and self._handle is not None and lock(self._handle, self.ahead - 1, 1):
+        while self.ahead and self._file.lock(self.ahead - 1, 1):
             self.ahead -= 1
-        if self._handle is not None and self.ahead < before:
-            unlock(self._handle, self.ahead + 1, min(before, CHAIRS - 1) - self.ahead)
+        if self.ahead < before:
+            self._file.unlock(self.ahead + 1, min(before, CHAIRS - 1) - self.ahead)
         return self.ahead == 0
 
-    def _sit_down(self, handle: int) -> None:
+    def _sit_down(self, file: SharedBytes) -> None:
         """Take the first chair of all from some place on to the end that are free, without trying each."""
         for chair in FIRST_CHAIRS:
-            if lock(handle, chair, CHAIRS - chair):
-                unlock(handle, chair + 1, CHAIRS - chair - 1)
+            if file.lock(chair, CHAIRS - chair):
+                file.unlock(chair + 1, CHAIRS - chair - 1)
                 self.ahead = chair
                 return
 
     def leave(self) -> None:
         """Let the next one move up."""
-        if self._handle is not None and self.ahead < CHAIRS:
-            unlock(self._handle, self.ahead, 1)
-        self._handle, self.ahead = None, 0
+        if self._file is not None and self.ahead < CHAIRS:
+            self._file.unlock(self.ahead, 1)
+        self._file, self.ahead = None, 0
