@@ -8,9 +8,11 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.core.policy import Measure
 from surepick.errors import FileError, ParameterError, PluginError
 from surepick.policies import describe, parse_policy, policy_named
 from surepick.sessions import codec
@@ -137,3 +139,52 @@ def test_no_package_takes_the_name_of_our_own(site):
     (site / "broken.py").write_text("raise RuntimeError('imported')\n")
     install(site, "impostor", {"surepick.policies": {"BetGapE": "broken:X"}})
     assert policy_named("betgape") is sp.BetGapE
+
+
+BAD_DECISIONS = {
+    "asked for nothing": lambda run: Measure(np.zeros(2, dtype=np.int64)),
+    "a negative number": lambda run: Measure(np.array([3, -1])),
+    "decided None": lambda run: None,
+}
+
+
+@pytest.fixture(params=BAD_DECISIONS)
+def stubborn(request, installed, monkeypatch):
+    """A policy that goes wrong after two phases, and how that is said."""
+    policy = parse_policy("Doubling", delta=1e-9)
+    run, good = sys.modules["doubling"].DoublingRun, sys.modules["doubling"].DoublingRun.decide
+    bad = BAD_DECISIONS[request.param]
+    monkeypatch.setattr(run, "decide", lambda self, rng: good(self, rng) if self.phase < 2 else bad(self))
+    return policy, request.param
+
+
+def test_a_simulation_of_a_policy_that_asks_for_nothing_ends_with_an_error(stubborn):
+    policy, said = stubborn
+    problem = sp.Problem([[1, 0], [0, 1]])
+    with pytest.raises(PluginError, match=f"Doubling .*{said}.*or stops with a plan"):
+        sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0]))
+
+
+def test_a_session_of_such_a_policy_says_so_and_keeps_what_was_told(stubborn, sqlite_url):
+    policy, said = stubborn
+    session = sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]]), policy, name="trips")
+    n_told = 0
+    with pytest.raises(PluginError, match=said):
+        while requests := session.ask():
+            for request in requests:
+                n_told += 1
+                session.tell(request, float(n_told))
+    again = sp.Session.load(sqlite_url, "trips")
+    assert [m.value for m in again.measurements()] == [float(i + 1) for i in range(n_told)]
+    for opened in (session, again):
+        with pytest.raises(PluginError, match=said):
+            opened.ask()
+    assert again.verify().holds
+
+
+def test_a_session_whose_policy_asks_for_nothing_at_first_is_not_begun(stubborn, sqlite_url, monkeypatch):
+    policy, said = stubborn
+    bad = BAD_DECISIONS[said]
+    monkeypatch.setattr(sys.modules["doubling"].DoublingRun, "decide", lambda self, rng: bad(self))
+    with pytest.raises(PluginError, match=said):
+        sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]]), policy, name="trips")

@@ -62,7 +62,7 @@ class MissingExtraError(SurepickError, ImportError):
 
 
 class PluginError(SurepickError):
-    """Another installed package offers a policy or a kind of problem that cannot be used."""
+    """A policy or a kind of problem that is not surepick's own cannot be used, or breaks its rules."""
 
 
 def name_taken(name: str, place: str) -> NameTakenError:

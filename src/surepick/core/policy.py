@@ -16,7 +16,8 @@ from surepick.core.plays import Plays
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
-from surepick.errors import ParameterError, ProblemError
+from surepick.core.wording import shortened
+from surepick.errors import ParameterError, PluginError, ProblemError
 
 # A plan by its index in the problem's list; where plans cannot be listed, by its vector.
 Answer: TypeAlias = int | tuple[float, ...]
@@ -36,6 +37,22 @@ class Measure:
     def n_measurements(self) -> int:
         """How many measurements it asks for; a play is one."""
         return int(self.counts.sum()) if self.plays is None else self.plays.n_uses
+
+
+def n_asked(policy: Policy, request: Measure) -> int:
+    """How many measurements a request asks for: at least one, or the policy would be asked for ever."""
+    if not isinstance(request, Measure):
+        wrong = f"decided {shortened(repr(request), 100)}"
+    elif (n := request.n_measurements) < 1:
+        wrong = "asked for nothing, and did not stop"
+    elif int(request.counts.min()) < 0:
+        wrong = f"asked for a negative number of measurements, {shortened(str(request.counts), 100)}"
+    else:
+        return n
+    raise PluginError(
+        f"{policy.name} {wrong}; a policy either asks for one measurement or more, Measure(counts), or stops "
+        "with a plan, Stop(plan). What was measured is kept"
+    )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from surepick.core.policy import (
     Stop,
     WeighingRun,
     last_calling,
+    n_asked,
     parts_of,
     recalling,
     standing_of,
@@ -257,7 +258,8 @@ class PolicyRun:
             plan = list(answer) if isinstance(answer, tuple) else answer
             status = Status.BUDGET_SPENT if plan is None else Status.CONFIDENT
             return Decision("stopped", {"status": str(status), "plan": plan})
-        if budget is not None and self.evidence.n_measurements + int(decision.counts.sum()) > budget:
+        n = n_asked(self.policy, decision)
+        if budget is not None and self.evidence.n_measurements + n > budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None})
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)})
 

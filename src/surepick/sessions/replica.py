@@ -61,6 +61,10 @@ class Helper(Protocol):
         ...
 
 
+class UndecidedError(Exception):
+    """The policy failed while the log was held; what it was to decide on is written first, without it."""
+
+
 class LostRaceError(Exception):
     """What was to be written is in the log already: somebody else was faster, or this was repeated."""
 
@@ -135,7 +139,17 @@ class Replica:
         With `quick=False`, and where the policy takes its time, it decides after the transaction, so that the
         others do not wait for it. In a crowd, whoever holds the log does what the others wish along with its
         own; one whose wish was done gets a ServedError with what is said to it.
+
+        A policy that fails, a plug-in perhaps, does so when all that was to be written is on disk.
         """
+        try:
+            self._commit(make, quick=quick, wish=wish)
+        except UndecidedError:
+            self._commit(make, quick=False, wish=wish)
+        self.decide()
+        self._keep_snapshot()
+
+    def _commit(self, make: Callable[[], Change], *, quick: bool, wish: tuple[Any, ...] | None) -> None:
         if not (self.is_alone() and self._append_alone(make, quick)):
             with self.my_turn(wish=wish) as view:
                 head = self._append(make, quick, view.wishes)
@@ -145,8 +159,6 @@ class Replica:
             self.head, self.is_stale = head, False
             if crowd:  # whose events are not this one's own
                 self._company_at = head.position
-        self.decide()
-        self._keep_snapshot()
 
     @contextmanager
     def my_turn(self, *, durable: bool = True, wish: tuple[Any, ...] | None = None) -> Iterator[View]:
@@ -270,7 +282,10 @@ class Replica:
             if kind == "extended":
                 self._kept = self._next_snapshot = 0  # from the snapshot before it nobody can go on
         if quick and self.ledger.is_due and self._is_quick():
-            drafts += self._decisions()
+            try:
+                drafts += self._decisions()
+            except Exception as error:
+                raise UndecidedError from error
         return drafts
 
     def _decide_behind(self, drafts: list[Draft]) -> None:

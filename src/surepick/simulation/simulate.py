@@ -24,6 +24,7 @@ from surepick.core.policy import (
     Standing,
     Stop,
     last_calling,
+    n_asked,
     start,
 )
 from surepick.core.problem import Problem
@@ -206,7 +207,7 @@ class _Loop:
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
                 return decision
-            if decision.n_measurements > left:
+            if n_asked(self.policy, decision) > left:
                 if self.last_call is None or self.called:
                     return None
                 self._call_last(run)
