@@ -79,6 +79,11 @@ class SessionLife(RuleBasedStateMachine):
         request = self.held[key]
         if request.token in self.told:
             return
+        others = (r for k, r in self.held.items() if k[1] == request.token and r.worker != request.worker)
+        if any(other.expires > self.now for other in others):
+            with pytest.raises(SessionError, match="in the hands of"):
+                self.session.withdraw(request)
+            return
         for other in [k for k in self.held if k[1] == request.token]:
             del self.held[other]
         self.session.withdraw(request)

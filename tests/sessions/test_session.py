@@ -325,6 +325,37 @@ def test_a_withdrawn_token_is_handed_out_again_and_counts_as_nothing(store: Stor
     assert session.ledger().n_told == 0
 
 
+def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store: Store) -> None:
+    clock = Clock()
+    session = new(store, clock=clock)
+    (late,) = session.ask(worker="anna")
+    clock.now += session.lease + 1
+    (now,) = session.ask(worker="ben")
+    assert now.token == late.token
+    for given_back in (
+        lambda: session.withdraw(late, "rain"),
+        lambda: session.withdraw(late.token, worker="anna"),
+        lambda: session.withdraw(late.token),
+    ):
+        with pytest.raises(SessionError, match=r"in the hands of worker 'ben'.*worker='ben'"):
+            given_back()
+    assert [lease.worker for lease in session.leases()] == ["ben"]
+    assert all(event.kind != "withdrawn" for event in session.events())
+    session.withdraw(late.token, "ben went home", worker="ben")
+    assert json.loads(list(session.events())[-1].body)["worker"] == "ben"
+    assert session.leases() == []
+    assert session.verify().holds
+
+
+def test_a_token_whose_lease_has_ended_can_be_given_back_by_anybody(store: Store) -> None:
+    clock = Clock()
+    session = new(store, clock=clock)
+    (request,) = session.ask(worker="anna")
+    clock.now += session.lease + 1
+    session.withdraw(request.token)
+    assert session.ask(worker="ben")[0].token == request.token
+
+
 def test_an_ended_session_asks_for_nothing() -> None:
     session = new()
     session.close("enough")

@@ -585,6 +585,8 @@ given_back("a_token_given_back_of_an_unknown_arm", arm=77)
 given_back("a_token_given_back_that_nobody_had", index=5000)
 given_back("a_token_given_back_at_a_negative_index", index=-2)
 given_back("a_token_given_back_with_a_key", key="withdrawn")
+given_back("a_token_given_back_by_nobody", worker="")
+given_back("a_token_given_back_by_a_number", worker=3)
 
 
 @rule

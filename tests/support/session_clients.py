@@ -196,7 +196,7 @@ class Client:
         token = self.history.rng.choice(sorted(self.held))
         self.history.done.tried["withdrawn"] += 1
         try:
-            session.withdraw(token, "busy")
+            session.withdraw(token, "busy", worker=self.worker)
         except SessionError as error:
             self._say(f"withdrew {token}, refused: {error}")
         else:

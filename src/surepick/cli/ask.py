@@ -135,17 +135,20 @@ def tell(
 def withdraw(
     token: Annotated[str, typer.Argument(help="A token from `ask`.")],
     reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    worker: Annotated[str, typer.Option(help="Whose token it is, if it was asked for under a name.")] = "",
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Give a token back unmeasured; it will be handed out again.
+    """Give a token back unmeasured; it will be handed out again. A token that another worker has is refused.
 
     Of a probe that was told in part, the readings that are missing count as lost, and are read again by
     another use of it. Whether a reading is lost must have nothing to do with its value.
+
+    Try: surepick withdraw 0.0 --reason "the road is closed"
     """
     opened = open_session(store, session)
     partly = opened.told(_plain_token(token))
-    opened.withdraw(token, reason)
+    opened.withdraw(token, reason, worker=worker)
     again = f"what is missing of {token} is lost, and is asked for again under another token"
     say(again if partly else f"{token} will be handed out again")
 

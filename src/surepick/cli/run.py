@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -188,5 +189,6 @@ def _waiting(session: Session) -> str:
     first = min(held, key=lambda lease: lease.expires)
     who, left = first.worker or "without a name", duration(first.expires - session.now())
     others = f"{how_many(len(held), 'measurement')} in the hands of others"
-    back = f"who will not measure it gives it back with: surepick withdraw {first.token}"
+    name = f" --worker {shlex.quote(first.worker)}" if first.worker else ""
+    back = f"who will not measure it gives it back with: surepick withdraw {first.token}{name}"
     return f"waiting for {others}; the first lease ({who}) ends in {left}; {back}"

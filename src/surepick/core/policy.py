@@ -39,7 +39,7 @@ class Measure:
         return int(self.counts.sum()) if self.plays is None else self.plays.n_uses
 
 
-def n_asked(policy: Policy, request: Measure) -> int:
+def n_asked(policy: Policy, request: object) -> int:
     """How many measurements a request asks for: at least one, or the policy would be asked for ever."""
     if not isinstance(request, Measure):
         wrong = f"decided {shortened(repr(request), 100)}"

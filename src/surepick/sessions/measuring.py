@@ -21,6 +21,7 @@ from typing import Protocol
 from surepick.errors import SessionError
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
+from surepick.store import Lease
 
 HEARTBEAT = 60.0  # seconds after which what a process elsewhere had in hand is free if it has died
 WAIT = 0.5  # seconds between two looks at whether others have left something to measure
@@ -90,11 +91,11 @@ class _Loop:
                 self._give_back(request, str(error))
         for lease in self.session.leases():  # of a measurement that was just beginning
             if lease.worker == self.worker:
-                self._give_back(lease.token, "stopped")
+                self._give_back(lease, "stopped")
 
-    def _give_back(self, request: Request | str, why: str) -> None:
-        with contextlib.suppress(SessionError):  # somebody told it a moment ago
-            self.session.withdraw(request, why)
+    def _give_back(self, request: Request | Lease, why: str) -> None:
+        with contextlib.suppress(SessionError):  # somebody told it a moment ago, or has it now
+            self.session.withdraw(request.token, why, worker=request.worker)
 
     def _ask(self, *, wait: bool) -> list[Request]:
         """What to measure now; while others hold all of it, wait, say so, and look whether they live."""
@@ -170,7 +171,7 @@ def give_back_for_the_dead(session: Session) -> None:
     for lease in session.leases():
         if is_dead(lease.worker):
             with contextlib.suppress(SessionError):  # it was told a moment ago
-                session.withdraw(lease.token, f"the {lease.worker}, is gone")
+                session.withdraw(lease.token, f"the {lease.worker}, is gone", worker=lease.worker)
 
 
 def is_dead(worker: str) -> bool:

@@ -383,8 +383,9 @@ def _voided(ledger: Ledger, body: Body, key: str | None) -> None:
 
 
 def _withdrawn(ledger: Ledger, body: Body, key: str | None) -> None:
-    _shape(body, {**_place(ledger), "reason": str})
+    _shape(body, {**_place(ledger), "reason": str}, {"worker": str})
     token = _token(ledger, body)
+    _require(body.get("worker") != "", "its worker has no name")
     _require(key is None, f"it has the key {key!r}, and such events have none")
     _require(not ledger.tapes.is_told(token), f"token '{token}' was told already")
     refuse_unasked(ledger, token)

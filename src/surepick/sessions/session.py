@@ -213,16 +213,26 @@ class Session(Reading):
                 self._heartbeat.hold([token], hold)
             raise
 
-    def withdraw(self, token: str | Request, reason: str = "") -> None:
+    def withdraw(self, token: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Give a token back unmeasured; it will be handed out again, and counts as nothing.
 
         Of one that was told in part, the readings that are missing count as lost: the policy gets them from
         another use of the probe. Whether a reading is lost must have nothing to do with its value.
+
+        A token that another worker has by now, because a lease had ended, is refused: it is theirs. A request
+        knows whose it is; of a token alone say it with `worker`, if it was asked for under a name.
         """
-        text = token.token if isinstance(token, Request) else token
-        with self._changing():
-            self._heartbeat.drop(text)  # first, or a beat might take it back
-            self._leasing.forget(self._telling.withdraw(text, reason))
+        if isinstance(token, Request):
+            worker = token.worker if worker is None else worker
+            token = token.token
+        hold = self._heartbeat.drop(token)  # first, or a beat might take it back
+        try:
+            with self._changing():
+                self._leasing.forget(self._telling.withdraw(token, reason, worker or ""))
+        except BaseException:
+            if hold is not None:
+                self._heartbeat.hold([token], hold)
+            raise
 
     def void(self, token: str | int | Request, reason: str) -> bool:
         """Take back a value that was no measurement (a slip of the pen, the wrong road); the log keeps both.

@@ -145,11 +145,16 @@ class Telling:
             return Receipt.REPEATED
         return Receipt.ACCEPTED
 
-    def withdraw(self, text: str, reason: str) -> Token:
-        """Write down that this token was given back unmeasured, or that the rest of its readings is lost."""
+    def withdraw(self, text: str, reason: str, worker: str) -> Token:
+        """Write down that this token was given back unmeasured, or that the rest of its readings is lost.
+
+        Refused if it is another worker's now.
+        """
         token = token_of(self._replica, text)
         self._read_on_if_unknown(token)
-        body = {**token.to_body(self._problem), "reason": str(reason)}
+        body: Body = {**token.to_body(self._problem), "reason": str(reason)}
+        if worker:
+            body["worker"] = str(worker)
 
         def make() -> Change:
             if self._replica.ledger.tapes.is_told(token):
@@ -157,10 +162,24 @@ class Telling:
                     f"token '{token}' was told already and cannot be withdrawn; nothing was changed"
                 )
             refuse_unasked(self._replica.ledger, token)
+            self._refuse_anothers(token, worker)
             return Change([NewEvent("withdrawn", body)], [str(token)])
 
         self._replica.commit(make)
         return token
+
+    def _refuse_anothers(self, token: Token, worker: str) -> None:
+        """Refuse to take a token from the worker who has it, which may not be the one who had it."""
+        lease = leased(self._replica.store.leases(self._replica.name)).get(token)
+        if lease is None or lease.worker == worker or lease.expires <= self._replica.clock():
+            return
+        whose = f"of worker {lease.worker!r}" if lease.worker else "of somebody who asked without a name"
+        mine = f"the lease of {worker!r} on it has ended" if worker else "it was given back without a name"
+        raise SessionError(
+            f"token '{token}' is in the hands {whose}, and {mine}, so nothing was changed; to give it back "
+            f"for them, say so: worker={lease.worker!r}",
+            field="worker",
+        )
 
     def _read_on_if_unknown(self, token: Token) -> None:
         """Read what is new when this token was not handed out as far as is known here."""
