@@ -322,9 +322,26 @@ def test_json_is_refused_as_forms_are_and_changes_nothing(writing, store, action
         Session.create(store, problem, sp.BetGapE(), name="odd bodies")
     before = positions(store)
     status, answer = api(writing, "odd bodies", action, **body)
-    assert status == 400
+    assert status == (409 if "confirm" in answer else 400)
+    assert ("confirm" in answer) == ("sure" in says)
     assert says in answer["error"]
     assert positions(store) == before
+
+
+@pytest.mark.parametrize("told", [{"value": 1200.0}, {"value": [1.0, 1200.0]}, {"mean": 1200.0, "count": 1}])
+def test_json_is_asked_about_values_that_surprise_before_they_are_told(writing, store, told) -> None:
+    name = f"to doubt over JSON, {len(positions(store))}"
+    problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
+    session = Session.create(store, problem, sp.BetGapE(), name=name)
+    body = {"token": session.pending()[0].token, **told}
+    status, answer = api(writing, name, "tell", **body)
+    assert (status, answer["confirm"]) == (409, "sure")
+    assert "1200 is not plausible" in answer["error"]
+    assert '"sure": true' in answer["error"]
+    assert not list(session.measurements())
+    assert api(writing, name, "tell", **body, sure=True) == (200, {"receipt": "accepted"})
+    again = {"token": session.pending()[-1].token, "value": 2.0}
+    assert api(writing, name, "tell", **again) == (200, {"receipt": "accepted"})
 
 
 def test_json_needs_its_content_type_and_a_dashboard_that_may_write(

@@ -76,7 +76,8 @@ class Ask(Body):
 class Tell(Body):
     """What was measured: a value, several, the readings of a probe by name, or the mean of `count` of them.
 
-    With an arm or probe, by its name or number, a token of another one is refused.
+    With an arm or probe, by its name or number, a token of another one is refused. A value that surprises is
+    refused unless the sender is `sure` of it.
     """
 
     token: str
@@ -85,12 +86,22 @@ class Tell(Body):
     mean: float | Readings | None = None
     count: int | None = Field(None, le=LARGEST)
     worker: Name = ""
+    sure: bool = False
 
     def told_to(self, session: Session) -> Receipt:
         """Tell it."""
         if self.arm is not None:
             refuse_other_arm(session, self.token, self.arm)
+        if not self.sure:
+            self._refuse_doubtful(session)
         return session.tell(self.token, self.value, mean=self.mean, count=self.count, worker=self.worker)
+
+    def _refuse_doubtful(self, session: Session) -> None:
+        """Ask about a value that surprises, before it is told."""
+        values = self.value if isinstance(self.value, list) else [self.value, self.mean]
+        doubt = session.doubt(session.probe_of(self.token), *(value for value in values if value is not None))
+        if doubt is not None:
+            raise ParameterError(f"{doubt}. Nothing was recorded yet", field="sure")
 
 
 class NewSession(Body):

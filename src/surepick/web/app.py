@@ -60,7 +60,8 @@ def create_app(settings: Settings) -> tuple[Guard, Hub]:
     def refusal(path: str, status: int, reason: str, headers: Mapping[str, str]) -> Response:
         """An error as a page, and as JSON to those who asked under /api."""
         if path.startswith("/api/"):
-            return api.PlainJson({"error": reason}, status, headers)
+            confirm = {"confirm": "sure"} if status == HTTPStatus.CONFLICT else {}
+            return api.PlainJson({"error": reason, **confirm}, status, headers)
         model = {"title": HTTPStatus(status).phrase, "reason": reason}
         return HTMLResponse(templates.page("error.html", model), status, headers)
 
@@ -85,6 +86,8 @@ def _status(error: Exception) -> tuple[int, str]:
             return 404, str(error)
         case StoreError() | TooManyViewersError():
             return 503, str(error)
+        case SurepickError(field="sure"):
+            return 409, f'{error}. To record it all the same, send it again with "sure": true'
         case SurepickError():
             return 400, str(error)
     return 500, OUR_FAULT

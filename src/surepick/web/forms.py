@@ -76,15 +76,9 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
 
     def record(opened: Session, entry: EntryForm) -> tuple[Receipt, bool]:
         """Tell it, once somebody has said that a value which surprises is right; and whether that was all."""
-        probe = opened.probe_of(entry.token)
-        values = _readings(opened, probe, entry) or numbers(entry.value)
+        values = _readings(opened, opened.probe_of(entry.token), entry) or numbers(entry.value)
         given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
-        told = checked(Tell, given)
-        uses = told.value if isinstance(told.value, list) else [told.value or {}]
-        doubt = None if entry.sure else opened.doubt(probe, *uses)
-        if doubt is not None:
-            raise ParameterError(f"{doubt}. Nothing was recorded yet.", field="sure")
-        return told.told_to(opened), opened.status is not None
+        return checked(Tell, {**given, "sure": entry.sure}).told_to(opened), opened.status is not None
 
     @routes.post("/sessions/{slug}/ask")
     async def ask(slug: str, request: Request) -> Response:
