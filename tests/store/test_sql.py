@@ -306,8 +306,9 @@ def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> No
     head = store.create("trips", [note()])
     path.rename(aside)
     if what == "replaced":
-        with closing(open_store(str(path))) as other:  # or its write-ahead log would stay beside the first
+        with closing(open_store(str(tmp_path / "other.db"))) as other:
             other.create("trips", [note()])
+        (tmp_path / "other.db").rename(path)
     for attempt in (
         lambda: store.append("trips", [note("lost")], expected=head),
         lambda: store.create("other", [note("lost")]),
@@ -323,6 +324,18 @@ def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> No
     assert path.exists() == (what == "replaced")
     aside.rename(path)
     assert store.append("trips", [note("kept")], expected=head) == store.head("trips")
+
+
+def test_a_new_store_does_not_wipe_out_the_rest_of_one_that_was_moved(tmp_path: Path) -> None:
+    path, aside = tmp_path / "store.db", tmp_path / "aside.db"
+    store = open_store(str(path))
+    head = store.create("trips", [note()])
+    path.rename(aside)
+    with pytest.raises(StoreError, match=r"store\.db-wal is, the last part of a store that was moved"):
+        open_store(str(path))
+    assert not path.exists()
+    aside.rename(path)
+    assert open_store(str(path)).head("trips") == head
 
 
 def test_a_program_may_change_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

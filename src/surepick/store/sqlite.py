@@ -72,7 +72,17 @@ class Sqlite:
         return found.st_dev, found.st_ino
 
     def _make_file(self) -> None:
-        """An empty file that only its owner may read; SQLite gives its other files the same permissions."""
+        """An empty file that only its owner may read; SQLite gives its other files the same permissions.
+
+        SQLite would delete a write-ahead log that lies there without its file, and what it has acknowledged.
+        """
+        log = self.path.with_name(self.path.name + "-wal")
+        if not self.path.exists() and log.exists() and log.stat().st_size:
+            raise StoreError(
+                f"{self.place} is not there, but {log.name} is, the last part of a store that was moved or "
+                "deleted while it was in use; put the file back beside it, or delete that one too if nothing "
+                "of it is wanted"
+            )
         with suppress(OSError):  # it is there, or SQLite will say why it cannot be
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
