@@ -10,7 +10,8 @@ import random
 import pytest
 
 import surepick as sp
-from forged_logs import NOISE, RULES, Line, Log, change, find, forged, honest, sealed, single
+from forged_logs import ANYWHERE, NOISE, RULES, Line, Log, change, find, forged, honest, sealed, single
+from forged_newcomers import LOGS as NEWCOMERS
 from policy_contract import CASES
 from session_tools import problem
 from surepick.core.policy import Policy
@@ -64,9 +65,30 @@ def test_every_rule_is_broken_in_some_log() -> None:
     assert tried == set(RULES)
 
 
+@pytest.mark.parametrize("which", NEWCOMERS)
+def test_broken_rules_of_newer_events_are_noticed_where_they_are_broken(which: str) -> None:
+    make, rules = NEWCOMERS[which]
+    log, missed = make(), []
+    assert verdict_on(log).objections == ()
+    for rule, break_it in rules.items():
+        changed = copy.deepcopy(log)
+        at = break_it(changed)
+        assert at is not None, f"there is nothing to break for {rule!r}"
+        verdict = verdict_on(changed)
+        if verdict.holds or (at != ANYWHERE and f"event {at + 1} " not in verdict.objections[0]):
+            missed.append((rule, at + 1, verdict.objections))
+    assert missed == []
+
+
+def test_every_kind_of_event_is_in_an_honest_log_whose_rules_are_broken() -> None:
+    slow = next(name for name in POLICIES if name.startswith("LinGapE"))  # it does not end by itself
+    logs = [log_of(next(iter(POLICIES))), log_of(slow), *(make() for make, _ in NEWCOMERS.values())]
+    assert {line.kind for log in logs for line in log} == {"created", "asked", "stopped", *ALLOWED}
+
+
 def test_every_kind_of_event_has_its_rule() -> None:
     changes = Session.create("memory://", problem(), sp.BetGapE(), name="mine").ledger()._changes
-    assert set(changes) | {"withdrawn", "noted"} == set(ALLOWED)
+    assert set(changes) | {"recorded", "noted"} == set(ALLOWED)
 
 
 def test_a_policy_of_another_version_is_no_forgery_and_cannot_be_checked() -> None:
