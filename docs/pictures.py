@@ -88,7 +88,7 @@ def _measured(store: str, at_most: int | None = None) -> Session:
         ledger = session.ledger()
         wanted: dict[int, list[int]] = {}
         for token in ledger.tapes.wanted():
-            wanted.setdefault(token.arm, []).append(token.index)
+            wanted.setdefault(token.probe, []).append(token.index)
         for arm, indices in wanted.items():
             values = instance.means[arm] + rng.standard_normal(len(indices))
             session.tell(f"{arm}.{indices[0]}", values.tolist())

@@ -154,3 +154,41 @@ print(numba.njit(lambda a: a @ a)(two)[1, 1], numba.njit(lambda a: np.linalg.inv
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["4.0", "0.5"]
+
+
+QUIET = """
+import sys
+import numba
+from numba.extending import overload
+from surepick.kernels.compiled import compiled
+
+def halved(x):
+    return x / 2
+
+@compiled
+def moved(x):
+    return max(x, 1.0) + 1.0
+
+moved(1.0)
+
+@overload(halved)  # declared when other functions were compiled already
+def _halved(x):
+    return lambda x: x / 2
+
+@compiled
+def moved_back(x):
+    return halved(moved(x))
+
+colorama = sys.modules.get("colorama.initialise")
+print(moved_back(1.0), colorama is None or colorama.orig_stdout is None)
+"""
+
+
+def test_numba_sees_late_declarations_and_leaves_the_standard_output_alone(tmp_path):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    clean |= {"PYTHONPATH": str(Path(surepick.__file__).parent.parent), "NUMBA_CACHE_DIR": str(tmp_path)}
+    (tmp_path / "quiet.py").write_text(QUIET)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "quiet.py"], env=clean, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["1.0", "True"], done.stderr

@@ -93,6 +93,20 @@ def test_a_lead_without_a_bound_says_why_there_is_none(name):
     assert "nothing leads yet" not in terminal
 
 
+@pytest.mark.parametrize("n_told", [0, 1])
+def test_a_plan_that_is_ahead_by_the_guess_is_said_to_be_ahead_by_that(n_told):
+    past = sp.Past.from_guess(LISTED, [3.0, 1.0, 2.0], 0.5)
+    session = sp.Session.create("memory://", LISTED, sp.BetGapE(), name="guessed", past=past)
+    for request in session.pending()[:n_told]:
+        session.tell(request, 1.0)
+    begin = "The first round is not complete" if n_told else "Nothing is measured yet"
+    for text in shown(session)[:2]:
+        assert begin in text
+        assert "by the guess “North" in text
+        assert "± inf" not in text
+        assert "leads after 0" not in text
+
+
 def test_problems_without_a_list_say_how_many_plans_there_are():
     assert "20 choices, none of them listed; 6 arms" in shown(begun("OBet"))[0]
     assert (

@@ -24,14 +24,23 @@ if TYPE_CHECKING:
 
 def export(
     to: Annotated[Path | None, typer.Option("-o", "--to", help="A file; the terminal unless given.")] = None,
-    form: Annotated[str, typer.Option("--format", help="csv (measurements) or json (everything).")] = "csv",
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="csv (measurements) or json (everything).",
+            show_default="json for a file of that name, else csv",
+        ),
+    ] = None,
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
-    """Write all measurements as CSV, or the whole session as JSON."""
+    """Write all measurements as CSV, or the whole session as JSON (--to log.json)."""
     from surepick.sessions.measurement_files import write_csv, write_json
 
     opened = open_session(store, session, read_only=True)
+    if form is None:
+        form = "json" if to is not None and to.suffix.lower() == ".json" else "csv"
     if form not in ("csv", "json"):
         raise SessionError(f"--format is csv or json, got {form!r}")
     write = write_csv if form == "csv" else write_json

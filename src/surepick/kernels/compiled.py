@@ -27,7 +27,9 @@ import numba
 import numba.core.codegen
 import numba.core.compiler
 import numba.core.compiler_machinery
+import numba.core.errors
 import numba.core.event
+import numba.core.registry
 import numba.core.untyped_passes
 import numba.np.linalg
 
@@ -37,6 +39,7 @@ _numba: Any = numba  # most of what is used here has no types
 _settings: Any = numba.config
 _machinery: Any = numba.core.compiler_machinery
 _compiler: Any = numba.core.compiler
+_cpu_target: Any = numba.core.registry.cpu_target
 _JITCodeLibrary: Any = numba.core.codegen.JITCodeLibrary
 _PACKAGE = Path(__file__).parent.parent
 _ROOMS = ("kernels", "policies", "problems", "simulation")  # those that may import this module
@@ -180,6 +183,53 @@ def _spare_scipy() -> None:
 
 
 _spare_scipy()
+
+
+def _spare_colours() -> None:
+    """Have Numba make its messages without colorama, unless somebody has chosen a colour scheme.
+
+    It makes thousands that nobody sees, one for each form of a function that does not fit; and colorama
+    holds on to the standard output of that moment, which may be closed when it is reset at the exit.
+    """
+    scheme = getattr(numba.core.errors, "HighlightColorScheme", None)
+    if scheme is not None and _settings.COLOR_SCHEME == "no_color":
+        scheme._markup = _plain
+
+
+def _plain(_scheme: Any, message: str, *_colours: Any) -> str:
+    return message
+
+
+_spare_colours()
+
+
+class _OnlyNews:
+    """The `refresh` of one of Numba's contexts, left out while its registries are as it left them.
+
+    Numba refreshes several times for every function that it compiles, a fifth of the wait for a first run.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._registries, self._refresh, self._seen = context._registries, context.refresh, -1
+
+    def __call__(self) -> None:
+        """Refresh if something was declared since the last time."""
+        if self._n_declared() != self._seen:
+            self._refresh()
+            self._seen = self._n_declared()
+
+    def _n_declared(self) -> int:
+        kinds = ((registry, loader.registry_items) for registry, loader in self._registries.items())
+        return sum(len(getattr(registry, items)) for registry, of in kinds for items in of)
+
+
+def _spare_refreshing() -> None:
+    for context in (_cpu_target.typing_context, _cpu_target.target_context):
+        if hasattr(context, "_registries"):
+            context.refresh = _OnlyNews(context)
+
+
+_spare_refreshing()
 
 
 def kernel_sources(package: Path = _PACKAGE) -> list[Path]:

@@ -71,6 +71,10 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
     ('road', 'rail', 2.0, 2.72)
     """
     weight = look.weigh()
+    if look.n_used == 0:  # a plan may be ahead by what was thought before, and no gap is known
+        return Rivals(
+            None, None, max(0, (look.problem.n_plans or 1) - 1), 0, exp(_needed(look, weight)), False, 0, ()
+        )
     if look.gaps is None:
         return _one_rival(look, weight)
     proved = look.log_evidence is not None

@@ -193,7 +193,7 @@ def sentence(look: Look) -> str:
     if look.is_piloting:
         missing = how_many(look.n_missing, "of the first ones is", "of the first ones are")
         return f"Learning how noisy the measurements are: {missing} missing."
-    if lead is None:
+    if lead is None or look.n_used == 0:
         return _nothing_yet(look)
     return f"“{shortened(lead, LONGEST_NAME)}” leads after {after}; {_doubt(look)}."
 
@@ -230,12 +230,15 @@ def _what_if(look: Look) -> str | None:
 
 
 def _nothing_yet(look: Look) -> str:
+    """What there is before the policy has seen a value; a plan may be ahead by what was thought before."""
+    lead = look.called(look.lead)
+    ahead = "" if lead is None else f"; by the guess “{shortened(lead, LONGEST_NAME)}” is ahead"
     if look.n_told:
         missing = how_many(look.n_missing, "measurement is", "measurements are")
-        return f"The first round is not complete: {missing} missing."
+        return f"The first round is not complete: {missing} missing{ahead}."
     problem = look.problem
     plans = f"{how_many(problem.n_plans, 'plan')}," if problem.is_listed else f"{problem.completeness};"
-    return f"Nothing is measured yet: {plans} {_ways(problem)}."
+    return f"Nothing is measured yet: {plans} {_ways(problem)}{ahead}."
 
 
 def _ways(problem: AnyProblem) -> str:
