@@ -48,6 +48,7 @@ _KEPT = 4  # cache folders of other versions that are left in place
 
 # Sums may be reordered and multiply-adds fused; NaN, infinities and signed zeros do not occur.
 _FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
+_MARKUP = "_markup"  # what puts colours into a message
 _INNER = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _LINKS = numba.version_info.short < (0, 69)  # `_LinkedLibrary` was tried with; with newer ones we wait longer
 
@@ -193,7 +194,7 @@ def _spare_colours() -> None:
     """
     scheme = getattr(numba.core.errors, "HighlightColorScheme", None)
     if scheme is not None and _settings.COLOR_SCHEME == "no_color":
-        scheme._markup = _plain
+        setattr(scheme, _MARKUP, _plain)
 
 
 def _plain(_scheme: Any, message: str, *_colours: Any) -> str:
@@ -210,7 +211,7 @@ class _OnlyNews:
     """
 
     def __init__(self, context: Any) -> None:
-        self._registries, self._refresh, self._seen = context._registries, context.refresh, -1
+        self._registries, self._refresh, self._seen = vars(context)["_registries"], context.refresh, -1
 
     def __call__(self) -> None:
         """Refresh if something was declared since the last time."""
@@ -225,7 +226,7 @@ class _OnlyNews:
 
 def _spare_refreshing() -> None:
     for context in (_cpu_target.typing_context, _cpu_target.target_context):
-        if hasattr(context, "_registries"):
+        if "_registries" in vars(context):
             context.refresh = _OnlyNews(context)
 
 

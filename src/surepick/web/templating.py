@@ -14,8 +14,19 @@ from surepick.web import charts
 
 try:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
 except ImportError:
     raise missing_extra("jinja2", "report") from None
+
+
+def unbroken(name: str) -> Markup:
+    """The name, escaped, with arrows in it that no line ends within.
+
+    >>> print(unbroken("<A> -> B"))
+    &lt;A&gt; <span class="arrow">-&gt;</span> B
+    """
+    return Markup(str(escape(name)).replace("-&gt;", '<span class="arrow">-&gt;</span>'))
+
 
 FILTERS = {
     "about": text.about,
@@ -32,6 +43,7 @@ FILTERS = {
     "progress_chart": charts.progress_chart,
     "share": charts.share,
     "times": text.times,
+    "unbroken": unbroken,
     "whole": text.whole,
 }
 
