@@ -59,7 +59,17 @@ def dashboard(path: Path) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", str(port)]
+        command = [
+            sys.executable,
+            "-m",
+            "surepick",
+            "serve",
+            "--no-token",
+            "--store",
+            store,
+            "--port",
+            str(port),
+        ]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
             try:
                 address = f"http://127.0.0.1:{port}"
@@ -100,7 +110,7 @@ def screenshot(address: str, path: Path, *, width: int, height: int) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         sys.exit(f"{path.name} is a picture of a page and needs a browser: one of {', '.join(BROWSERS)}")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--timeout=4000"]
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--timeout=30000"]
     size, target = f"--window-size={width},{height}", f"--screenshot={path}"
     subprocess.run([browser, *options, size, target, address], check=True, capture_output=True, timeout=120)
     with Image.open(path) as taken:
