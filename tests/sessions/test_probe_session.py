@@ -63,9 +63,8 @@ def decisions(session: sp.Session) -> list[str]:
 
 def test_a_request_names_its_probe_and_the_readings_that_are_wanted() -> None:
     session = begun(problem_of(PAIRED))
-    first = session.ask()[0]
-    assert (first.probe, first.probe_name, first.token) == (0, "north", "0.0")
-    assert first.readings == ("a", "b")
+    first = next(request for request in session.ask(3) if request.probe == 0)
+    assert (first.probe_name, first.token, first.readings) == ("north", "0.0", ("a", "b"))
 
 
 def test_a_session_decides_as_the_policy_does_step_by_step() -> None:

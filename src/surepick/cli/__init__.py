@@ -23,7 +23,7 @@ from surepick.errors import ParameterError, SurepickError, suggestion
 _PLANNING = "demo init check advise simulate compare limit reproduce arena"
 _SESSIONS = (
     "new ask sheet tell void withdraw status list_ log export import_ extend add_plan last_call new_epoch "
-    "close verify doctor run challenge"
+    "close verify doctor run challenge aa"
 )
 _LOOKING = "watch report certificate serve mcp"
 _KINDS = {"PLANNING": _PLANNING, "SESSIONS": _SESSIONS, "LOOKING": _LOOKING}

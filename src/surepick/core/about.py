@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray
 
 Range = tuple[float, float]
+BALANCED, LISTED = ORDERS = ("balanced", "listed")  # in which measurements of one round are made
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,20 @@ class Listing:
 
 @dataclass(frozen=True)
 class About:
-    """Title and unit of a problem, the values that are plausible, and how complete its list of plans is.
+    """Title and unit of a problem, the values that are plausible, how complete its list is, and the order.
 
     `unit` is that of a measurement and of a plan's value. `plausible` has the lowest and the highest value of
     a measurement that nobody would doubt, one pair per arm: others are asked about before they are recorded.
     `listing` is None where the plans are exactly those that were given, and where they are not listed.
+    `order` is that of measuring within a round: "balanced" (see `sessions/turns.py`), "listed", or empty for
+    what is usual, which is balanced for probes.
     """
 
     title: str = ""
     unit: str = ""
     plausible: tuple[Range, ...] | None = None
     listing: Listing | None = None
+    order: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """What is known, as JSON values; infinite ends are null."""
@@ -96,6 +100,7 @@ class About:
             kept.get("unit", ""),
             None if plausible is None else tuple((_end(low, -1), _end(high, 1)) for low, high in plausible),
             None if listing is None else Listing(**listing),
+            kept.get("order", ""),
         )
 
 

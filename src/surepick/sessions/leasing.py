@@ -15,6 +15,7 @@ from typing import NamedTuple
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import Replica
 from surepick.sessions.requests import Request, Token
+from surepick.sessions.turns import Turn, in_turn, turn_of
 from surepick.store import Claim, Lease, View, mailbox
 from surepick.store.write_queue import ServedError
 
@@ -175,7 +176,7 @@ class Leasing:
         busy = [token for token in active if not ledger.tapes.is_told(token)]
         own = sorted((token for token in busy if active[token].worker == worker), key=self._urgency)
         chosen = own[:n]
-        chosen += itertools.islice((t for t in ledger.tapes.wanted() if t not in active), n - len(chosen))
+        chosen += itertools.islice((t for t in in_turn(ledger) if t not in active), n - len(chosen))
         if len(chosen) < n and ledger.run.called is None:  # after a last call nothing comes next
             workers = {worker, *(lease.worker for lease in active.values()), *ledger.recent_workers}
             busy_ahead = sum(not ledger.tapes.is_wanted(token) for token in busy)
@@ -184,9 +185,11 @@ class Leasing:
             chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
         return chosen
 
-    def _urgency(self, token: Token) -> tuple[bool, Token]:
-        """What the round waits for comes first, then by probe and index: the same order every time."""
-        return not self._replica.ledger.tapes.is_wanted(token), token
+    def _urgency(self, token: Token) -> tuple[bool, Turn]:
+        """What the round waits for comes first, then whose turn it is: the same order every time."""
+        ledger = self._replica.ledger
+        ahead = not ledger.tapes.is_wanted(token)
+        return ahead, (0, 0.0, token) if ahead else turn_of(ledger, token)
 
 
 def _ahead(ledger: Ledger) -> Iterator[Token]:

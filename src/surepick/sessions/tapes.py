@@ -87,11 +87,15 @@ class Tapes:
     def wanted(self) -> Iterator[Token]:
         """The measurements that the open round waits for, by probe and index."""
         for probe in self._round:
-            last = -1
-            for index in heapq.merge(*(tape.lacking() for tape in self._of[probe])):
-                if index > last:
-                    yield Token(probe, index)
-                last = index
+            yield from self.wanted_of(probe)
+
+    def wanted_of(self, probe: int) -> Iterator[Token]:
+        """Those of them that are uses of this probe."""
+        last = -1
+        for index in heapq.merge(*(tape.lacking() for tape in self._of[probe])):
+            if index > last:
+                yield Token(probe, index)
+            last = index
 
     def n_wanted(self, token: Token) -> int:
         """How many measurements of its probe the open round still takes, from this one on, without a gap."""
@@ -101,6 +105,11 @@ class Tapes:
     def probes_of_round(self) -> Iterable[int]:
         """The probes that the open round asks for."""
         return self._round
+
+    def begin_of_round(self, probe: int) -> int:
+        """The first index of this probe that the open round wants, told or not."""
+        begins = [tape.wanted[0] for tape in self._of[probe] if tape.wanted]
+        return min(begins) if begins else self.first_unused(probe)
 
     def end_of_round(self, probe: int) -> int:
         """The first index of this probe after all that the open round wants."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Range, plausible_range
+from surepick.core.about import ORDERS, Range, plausible_range
 from surepick.core.arrays import FloatArray, aligned, per_arm, read_only, scale_and_bounds
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
@@ -68,10 +68,20 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
         raise document.error(str(error)) from error
     title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
     problem = problem.with_about(
-        title=title, unit=document.text("unit", ""), plausible=_plausible(document, problem, guess, spread)
+        title=title,
+        unit=document.text("unit", ""),
+        plausible=_plausible(document, problem, guess, spread),
+        order=_order(document),
     )
     past = _past(problem, guess, spread) if "spread" in document.values else None
     return Loaded(problem, means, name, title, built.axes, guess, spread, scale, past)
+
+
+def _order(document: Section) -> str:
+    order = document.text("order", "")
+    if order and order not in ORDERS:
+        raise document.error(f"order is {' or '.join(map(repr, ORDERS))}, got {order!r}")
+    return order
 
 
 def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | None) -> Past | None:

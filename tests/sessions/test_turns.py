@@ -1,0 +1,65 @@
+"""The order of measuring within a round: balanced and drawn from the seed, and nothing is decided by it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import surepick as sp
+from surepick.sessions.session import Session
+
+NAMES = ["a", "b", "c"]
+
+
+def problem(order: str = "balanced") -> sp.Problem:
+    return sp.Problem(np.eye(3), arm_names=NAMES, noise_scale=4.0).with_about(order=order)
+
+
+def begun(seed: int, order: str = "balanced") -> Session:
+    return Session.create("memory://", problem(order), sp.RAGE(delta=0.1), name="mine", seed=seed)
+
+
+def passes(session: Session) -> list[list[str]]:
+    requests = session.ask(12)
+    names = [request.probe_name for request in requests]
+    return [names[i : i + 3] for i in range(0, 12, 3)]
+
+
+def test_passes_have_each_arm_once_and_every_second_one_is_the_one_before_backwards() -> None:
+    first, second, third, fourth = passes(begun(0))
+    assert sorted(first) == sorted(third) == NAMES
+    assert (second, fourth) == (first[::-1], third[::-1])
+
+
+def test_the_order_is_drawn_from_the_seed_and_every_order_comes() -> None:
+    assert passes(begun(3)) == passes(begun(3))
+    assert len({tuple(passes(begun(seed))[0]) for seed in range(40)}) == 6
+
+
+def test_single_arms_keep_the_order_of_the_list_unless_it_is_asked_for() -> None:
+    assert {request.probe for request in begun(0, order="").ask(4)} == {0}
+    assert {request.probe for request in begun(0, order="listed").ask(4)} == {0}
+
+
+def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same() -> None:
+    drives = sp.Problem(np.eye(3), probes=[{"day": ["arm 0", "arm 1"]}, "arms"], noise_scale=4.0)
+    session = Session.create("memory://", drives, sp.BetGapE(), name="mine", seed=5)
+    while session.ledger().n_rounds < 6:
+        request = session.ask()[0]
+        session.tell(request, [0.0] * len(request.readings) if len(request.readings) > 1 else 0.0)
+    asked = session.ask(6)
+    assert asked == session.ask(6)
+    firsts = [request.probe for request in asked[: len({request.probe for request in asked})]]
+    assert len(set(firsts)) == len(firsts)  # no probe twice before each had its turn
+
+
+def test_nothing_is_decided_by_the_order() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 4000))
+    ends = []
+    for order in ("balanced", "listed"):
+        session = Session.create("memory://", problem(order), sp.BetGapE(delta=0.3), name="mine", budget=300)
+        while requests := session.ask(7):
+            for request in requests:
+                index = int(request.token.split(".")[1])
+                session.tell(request, float(2 * request.probe + values[request.probe, index]))
+        ends.append([e.body for e in session.events() if e.kind in ("asked", "stopped")])
+    assert ends[0] == ends[1]
