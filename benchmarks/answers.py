@@ -161,10 +161,47 @@ def challenge_nulls(scale):
         )
 
 
+def last_call_risk(scale):
+    """Last calls of half the budget, Gaussian noise: median risk, and how often it is at most .05."""
+    multiples = (1, 2, 4, 8)
+    print("| instances | " + " | ".join(f"{m} T*" for m in multiples) + " | wrong and risk <= .05 |")
+    print("|---" * (len(multiples) + 2) + "|")
+    families = [("knapsack, 9 items", knapsacks(9), 40, 4), ("three of ten", ThreeOfTen, 24, 4)]
+    for name, draw, n, repeats in (*families, ("transport", transport_instance, 12, 3)):
+        cells, n_wrong, n_runs = [], 0, 0
+        cases = (
+            moderate(draw, max(3, int(n * scale))) if repeats == 4 else drawn(draw, max(3, int(n * scale)))
+        )
+        for multiple in multiples:
+            ends = [
+                called(case, SEED + 1000 * k + r, multiple)
+                for k, case in enumerate(cases)
+                for r in range(repeats)
+            ]
+            risks = np.array([risk for risk, _ in ends])
+            n_wrong, n_runs = (
+                n_wrong + sum(risk <= 0.05 and wrong for risk, wrong in ends),
+                n_runs + len(ends),
+            )
+            cells.append(f"{np.median(risks):.3f}; {100 * np.mean(risks <= 0.05):.0f}%")
+        print(f"| {name} ({len(ends)} runs each) | {' | '.join(cells)} | {n_wrong} of {n_runs} |", flush=True)
+
+
+def called(case, seed, multiple):
+    """The risk after a budget of so many T*, half of it a last call, and whether the lead is wrong."""
+    problem, means, _ = case
+    time = sp.limit(problem, means).characteristic_time
+    budget = max(int(multiple * time), 2 * int(problem.relevant.sum()))
+    how = {"budget": budget, "last_call": 0.5, "gaussian": True}
+    o = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=seed, **how)
+    values = problem.sign * problem.values(means)
+    return 1.0 if o.risk is None else o.risk, values[o.lead] < values.max() - 1e-9
+
+
 def challenge(scale):
     """What a challenge costs relative to BetGapE, geometric means, delta = .05, epsilon = 0."""
     print("| incumbent | knapsack, 9 items | three of ten | wrong |\n|---|---|---|---|")
-    rows = {"at the top quarter": 0.75, "the median plan": 0.5}
+    rows = {"at the top quarter": 0.75, "the median plan": 0.5, "anywhere outside the top quarter": None}
     found = [moderate(draw, max(3, int(n * scale))) for draw, n in ((knapsacks(9), 40), (ThreeOfTen, 20))]
     for name, share in rows.items():
         cells, n_wrong = [], 0
@@ -190,9 +227,13 @@ class ThreeOfTen:
 
 
 def challenged(case, seed, share):
-    """Measurements of Challenge over those of BetGapE, with an incumbent better than this share of plans."""
+    """Measurements of Challenge over those of BetGapE, with an incumbent better than this share of plans.
+
+    None: one of the plans that are better than less than three quarters, all alike.
+    """
     problem, means, limit = case
     values = problem.values(means)
+    share = np.random.default_rng(seed).uniform(0, 0.75) if share is None else share
     incumbent = int(np.argsort(values)[int(share * (len(values) - 1))])
     asked = sp.simulate(problem, sp.Challenge(incumbent), sp.Gaussian(means), seed=seed, budget=10**6)
     wrong = asked.plan is None or values[asked.plan] <= values[incumbent]
@@ -207,32 +248,51 @@ def moderate(draw, n):
 
 
 def chance(scale):
-    """Stated chance of the lead after Pick, and how often it was right; stated and real loss."""
-    shares, bins = (0.25, 0.5, 1.0, 2.0, 4.0), (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
+    """Stated chance of the lead after Pick, and how often it was right; stated and real loss.
+
+    Looks are after 2, 5, 12, 30, 80 measurements of each arm, on every instance that is drawn: a look at a
+    multiple of T* would know something of the truth that no estimate can know.
+    """
+    each, bins = (2, 5, 12, 30, 80), (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
     named = [f"{low:g} to {min(high, 1):g}" for low, high in itertools.pairwise(bins)]
     print("| stated chance | " + " | ".join(named) + " |\n" + "|---" * len(bins) + "|")
     losses = []
-    for name, draw, n in (("knapsack, 9 items", knapsacks(9), 200), ("three of ten", ThreeOfTen, 200)):
-        looks = []
-        for k, (problem, means, limit) in enumerate(moderate(draw, max(5, int(n * scale)))):
-            values = problem.values(means)
-            for share in shares:
-                budget = max(int(share * limit / 2.12), int(problem.relevant.sum()))
-                o = sp.simulate(problem, sp.Pick(), sp.Gaussian(means), seed=SEED + k, budget=budget)
-                lost = values.max() - values[o.lead]
-                looks.append((o.chance, lost < 1e-9, o.expected_loss, lost, share))
-        looks = np.array(looks, dtype=float)
+    families = [(f"knapsack, {n} items", knapsacks(n), 200) for n in (5, 9)]
+    for name, draw, n in (
+        *families,
+        ("three of ten", ThreeOfTen, 200),
+        ("transport", transport_instance, 20),
+    ):
+        looks = np.array(
+            [look for k in range(max(5, int(n * scale))) for look in picked(draw, SEED + k, each)]
+        )
         cells = []
         for low, high in itertools.pairwise(bins):
-            here = looks[(looks[:, 0] >= low) & (looks[:, 0] < high)]
-            cells.append(f"{here[:, 1].mean():.2f} of {len(here)}" if len(here) else "-")
+            here = looks[(looks[:, 1] >= low) & (looks[:, 1] < high)]
+            cells.append(f"{here[:, 2].mean():.2f} of {len(here)}" if len(here) else "-")
         print(f"| {name}, {len(looks)} looks: right | {' | '.join(cells)} |", flush=True)
-        by_share = [looks[looks[:, 4] == share] for share in shares]
-        losses.append((name, [f"{part[:, 2].mean():.3f} / {part[:, 3].mean():.3f}" for part in by_share]))
-    print("\n| expected loss, stated / real | " + " | ".join(f"{share:g} T*" for share in shares) + " |")
-    print("|---" * (len(shares) + 1) + "|")
+        losses.append((name, [stated_and_real(looks[looks[:, 0] == m]) for m in each]))
+    print("\n| expected loss, stated / real | " + " | ".join(f"{m} of each arm" for m in each) + " |")
+    print("|---" * (len(each) + 1) + "|")
     for name, cells in losses:
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def picked(draw, seed, each):
+    """(measurements of each arm, stated chance, whether it was right, stated loss, real loss) after Pick."""
+    case = draw(seed)
+    problem, values = case.problem, case.problem.sign * case.problem.values(case.means)
+    for m in each:
+        budget = m * int(problem.relevant.sum())
+        o = sp.simulate(problem, sp.Pick(), sp.Gaussian(case.means), seed=seed, budget=budget)
+        lost = values.max() - values[o.lead]
+        yield m, o.chance, lost < 1e-9, o.expected_loss, lost
+
+
+def stated_and_real(looks):
+    """Both losses, with the standard error of the second."""
+    error = looks[:, 4].std(ddof=1) / math.sqrt(len(looks))
+    return f"{looks[:, 3].mean():.3f} / {looks[:, 4].mean():.3f} +- {error:.3f}"
 
 
 def sure_within(scale):
@@ -278,6 +338,7 @@ STUDIES = {
     "guesses": guesses,
     "variance": variance,
     "last-call": last_call,
+    "last-call-risk": last_call_risk,
     "challenge": challenge,
     "challenge-nulls": challenge_nulls,
 }
@@ -289,6 +350,6 @@ if __name__ == "__main__":
     given = parser.parse_args()
     print("# Answers at any time, measured\n")
     for name in given.studies or STUDIES:
-        print(f"## {STUDIES[name].__doc__}\n")
+        print(f"## {STUDIES[name].__doc__.splitlines()[0]}\n")
         STUDIES[name](given.scale)
         print(flush=True)

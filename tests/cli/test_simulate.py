@@ -131,3 +131,32 @@ def test_importing_surepick_loads_nothing_heavy():
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+GUESSED = """
+plan,bus,train,walk
+by bus,1,,1
+by train,,1,1
+guess,20,26,5
+spread,2,2,2
+noise,4,4,4
+truth,20,25,5
+goal,smallest,,
+"""
+
+
+def test_simulate_begins_with_the_guess_of_the_file_and_says_so(tmp_path):
+    file = tmp_path / "trips.csv"
+    file.write_text(GUESSED.strip(), encoding="utf-8")
+    with_it, without = (
+        json.loads(run("simulate", str(file), "--json", *words)) for words in ((), ("--no-guess",))
+    )
+    assert with_it["past"] == {"bus": 4.0, "train": 4.0, "walk": 4.0}
+    assert without["past"] is None
+    assert with_it["n_measurements"] != without["n_measurements"]
+    text = re.sub(r"\s+", " ", run("simulate", str(file)))
+    assert (
+        "began with the file's guess, which counted as 4 measurements of each arm and proved nothing" in text
+    )
+    assert "began with" not in run("simulate", str(file), "--no-guess")
+    assert json.loads(run("simulate", str(file), "--json", "--policy", "CombGapE"))["past"] is None

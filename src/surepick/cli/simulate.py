@@ -26,6 +26,7 @@ from surepick.cli.options import (
     PolicyText,
     Pooled,
     Seed,
+    UseGuess,
     pilot_of,
 )
 from surepick.cli.render import (
@@ -44,6 +45,7 @@ from surepick.core.wording import how_many
 if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray
     from surepick.core.oracle_problem import AnyProblem
+    from surepick.core.past import Past
     from surepick.core.policy import Answer, Policy
     from surepick.planning.limit import Limit
     from surepick.problems.truth import Loaded
@@ -69,23 +71,26 @@ def simulate(
     gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
+    guess: UseGuess = True,
     as_json: Json = False,
 ) -> None:
     """Rehearse a decision: measurements are drawn around the file's true means, with its noise scale.
 
-    The file needs a [truth] section. A noise scale that it leaves unknown is learned from a pilot, as in a
-    session.
+    The file needs a [truth] section. A noise scale that it leaves unknown is learned from a pilot, and a
+    guess with a spread is what the policy begins with, as in a session.
 
     Try: surepick init table, then surepick simulate table.toml
     """
+    from surepick.core.policy import takes_past
     from surepick.policies import policy_for
 
     loaded = load_file(file, as_json)
     chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
     ending = {"last_call": last_call, "gaussian": gaussian}
     learning = pilot_of(loaded, pilot, one_scale)
-    outcome = rehearse(loaded, chosen, as_json, seed=seed, budget=budget, pilot=learning, **ending)
-    _print_outcome(loaded, outcome, as_json)
+    past = loaded.past if guess and takes_past(chosen) else None
+    outcome = rehearse(loaded, chosen, as_json, seed=seed, budget=budget, pilot=learning, past=past, **ending)
+    _print_outcome(loaded, outcome, past, as_json)
     raise typer.Exit(exit_code(outcome))
 
 
@@ -155,11 +160,14 @@ def _standing_table(problem: AnyProblem, policy: Policy, state: SimulationProgre
     return table
 
 
-def _print_outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
+def _print_outcome(loaded: Loaded, result: Outcome, past: Past | None, as_json: bool) -> None:
     """The answer, how sure it is, and what it cost."""
     found = limit_of(loaded, result)
     if as_json:
-        print_json(outcome_data(loaded, result, found))
+        worth = (
+            None if past is None else dict(zip(loaded.problem.arm_names, past.worth.tolist(), strict=True))
+        )
+        print_json({**outcome_data(loaded, result, found), "past": worth})
         return
     print_answer(loaded, result)
     if result.n_pilot and result.noise_scale is not None:
@@ -167,6 +175,13 @@ def _print_outcome(loaded: Loaded, result: Outcome, as_json: bool) -> None:
         bound = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         pilot = how_many(result.n_pilot, "measurement")
         console.print(f"The noise scale was not known: a pilot of {pilot} bounded it by {bound}.")
+    if past is not None:
+        low, high = float(past.worth.min()), float(past.worth.max())
+        known = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        console.print(
+            f"It began with the file's guess, which counted as {known} measurements of each arm and proved "
+            "nothing; --no-guess leaves it out."
+        )
     console.print(effort_table([result], found))
 
 

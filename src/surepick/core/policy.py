@@ -367,7 +367,9 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
         refuse_probes(problem, "a run with a past")
         if not takes_past(policy) or not isinstance(run, RememberingRun):
             raise ParameterError(
-                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE or Pick", field="past"
+                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, OBet, "
+                "Challenge or Pick",
+                field="past",
             )
         run.remember(past)
     return run
@@ -446,7 +448,8 @@ def known_noise_scale(problem: AnyProblem, *, plays: bool = False) -> FloatArray
     if problem.noise == BOUNDED_VARIANCE:
         raise ProblemError(
             "of this problem's noise no more is known than a bound on its standard deviation, and this "
-            "policy needs tails like those of Gaussian noise; use BetGapE, or Pick where no promise is needed"
+            "policy needs tails like those of Gaussian noise; use BetGapE or Challenge, or Pick where no "
+            "promise is needed"
         )
     return known_deviation(problem, plays=plays)
 

@@ -61,14 +61,14 @@ BUDGET_FAMILIES = (
         "knapsacks of 5, 7 and 9 items",
         tuple({"kind": "knapsack", "n_items": n} for n in (5, 7, 9)),
         25,
-        20,
+        16,
         (4, 2),
     ),
     BudgetFamily(
-        "three-of-ten", "three of ten arms", ({"kind": "top_k", "n_arms": 10, "k": 3},), 20, 20, (4, 3)
+        "three-of-ten", "three of ten arms", ({"kind": "top_k", "n_arms": 10, "k": 3},), 20, 12, (4, 3)
     ),
     BudgetFamily("ten-arms", "one of ten arms", ({"kind": "top_k", "n_arms": 10, "k": 1},), 20, 8, (4, 3)),
-    BudgetFamily("transport", "optimal transport, 81 routes", ({"kind": "transport"},), 20, 8, (2, 2)),
+    BudgetFamily("transport", "optimal transport, 81 routes", ({"kind": "transport"},), 12, 8, (2, 2)),
 )
 UNIFORM = BudgetMethod(
     "Uniform",

@@ -5,8 +5,12 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from surepick.core.evidence import Evidence
+from surepick.core.policy import start
 from surepick.errors import ParameterError
 from surepick.policies.betting.bet_gap_e import BetRun
+from surepick.policies.betting.challenge import ChallengeRun
+from surepick.policies.betting.obet import OBetRun
 from surepick.problems import knapsack_instance
 from surepick.testing import StepByStep
 
@@ -24,11 +28,29 @@ class BettingOnIt(BetRun):
         super()._settle(bets, type(seen)(arms["block"].copy(), sums))
 
 
+class BettingWithOBet(OBetRun):
+    """The same of OBet."""
+
+    def _settle(self, bets, seen):
+        super()._settle(bets, Evidence(seen.counts + 20, seen.sums + 20 * np.array([0.0, 3.0])))
+
+
+class BettingWithChallenge(ChallengeRun):
+    """The same of Challenge."""
+
+    def _settle(self, bets, seen):
+        super()._settle(bets, Evidence(seen.counts + 20, seen.sums + 20 * np.array([0.0, 3.0])))
+
+
+POLICIES = {OBetRun: sp.OBet(delta=0.2), ChallengeRun: sp.Challenge(0, delta=0.2, epsilon=0.1)}
+
+
 def n_wrong(kind, n_runs):
     """How often the worse of two arms is the answer with delta = .2, after a past that is wrong."""
     wrong = 0
+    policy = next((p for base, p in POLICIES.items() if issubclass(kind, base)), sp.BetGapE(delta=0.2))
     for seed in range(n_runs):
-        run, rng = kind(TWO, sp.BetGapE(delta=0.2)), np.random.default_rng(seed)
+        run, rng = kind(TWO, policy), np.random.default_rng(seed)
         run.remember(WRONG)
         for _ in range(200):
             decision = run.decide()
@@ -44,12 +66,34 @@ def is_refuted(kind, n_runs=400):
     return binom.sf(n_wrong(kind, n_runs) - 1, n_runs, 0.2) < 1e-6
 
 
-def test_a_wrong_past_makes_no_answer_wrong():
-    assert not is_refuted(BetRun)
+@pytest.mark.parametrize(("kind", "n_runs"), [(BetRun, 400), (OBetRun, 60), (ChallengeRun, 60)])
+def test_a_wrong_past_makes_no_answer_wrong(kind, n_runs):
+    assert not is_refuted(kind, n_runs)
 
 
-def test_a_past_that_wins_bets_is_caught():
-    assert is_refuted(BettingOnIt)
+@pytest.mark.parametrize(
+    ("kind", "n_runs"), [(BettingOnIt, 400), (BettingWithOBet, 60), (BettingWithChallenge, 60)]
+)
+def test_a_past_that_wins_bets_is_caught(kind, n_runs):
+    assert is_refuted(kind, n_runs)
+
+
+@pytest.mark.parametrize("policy", [sp.OBet(), sp.OBet(epsilon=0.3), sp.Challenge(1, epsilon=0.3)], ids=str)
+def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
+    problem, means = sp.Problem(np.eye(4)), np.array([0.5, 0.1, 0.0, 0.0])
+    past = sp.Past.from_guess(problem, means, spread=0.5)
+    run, again = (start(policy, problem, past) for _ in range(2))
+    assert run.decide().counts.any()
+    assert run._block.bets is not None  # nothing has to be measured first
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        counts = run.decide().counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(4))
+    again.restore(run.state())
+    assert again.decide().counts.tolist() == run.decide().counts.tolist()
+    assert again.standing() == run.standing()
+    half = start(policy, problem, sp.Past.from_guess(problem, means, spread=[0.5, 0.5, np.inf, np.inf]))
+    assert half.decide().counts.tolist() == [0, 0, 1, 1]
 
 
 def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
@@ -99,7 +143,7 @@ def test_step_by_step_and_driven_decide_alike(policy):
 def test_a_past_worth_nothing_changes_nothing():
     problem, truth = sp.Problem(np.eye(4)), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
     nothing = sp.Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
-    for policy in (sp.BetGapE(), sp.Pick()):
+    for policy in (sp.BetGapE(), sp.Pick(), sp.OBet(), sp.Challenge(1)):
         bare = sp.simulate(problem, policy, truth, seed=3, budget=500)
         with_it = sp.simulate(problem, policy, truth, seed=3, budget=500, past=nothing)
         assert bare.counts.tolist() == with_it.counts.tolist()

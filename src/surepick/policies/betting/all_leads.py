@@ -30,6 +30,7 @@ from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.policies.betting.block_run import Block, BlockPolicy
 from surepick.policies.betting.books import NOTHING
+from surepick.policies.betting.by_variance import log_factors
 from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
 from surepick.policies.betting.tuning import TUNING
 
@@ -236,11 +237,10 @@ class AllLeadsRun(LastCallRun[bool]):
         np.maximum(self._peak, self._now, out=self._peak)
 
     def _log_factors(self, gap: FloatArray, spread: FloatArray) -> FloatArray:
-        """What a bet of each size brings; see `bets.factor_by_variance` for noise of bounded variance."""
+        """What a bet of each size brings."""
         g = self._size
         if self._problem.noise == BOUNDED_VARIANCE:
-            up = np.maximum(1.0 + g * gap / spread, 0.0)
-            return np.asarray(np.log((0.5 + 0.5 * up**2) / (1.0 + 0.5 * g**2 / spread)))
+            return log_factors(gap, spread, g)
         return np.asarray((g * gap - g**2 / 2) / spread)
 
     def _choose_lead(self) -> None:

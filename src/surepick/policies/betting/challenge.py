@@ -24,11 +24,14 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
+from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.past import Past
+from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, Promise
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
+from surepick.policies.betting.by_variance import log_factors, log_mixtures
 from surepick.policies.betting.last_call import cut
 from surepick.policies.betting.tuning import TUNING
 from surepick.policies.betting.wealth import log_sum
@@ -69,6 +72,7 @@ class Challenge:
     name: ClassVar[str] = "Challenge"
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
+    takes_past: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -119,7 +123,8 @@ class Bets(NamedTuple):
 class Purses:
     """Stakes against each plan: the rungs of a ladder and, last, the mixture; logs."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, variance_alone: bool) -> None:
+        self._variance_alone = variance_alone  # whether no more than the variance of the noise is bounded
         self.rung = TUNING.top_rung * 0.5 ** (np.arange(TUNING.rungs) / 2)
         self.purse = np.full((n, TUNING.rungs + 1), _NOTHING)
 
@@ -139,7 +144,13 @@ class Purses:
         measured = np.isfinite(spread) & (spread > 0)
         some, purse = plans[measured], self.purse[plans[measured]]
         centre, prior, unit = (row[measured] for row in bet)
-        settle_singles(gap[measured], spread[measured], centre, prior, unit, self.rung, purse)
+        gap, spread = gap[measured], spread[measured]
+        if self._variance_alone:
+            purse[:, :-1] += log_factors(gap[:, None], spread[:, None], unit[:, None] * self.rung)
+            on = centre >= 0
+            purse[on, -1] += log_mixtures(gap[on], spread[on], centre[on], prior[on])
+        else:
+            settle_singles(gap, spread, centre, prior, unit, self.rung, purse)
         self.purse[some] = purse
 
     def total(self) -> FloatArray:
@@ -153,7 +164,7 @@ class ChallengeRun(BlockRun[Bets]):
     def __init__(self, problem: Problem, policy: Challenge) -> None:
         super().__init__(policy, problem.relevant)
         self._policy, self._costs = policy, problem.costs
-        self._variance = known_noise_scale(problem) ** 2
+        self._variance = known_deviation(problem) ** 2
         self._price = self._variance * problem.costs
         self._target = math.log(2.0 / policy.delta)
         self._incumbent = policy.place(problem)
@@ -165,17 +176,30 @@ class ChallengeRun(BlockRun[Bets]):
         self._width = np.abs(self._away) @ np.sqrt(self._price)
         n = len(dense)
         self._others = np.flatnonzero(np.arange(n) != self._incumbent)
-        self._keep, self._keep_cash, self._peak = Purses(n), 0.0, np.zeros(n)
-        self._pieces, self._common = Purses(n), 0.0
+        wide = problem.noise == BOUNDED_VARIANCE
+        self._keep, self._keep_cash, self._peak = Purses(n, variance_alone=wide), 0.0, np.zeros(n)
+        self._pieces, self._common = Purses(n, variance_alone=wide), 0.0
         self._next_stake, self._next_piece = 0.0, np.zeros(n)
         self._challenger = -1
         self._share = np.full(problem.n_arms, 1.0 / problem.n_arms)
+        self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
+
+    def remember(self, past: Past) -> None:
+        """Begin with this past: it informs challenger, division and bets, and wins none."""
+        self._is_known = past.worth > 0
+        self._worth, self._thought = past.worth, past.worth * past.means
+
+    def _known(self) -> tuple[FloatArray, FloatArray]:
+        """The mean of each arm and its variance, the past included; a mean of 0 where nothing is known."""
+        known = self._evidence.counts + self._worth
+        known = np.where(known > 0, known, 1.0)
+        return (self._evidence.sums + self._thought) / known, self._variance / known
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block; or the incumbent, or a plan that is better."""
         del rng  # nothing is drawn
         if self._block is None and not self._is_started:
-            self._block = Block(self._relevant.astype(np.int64), None)
+            self._block = Block(self._first_counts(), None)
         if self._block is None:
             against = self._against_no_better()
             if against.max() >= self._target:
@@ -196,8 +220,7 @@ class ChallengeRun(BlockRun[Bets]):
 
     def _open_block(self) -> Block[Bets]:
         """Counts and bets of the next block, from the past alone."""
-        means = self._filled_means(self._evidence)
-        spread_per_arm = self._variance / np.maximum(self._evidence.counts, 1)
+        means, spread_per_arm = self._known()
         gap, spread = self._away @ means, self._squares @ spread_per_arm
         rivals = self._rivals()
         self._choose_challenger(-gap)
@@ -251,7 +274,7 @@ class ChallengeRun(BlockRun[Bets]):
 
     def _put_stakes(self) -> None:
         """Stakes against all plans alike at first and at every restart; a challenger gets its own."""
-        measured, k = self._evidence.n_measurements, self._challenger
+        measured, k = float((self._evidence.counts + self._worth).sum()), self._challenger
         if measured >= self._next_stake:
             first = self._next_stake == 0.0
             self._next_stake = TUNING.restart * measured
@@ -290,7 +313,7 @@ class ChallengeRun(BlockRun[Bets]):
         """The answer that is nearer, the plan in its way, their gap, and the risk of giving it now."""
         if not self._is_started:
             return Standing()
-        means = self._filled_means(self._evidence)
+        means, _ = self._known()
         gap, against = self._away @ means, self._against_no_better()
         i, peak = int(np.argmax(against)), self._peak[self._others]
         hardest = int(self._others[np.argmin(peak)])

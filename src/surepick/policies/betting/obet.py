@@ -32,11 +32,14 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.past import Past
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.errors import ProblemError
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.last_call import cut
 from surepick.policies.betting.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
@@ -95,6 +98,7 @@ class OBet:
     randomized: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
     takes_plays: ClassVar[bool] = True
+    takes_past: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -137,6 +141,12 @@ class OBetRun(BlockRun[Bet]):
 
     def __init__(self, problem: Problem | OracleProblem, policy: OBet) -> None:
         self._policy, self._costs = policy, problem.costs
+        if problem.noise == BOUNDED_VARIANCE:
+            raise ProblemError(
+                "OBet needs tails like those of Gaussian noise: one call of the oracle rules out a branch of "
+                "plans, which the bets for noise of bounded variance do not allow; list the "
+                "plans and use BetGapE, or use Pick where no promise is needed"
+            )
         self._variance = known_noise_scale(problem, plays=True) ** 2
         self._price = self._variance * problem.costs
         self._target = -math.log(policy.delta)
@@ -147,7 +157,8 @@ class OBetRun(BlockRun[Bet]):
         self._one_size = self._size(ones) == self._size(-ones)
         priced = len(set(problem.costs[self._relevant].tolist())) > 1
         self._smoothing = SINGLE.smoothing_with_costs if priced else SINGLE.smoothing
-        self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms without a measurement
+        self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
+        self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms of which nothing is known
         self._cash = 0.0
         self._accounts: dict[bytes, Account] = {}
         self._nominated: dict[bytes, IntArray] = {}  # counts at each lead's first nomination
@@ -161,6 +172,24 @@ class OBetRun(BlockRun[Bet]):
         plan = self._plans.best(weights, self._everything)
         assert plan is not None
         return float(plan.sum())
+
+    def remember(self, past: Past) -> None:
+        """Begin with this past: it informs lead, division and bets from the first block on, and wins none."""
+        self._is_known = past.worth > 0
+        self._worth, self._thought = past.worth, past.worth * past.means
+        if self._is_started:
+            self._choose_lead()
+
+    @property
+    def _known(self) -> FloatArray:
+        """How many measurements what is known of each arm is worth, the past included."""
+        return np.asarray(self._evidence.counts + self._worth)
+
+    def _pooled_means(self) -> FloatArray:
+        """The means with the past, and 0 where nothing is known: on such arms no plan is compared."""
+        known = self._known
+        total, zeros = self._evidence.sums + self._thought, np.zeros(len(known))
+        return np.divide(total, known, out=zeros, where=known > 0)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no other plan is left."""
@@ -212,7 +241,7 @@ class OBetRun(BlockRun[Bet]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
         self._restore_measured(state, Bet(*state["bet"]) if state["bet"] else None)
-        self._means = _filled_means(self._evidence)
+        self._means = self._pooled_means()
         self._lead, self._share = state["lead"], state["share"]
         self._cash, self._next_stake = state["cash"], state["next_stake"]
         self._accounts = {}
@@ -283,7 +312,7 @@ class OBetRun(BlockRun[Bet]):
         return self._block_for(*self._divide())
 
     def _first_block(self) -> Block[Bet]:
-        return Block(self._relevant.astype(np.int64), None)
+        return Block(self._first_counts(), None)
 
     def _block_for(self, field: Field, dual: FloatArray) -> Block[Bet]:
         """The block for these rivals, by the shares just found."""
@@ -300,7 +329,7 @@ class OBetRun(BlockRun[Bet]):
 
     def _choose_lead(self) -> None:
         """The plan that looks best of those that agree with the fixed arms, ruled out or not."""
-        self._means = _filled_means(self._evidence)
+        self._means = self._pooled_means()
         branch = self._everything if self._policy.epsilon else self._account.branch
         best = self._plans.best(self._means, branch)
         assert best is not None
@@ -313,12 +342,12 @@ class OBetRun(BlockRun[Bet]):
         if not self._policy.epsilon or not self._nominated:
             return False
         away = best - self._lead
-        error = math.sqrt(float(away**2 @ self._spread(self._evidence.counts)))
+        error = math.sqrt(float(away**2 @ self._spread(self._known)))
         return bool(away @ self._means <= max(_KEEP_GAP * error, _KEEP_EPSILON * self._policy.epsilon))
 
     def _put_stakes(self) -> None:
         """At the start, and whenever the measurements have grown enough, put some of the cash on bets."""
-        measured = self._evidence.n_measurements
+        measured = float(self._known.sum())
         account = self._account
         if measured < self._next_stake:
             return
@@ -358,7 +387,7 @@ class OBetRun(BlockRun[Bet]):
             wealth = np.where(rivals.stubborn, account.shared_wealth(rivals.plans), wealth)
         deficit = np.clip(self._target - wealth, _LEAST_DEFICIT, 2 * self._target)
         gap = away @ self._means + self._policy.epsilon
-        return Field(away, gap, away**2 @ self._spread(self._evidence.counts), deficit)
+        return Field(away, gap, away**2 @ self._spread(self._known), deficit)
 
     def _divide(self) -> tuple[Field, FloatArray]:
         """New shares of cost for the rivals that are worst off; the field and how much each of it binds."""
@@ -398,7 +427,7 @@ class OBetRun(BlockRun[Bet]):
 
     def _found_on_tangent(self, field: Field) -> bool:
         """Look for a plan that needs more than the rivals: the best along the tangent at the worst."""
-        inverse, spread = self._price_per_share(), self._spread(self._evidence.counts)
+        inverse, spread = self._price_per_share(), self._spread(self._known)
         needs = field.away**2 @ inverse
         k = int(np.argmax(self._urgency(field) * needs))
         gap = max(float(field.gap[k]), 0.0)
@@ -446,12 +475,12 @@ class OBetRun(BlockRun[Bet]):
             self._lead,
             np.where(kinds > 0, kinds * eta, -kinds * fixed),
             self._means,
-            self._spread(self._evidence.counts),
+            self._spread(self._known),
             self._spread(since),
             bool(since.any()),
         )
 
-    def _spread(self, counts: IntArray) -> FloatArray:
+    def _spread(self, counts: IntArray | FloatArray) -> FloatArray:
         """The variance of each arm's mean of so many measurements; 0 for none: no plan left differs there."""
         return np.asarray(np.divide(self._variance, counts, out=np.zeros(len(counts)), where=counts > 0))
 
