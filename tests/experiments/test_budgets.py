@@ -18,6 +18,7 @@ from surepick.experiments.budgets import (
 )
 from surepick.experiments.cases import prepared, run_case
 from surepick.experiments.paper import Settings
+from surepick.experiments.rows import appending
 
 SMALL = (
     replace(budgets.BUDGET_FAMILIES[0], problems=({"kind": "knapsack", "n_items": 5},), quick=(2, 2)),
@@ -67,6 +68,34 @@ def test_wrong_leads_and_losses_are_counted_from_the_rows(found):
             losses = [row.loss / row.second_gap for row in some]
             assert cell.loss == pytest.approx(sum(losses) / len(losses))
             assert all(loss == 0 or loss > 0.999 for loss in losses)  # a wrong plan is the second or worse
+
+
+def test_an_interrupted_run_has_a_table_of_what_is_finished(found, tmp_path, monkeypatch):
+    cells, rows, _ = found
+    first = list(rows.values())[:40]
+    path = tmp_path / "rows.jsonl"
+
+    def interrupted(cases, path, **how):
+        with appending(path) as writer:
+            for row in first:
+                writer.write(row)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(budgets, "run_cases", interrupted)
+    result = budgets.reproduce_budget(SETTINGS, path)
+    assert result.n_missing == sum(len(cases) for cases in cells.values()) - 40
+    assert any("was cut short: 40 of" in note for note in result.footnotes)
+    assert "was cut short" in markdown(result)
+
+
+def test_families_are_chosen_by_name(found):
+    _, rows, _ = found
+    some = replace(SETTINGS, families=("Ten-Arms",))
+    assert {family for family, _, _ in budget_cases(some)} == {"ten-arms"}
+    result = summarize_budget(some, budget_cases(some), rows)
+    assert [family.family.name for family in result.families] == ["ten-arms"]
+    with pytest.raises(ParameterError, match="no family named 'ten'"):
+        budget_cases(replace(SETTINGS, families=("ten",)))
 
 
 def test_the_table_has_every_family_method_and_note(found):

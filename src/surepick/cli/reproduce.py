@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from surepick.cli.options import INTERRUPTED
+
 if TYPE_CHECKING:
     from surepick.experiments.paper import Settings
     from surepick.experiments.reproduction import Reproduction
@@ -119,8 +121,8 @@ def _reproduce_budget(
         console.print(tables.terminal(result))
         names = ", ".join(path.name for path in written)
         console.print(f"\nWritten to {folder}: rows.jsonl, {names}\n", soft_wrap=True)
-    if result.failures:
-        raise typer.Exit(1)
+    if result.failures or result.n_missing:
+        raise typer.Exit(1 if result.failures else INTERRUPTED)
 
 
 def _folder(out: Path | None, name: str, *, quick: bool, several: bool) -> Path:

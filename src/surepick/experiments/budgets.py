@@ -146,6 +146,7 @@ class BudgetResult:
     families: tuple[FamilyResult, ...]
     footnotes: tuple[str, ...]
     failures: tuple[str, ...] = ()
+    n_missing: int = 0  # cases that have no row, since the run was interrupted
 
 
 def budget_methods_named(names: Sequence[str] | None) -> tuple[BudgetMethod, ...]:
@@ -231,7 +232,10 @@ def reproduce_budget(
     cluster: str | None = None,
     progress: Report | None = None,
 ) -> BudgetResult:
-    """Run what is missing of the comparison into the row file, and summarize all of it."""
+    """Run what is missing of the comparison into the row file, and summarize all of it.
+
+    If it is interrupted, what is finished is summarized, and a note says how much that is.
+    """
     cells = budget_cases(settings)
     failures: tuple[str, ...] = ()
     order = sorted(dict.fromkeys(case for cases in cells.values() for case in cases), key=_turn)
@@ -239,6 +243,8 @@ def reproduce_budget(
         run_cases(order, path, workers=workers, cluster=cluster, progress=progress)
     except CasesFailedError as error:
         failures = tuple(f"{codec.dumps(f.case.to_json())}: {f.reason}" for f in error.failures)
+    except KeyboardInterrupt:
+        pass  # a table of part of the runs is worth something, and says so
     return summarize_budget(settings, cells, {row.case: row for row in read_rows(path).rows}, failures)
 
 
@@ -266,6 +272,8 @@ def summarize_budget(
             if of == family.name
         }
         every = [row for some in found.values() for row in some]
+        if not every and rows:
+            continue  # an interrupted run has not come to it, and a note says so
         times = [row.characteristic_time[0] for row in every] or [math.nan]
         families.append(
             FamilyResult(
@@ -275,7 +283,23 @@ def summarize_budget(
                 (min(times), max(times)),
             )
         )
-    return BudgetResult(settings, methods, tuple(families), _notes(settings, methods, failures), failures)
+    missing = [case for cases in cells.values() for case in cases if case not in rows]
+    notes = (*_notes(settings, methods, failures), *_cut_short(cells, rows))
+    return BudgetResult(settings, methods, tuple(families), notes, failures, n_missing=len(missing))
+
+
+def _cut_short(
+    cells: Mapping[tuple[str, str, float], Sequence[Case]], rows: Mapping[Case, Row]
+) -> Iterator[str]:
+    """What is missing of each family, in words."""
+    for family in dict.fromkeys(name for name, _, _ in cells):
+        cases = [case for (of, _, _), some in cells.items() if of == family for case in some]
+        done = sum(case in rows for case in cases)
+        if done < len(cases):
+            yield (
+                f"{family} was cut short: {done:,} of {len(cases):,} runs; the same command goes on from "
+                "there."
+            )
 
 
 def _cell(rows: Sequence[Row]) -> BudgetCell:
