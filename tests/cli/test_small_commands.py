@@ -59,6 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["ask"], "\t"),
         (["export"], "ring road"),
         (["sheet"], "measuring-sheet"),
+        (["tell", "ferry", "41", "--unasked", "--key", "note 1"], "counts once the open round is complete"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )

@@ -64,6 +64,7 @@ class Asleep(NamedTuple):
     state: Any
     standing: Standing
     log_evidence: FloatArray | None
+    counts_unasked: bool | None = None  # None: the snapshot does not say
 
 
 class PolicyRun:
@@ -121,6 +122,8 @@ class PolicyRun:
     @property
     def counts_unasked(self) -> bool:
         """Whether the policy's proof allows measurements that nobody asked for, so that they are counted."""
+        if self._asleep is not None and self._asleep.counts_unasked is not None:
+            return self._asleep.counts_unasked
         run = self._run
         if run is None:  # any scale will do to see what kind of run it will be
             run = self._begun(np.ones(self.problem.n_readings)).run
@@ -362,6 +365,7 @@ class PolicyRun:
             "run": state,
             "standing": to_json([*parts_of(standing), standing.remaining, standing.good]),
             "log_evidence": to_json(self.log_evidence()),
+            "counts_unasked": None if self.is_piloting else self.counts_unasked,
             "called": self.called,
             "n_last": self._n_last,
         }
@@ -391,7 +395,8 @@ class PolicyRun:
             run.problem, run.policy = known_after(setup.problem, setup.policy, setup.pilot, scale)
         if kept["run"] is not None:
             log_evidence = from_json(kept.get("log_evidence"))
-            run._asleep = Asleep(kept["run"], _standing_from(kept.get("standing")), log_evidence)
+            standing = _standing_from(kept.get("standing"))
+            run._asleep = Asleep(kept["run"], standing, log_evidence, kept.get("counts_unasked"))
             if "standing" not in kept or not setup.problem.is_listed:
                 _ = run._run  # awake: a solver may fail, which is better said where the log is read
         return run
