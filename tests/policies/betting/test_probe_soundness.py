@@ -1,0 +1,75 @@
+"""BetGapE rules out the best plan no more often than delta where readings mix arms; what breaks it is caught.
+
+The full study is `benchmarks/probe_soundness.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.policies.betting import block_estimates
+from surepick.policies.betting.probe_run import ProbeRun
+from surepick.simulation.probed import GaussianReadings
+
+RUNS, BUDGET, DELTA = 40, 1500, 0.2
+SURE = 1e-4  # of the binomial: what is beyond it is no chance
+
+
+def blends() -> tuple[sp.Problem, FloatArray]:
+    """Three recipes, all as good, seen through blends and pairs."""
+    probes = {
+        "first": sp.Probe({"a": 0.5, "b": 0.5}, noise_scale=0.7),
+        "second": sp.Probe({"b": 0.3, "c": 0.7}, noise_scale=1.5),
+        "pair": sp.Probe({"x": {"a": 1}, "y": {"c": 1}}, covariance=[[1.0, 0.8], [0.8, 1.0]]),
+        "third": sp.Probe({"a": 1, "b": 1, "c": 1}, noise_scale=1.0),
+    }
+    return sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes), np.full(3, 0.5)
+
+
+def peaks(correlation: float = 0.8) -> Iterator[float]:
+    """The largest log wealth against a best plan, fixed in advance, in each run."""
+    problem, means = blends()
+    probes = problem.probes
+    assert probes is not None
+    world, wrong = GaussianReadings(means, probes, None), np.array([[1.0, correlation], [correlation, 1.0]])
+    for seed in range(RUNS):
+        run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
+        assert isinstance(run, ProbeRun)
+        while used < BUDGET:
+            decision = run.decide(rng)
+            counts: IntArray = decision.counts  # type: ignore[union-attr]  # it cannot stop at this delta
+            sums = world.measure(counts, rng)
+            if correlation != 0.8:  # the pair has other noise than the problem says
+                noise = np.sqrt(counts[2]) * np.linalg.cholesky(wrong) @ rng.standard_normal(2)
+                sums[probes.readings_of(2)] = counts[2] * means[[0, 2]] + noise
+            run.absorb(counts, sums)
+            used += int(counts.sum())
+        yield float(run.log_evidence()[2])
+
+
+def n_ruled_out(**how: float) -> int:
+    return sum(peak >= -np.log(DELTA) for peak in peaks(**how))
+
+
+def is_refuted(n: int) -> bool:
+    return bool(binom.sf(n - 1, RUNS, DELTA) < SURE)
+
+
+def test_a_best_plan_is_ruled_out_no_more_often_than_delta() -> None:
+    assert not is_refuted(n_ruled_out())
+
+
+def test_a_covariance_that_is_too_small_is_caught() -> None:
+    assert is_refuted(n_ruled_out(correlation=-0.9))
+
+
+def test_with_a_wrong_inverse_no_bet_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = block_estimates._pseudo_inverse
+    monkeypatch.setattr(block_estimates, "_pseudo_inverse", lambda rows, n: 1.01 * right(rows, n))
+    assert max(peaks()) == 0.0
