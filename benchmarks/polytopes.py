@@ -8,6 +8,9 @@ python benchmarks/polytopes.py sizes               # 20 x 20, 50 x 50
 python benchmarks/polytopes.py errors --runs 2000  # error rates, with the cheat that must be caught
 python benchmarks/polytopes.py epsilon-errors      # the same within epsilon
 python benchmarks/polytopes.py 9x9-errors --runs 400
+python benchmarks/polytopes.py past                # guesses as past: what they save or cost
+python benchmarks/polytopes.py last-call           # how often a budget is enough, with one
+python benchmarks/polytopes.py limit               # the bracket within epsilon, and PolyBet in its units
 
 Instances and noise are fresh: nothing was set with these seeds.
 """
@@ -188,6 +191,101 @@ def _within(problem, means, epsilon, seed):
     return n, float(loss) / epsilon, seconds, len(proof) / 1000, holds
 
 
+PAST = {"3x3": (30, 4, 0.05), "5x4": (30, 4, 0.05), "9x9": (20, 2, 0.05), "mix": (20, 3, 0.1)}
+
+
+def past(only):
+    """Measurements with guesses as past, relative to those without, exactly and within epsilon."""
+    print("| case | epsilon | guesses off by 1, worth 1 | off by 3, worth 1 | wrong |\n|---|---|---|---|---|")
+    for kind, (instances, runs, near) in PAST.items():
+        for epsilon in (0.0, near) if only in (None, kind) else ():
+            ratios, wrong = {1.0: [], 3.0: []}, 0
+            for seed in range(FIRST, FIRST + instances):
+                problem, means = KINDS[kind](seed)
+                for r in range(runs):
+                    counts = []
+                    off = np.random.default_rng([seed, r, 5]).normal(size=len(means))
+                    for much in (None, *ratios):
+                        known = None if much is None else sp.Past.from_guess(problem, means + much * off, 1.0)
+                        outcome = sp.simulate(
+                            problem, sp.PolyBet(0.05, epsilon), sp.Gaussian(means), seed=NOISE + r, past=known
+                        )
+                        counts.append(outcome.n_measurements)
+                        wrong += is_error(problem, sp.Gaussian(means), outcome)
+                    for much, n in zip(ratios, counts[1:], strict=True):
+                        ratios[much].append(math.log(n / counts[0]))
+            print(
+                f"| {kind} | {epsilon:g} | {_ratio(ratios[1.0])} | {_ratio(ratios[3.0])} | "
+                f"{wrong} of {3 * instances * runs} |",
+                flush=True,
+            )
+
+
+def _ratio(logs):
+    """The geometric mean of ratios, and two standard errors of its log."""
+    middle, error = np.mean(logs), 2 * np.std(logs, ddof=1) / math.sqrt(len(logs))
+    return f"{math.exp(middle):.2f} ({math.exp(middle - error):.2f} to {math.exp(middle + error):.2f})"
+
+
+CALLS = {"3x3": (20, 5, 0.05), "5x4": (20, 5, 0.05), "9x9": (10, 3, 0.05)}
+
+
+def last_calls(only):
+    """Answers within a budget of 1.5 times the limit, or of half of what PolyBet takes within epsilon."""
+    print(
+        "| case | epsilon | budget, median | sure by bets alone | last call, Gaussian | last call | wrong |\n"
+        "|---|---|---|---|---|---|---|"
+    )
+    ways = ({}, {"last_call": 0.5, "gaussian": True}, {"last_call": 0.5})
+    for kind, (instances, runs, near) in CALLS.items():
+        for epsilon in (0.0, near) if only in (None, kind) else ():
+            sure, wrong, budgets = np.zeros(3), 0, []
+            for seed in range(FIRST, FIRST + instances):
+                problem, means = KINDS[kind](seed)
+                policy = sp.PolyBet(0.05, epsilon)
+                budget = run(problem, policy, means, NOISE - 1)[0].n_measurements // 2
+                if not epsilon:
+                    budget = math.ceil(1.5 * sp.limit(problem, means).measurements())
+                budgets.append(budget)
+                for k, r in ((k, r) for k in range(3) for r in range(runs)):
+                    outcome = sp.simulate(
+                        problem, policy, sp.Gaussian(means), seed=NOISE + r, budget=budget, **ways[k]
+                    )
+                    sure[k] += outcome.plan is not None
+                    wrong += is_error(problem, sp.Gaussian(means), outcome)
+            n = instances * runs
+            print(
+                f"| {kind} | {epsilon:g} | {np.median(budgets):,.0f} | "
+                + " | ".join(f"{x / n:.0%}" for x in sure)
+                + f" | {wrong} of {3 * n} |",
+                flush=True,
+            )
+
+
+def brackets(only):
+    """The bracket of the limit within epsilon, and PolyBet in units of its upper end."""
+    print(
+        "| case | instances | epsilon | lower end | upper end | lower / upper | PolyBet, x upper | CPU s |\n"
+        "|---|---|---|---|---|---|---|---|"
+    )
+    for kind, (make, instances, _, epsilons) in WITHIN.items():
+        for epsilon in epsilons if only in (None, kind) else ():
+            found, cpu = [], 0.0
+            for seed in range(FIRST, FIRST + min(instances, 6)):
+                problem, means = make(seed)
+                began = time.process_time()
+                ends = sp.limit(problem, means, epsilon=epsilon)
+                cpu += time.process_time() - began
+                n = run(problem, sp.PolyBet(0.05, epsilon), means, NOISE)[0].n_measurements
+                found.append((ends.lower_bound, ends.upper_bound, n))
+            low, high, n = np.array(found).T
+            print(
+                f"| {kind} | {len(found)} | {epsilon} | {low.mean():,.0f} | {high.mean():,.0f} | "
+                f"{(low / high).mean():.2f} | {(n / high).mean():.1f} | {cpu / len(found):.1f} |",
+                flush=True,
+            )
+
+
 def sizes():
     print("| transport | arms | edges | limit | measurements | x | CPU s |\n|---|---|---|---|---|---|---|")
     for m in (6, 9, 12, 15, 20, 50):
@@ -278,12 +376,16 @@ def _errors(name, policy, case, budget, runs):
     )
 
 
+SHORT = {"past": past, "last-call": last_calls, "limit": brackets}
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "study", choices=["costs", "lists", "epsilon", "sizes", "errors", "epsilon-errors", "9x9-errors"]
+        "study",
+        choices=["costs", "lists", "epsilon", "sizes", "errors", "epsilon-errors", "9x9-errors", *SHORT],
     )
     parser.add_argument("--delta", type=float, default=0.05)
     parser.add_argument("--runs", type=int, default=2000)
@@ -300,6 +402,8 @@ def main():
         many_errors(given.runs)
     elif given.study == "epsilon":
         within_epsilon(given.kind)
+    elif given.study in SHORT:
+        SHORT[given.study](given.kind)
     else:
         {"lists": lists, "sizes": sizes}[given.study]()
 

@@ -7,7 +7,9 @@ import pytest
 
 import surepick as sp
 from surepick import views
+from surepick.core.policy import decide_as
 from surepick.core.vertex_proof import objections
+from surepick.policies.betting import poly_bet
 from surepick.sessions.codec import problem_from_json, problem_to_json
 from surepick.store import MemoryStore
 
@@ -96,7 +98,7 @@ def test_exact_sessions_of_version_1_go_on_and_those_within_epsilon_are_refused(
     store = MemoryStore()
     sp.Session.create(store, problem, sp.PolyBet(), name="exact")
     with monkeypatch.context() as then:
-        then.setattr(sp.PolyBet, "version", 1)
+        then.setattr(poly_bet, "decide_as", lambda policy, *_: decide_as(policy, 1))
         sp.Session.create(store, problem, sp.PolyBet(epsilon=0.4), name="within")
     assert sp.Session.load(store, "exact").ask(1)
     with pytest.raises(sp.SurepickError, match="PolyBet version 1, and this surepick has version 2"):
@@ -110,3 +112,23 @@ def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):
     assert low < session.outcome.means[1] < high
     rows = views.arms(views.look(session)).rows
     assert {row.name: (row.stays_from, row.stays_to) for row in rows}["chair"] == (low, high)
+
+
+def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_follows(problem):
+    store, means = MemoryStore(), np.array([3.0, 4.0, 1.0])
+    past = sp.Past.from_guess(problem, means + 0.2, 0.5)
+    session = sp.Session.create(store, problem, sp.PolyBet(1e-4), name="called", past=past, budget=300)
+    rng = np.random.default_rng(5)
+    for n_round in range(200):
+        if n_round == 1:
+            session.last_call(200, gaussian=True)
+            session = sp.Session.load(store, "called")
+        work = session.ask(5)
+        if not work:
+            break
+        for one in work:
+            session.tell(one.token, float(means[one.probe] + 0.5 * rng.standard_normal()))
+    certificate = session.certificate()
+    assert certificate.plan == (2.0, 3.0, 0.0)
+    assert certificate.last_call == 200
+    assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, Standing, epsilon_of
+from surepick.core.polytope import Polytope
 from surepick.core.promise import Promise
 from surepick.core.wording import shortened
 
@@ -22,7 +23,11 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
     >>> among(problem, BetGapE(), Standing(lead=0, remaining=(0, 2)))
     'the best of 3 plans is one of these 2: road, ship; wrong with probability at most 0.05'
     """
-    if standing.remaining is None or not problem.is_listed or not Promise.read(policy.guarantee).proved:
+    if not Promise.read(policy.guarantee).proved:
+        return None
+    if isinstance(problem, Polytope):
+        return _unless(problem, policy, standing)
+    if standing.remaining is None or not problem.is_listed:
         return None
     n, n_plans, epsilon = len(standing.remaining), problem.n_plans, epsilon_of(policy)
     if n == n_plans:
@@ -38,6 +43,25 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
     if epsilon == 0:
         return f"the best of {plans} is one of these {n:,}: {listed}; {chance}"
     return f"of {plans} one of these {n:,} is within {epsilon:g} of the best: {listed}; {chance}"
+
+
+def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None:
+    """In what the best plan of a polytope differs from the lead, if it does; None while that may be anything.
+
+    >>> from surepick.policies import PolyBet
+    >>> problem = Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"])
+    >>> _unless(problem, PolyBet(), Standing(lead=(1.0, 0.0, 0.0), unless=("milk",)))
+    'the lead is the best plan, or the best has another amount of milk; wrong with probability at most 0.05'
+    """
+    n = 0 if standing.unless is None else len(standing.unless)
+    if not n or n >= problem.form.n_edges:
+        return None
+    names = [shortened(name, LONGEST_NAME) for name in (standing.unless or ())[:MOST_NAMED]]
+    listed = names[0] if n == 1 else f"one of these {n:,}: {', '.join(names)}" + ", ..." * (n > len(names))
+    return (
+        f"the lead is the best plan, or the best has another amount of {listed}; wrong with probability at "
+        f"most {policy.delta:g}"
+    )
 
 
 def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:

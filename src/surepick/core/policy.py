@@ -77,6 +77,9 @@ class Standing:
     epsilon: one of them is within epsilon of the best), now and at every other moment of the run, except with
     probability delta in all. None where the policy proves no such set. `good` are plans proved to be within
     epsilon of the best, right as a list except with probability delta.
+
+    `unless` is for polytopes, whose plans cannot be listed: the lead is best, or the best plan has another
+    amount than the lead of one of these (arms, or slacks of rows), except with probability delta as above.
     """
 
     lead: Answer | None = None
@@ -86,10 +89,11 @@ class Standing:
     risk: float | None = None
     remaining: tuple[Answer, ...] | None = None
     good: tuple[Answer, ...] = ()
+    unless: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         # a policy that keeps its standing as JSON values gets lists back
-        for name in ("remaining", "good"):
+        for name in ("remaining", "good", "unless"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
 
@@ -216,7 +220,7 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
     if not isinstance(run, LastCallRun):
         raise ParameterError(
             f"{policy.name} has no last call here: only bets on single arms can go over into a test; use "
-            "BetGapE, on a problem without probes",
+            "BetGapE, or PolyBet on a Polytope, on a problem without probes",
             field="last_call",
         )
     return run
@@ -272,6 +276,15 @@ class Policy(Protocol):
 
 
 P = TypeVar("P", bound=Policy)
+
+
+def decide_as(policy: Policy, *versions: int) -> None:
+    """Say, in the __post_init__ of a policy, which versions of it decide with these parameters.
+
+    New runs are of the first; sessions begun with one of the others go on with it (`earlier`).
+    """
+    object.__setattr__(policy, "version", versions[0])
+    object.__setattr__(policy, "earlier", versions[1:])
 
 
 def as_version(policy: P, version: int) -> P:
@@ -368,7 +381,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
         if not takes_past(policy) or not isinstance(run, RememberingRun):
             raise ParameterError(
                 f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, OBet, "
-                "Challenge or Pick",
+                "PolyBet, Challenge or Pick",
                 field="past",
             )
         run.remember(past)

@@ -89,7 +89,6 @@ class AllLeadsRun(LastCallRun[bool]):
         self._cash, self._next_stake = 0.0, 0.0
         self._share = np.full(n_arms, 1.0 / n_arms)  # of cost, in the last block
         self._lead = -1
-        self._worth, self._thought = np.zeros(n_arms), np.zeros(n_arms)  # the past
 
     def _bet_sizes(self, size: FloatArray) -> None:
         shares = np.arange(1, len(size) + 1) ** -SIZES.tilt
@@ -120,10 +119,7 @@ class AllLeadsRun(LastCallRun[bool]):
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs lead, division and stakes from the start, and wins no bet."""
-        self._is_known = past.worth > 0
-        self._worth, self._thought = past.worth, past.worth * past.means
-        if self._is_started:
-            self._choose_lead()
+        self._put_past(past)
 
     def grow(self, problem: Problem) -> None:
         """Go on with more plans, the old ones first; between two blocks.
@@ -138,7 +134,6 @@ class AllLeadsRun(LastCallRun[bool]):
         self._lengthen(problem.relevant)
         new = np.zeros(problem.n_arms - len(self._share))
         self._share = np.append(self._share, new)
-        self._worth, self._thought = np.append(self._worth, new), np.append(self._thought, new)
         self._variance = known_deviation(problem) ** 2
         wider = ((0, more), (0, more))
         self._purse = np.pad(self._purse, (*wider, (0, 0)), constant_values=NOTHING)
@@ -187,24 +182,17 @@ class AllLeadsRun(LastCallRun[bool]):
 
     def _estimates(self, lead: int) -> tuple[FloatArray, FloatArray]:
         """How far each plan is behind this one by all that was measured, and the error of that."""
-        known = self._evidence.counts + self._worth
+        known = self._known_counts()
         variance = np.divide(self._variance, known, out=np.full(len(known), np.inf), where=known > 0)
-        gap, spread = _compare(self._plans, lead, self._means(), variance)
+        gap, spread = _compare(self._plans, lead, self._known_means(), variance)
         return gap, np.sqrt(spread)
-
-    def _means(self) -> FloatArray:
-        """Of all measurements and the past; 0 where there are none."""
-        known = self._evidence.counts + self._worth
-        return np.divide(
-            self._evidence.sums + self._thought, known, out=np.zeros(len(known)), where=known > 0
-        )
 
     def _put_stakes(self) -> None:
         """At the start, and whenever the measurements have grown enough, put some of the cash on the pieces.
 
         A plan's cash goes to the pieces of the other plans, in proportion to how plausible each is as a lead.
         """
-        measured = float((self._evidence.counts + self._worth).sum())
+        measured = float(self._known_counts().sum())
         if measured < self._next_stake:
             return
         share = SIZES.first_stake if self._cash == 0.0 else SIZES.stake
@@ -245,7 +233,7 @@ class AllLeadsRun(LastCallRun[bool]):
 
     def _choose_lead(self) -> None:
         """The plan that looks best, among those proved to be good if there are any."""
-        value = self._plans @ self._means()
+        value = self._plans @ self._known_means()
         good = self._good()
         self._lead = good[int(np.argmax(value[good]))] if good else int(np.argmax(value))
 

@@ -14,15 +14,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Question, log_wealth, proof_of, system_of
+from surepick.core.average_proof import Question, log_wealth, proof_of
 from surepick.core.evidence import Evidence
+from surepick.core.past import Past
 from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
 from surepick.core.polytope import Polytope
-from surepick.policies.betting.block_run import Block, BlockRun
+from surepick.core.standard_form import ROUNDING
+from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.box_cuts import ALIVE, COVERED
-from surepick.policies.betting.covering import Cover, Effort, cover
 from surepick.policies.betting.division import divide
+from surepick.policies.betting.last_call import (
+    GAUSSIAN_NOISE,
+    LastCall,
+    LastCallRun,
+    errors_for,
+    last_counts,
+    log_p,
+)
 from surepick.policies.betting.poly_bet import PolyBet
+from surepick.policies.betting.prover import BELOW, Prover
 from surepick.policies.betting.rivals import Rivals
 from surepick.policies.betting.series import Series
 
@@ -44,7 +54,6 @@ class Tuning(NamedTuple):
     rate_ratio: float = 1.5
     rounds: int = 4  # of looking for rivals, before a block
     draws: int = 6  # plans of draws around the means, before a block
-    programs: int = 30_000  # of one proof, for a transport of nine and nine places
 
 
 TUNING = Tuning()
@@ -55,8 +64,6 @@ _WARMTH = 0.9  # of its start from the last one
 _BINDS = 0.01  # of the dual weight
 _LOCAL = 5  # rivals from which others are looked for
 _NEAR = 1.0  # nats below the target at which a proof is tried
-_WORK = 17 * 81  # entries of the tableau that `programs` is for
-_LEAST_PROGRAMS = 500
 
 
 class Bets(NamedTuple):
@@ -83,7 +90,14 @@ class _View(NamedTuple):
         return float((self.gap / np.sqrt(np.maximum(self.spread, 1e-300))).min())
 
 
-class AverageRun(BlockRun[Bets]):
+class Claim(NamedTuple):
+    """What the last block tests, fixed before it: a plan, and the least wealth against all plans."""
+
+    plan: FloatArray  # (n_arms,)
+    log_wealth: float
+
+
+class AverageRun(LastCallRun[Bets]):
     """A run of PolyBet within epsilon; owned and changed by whoever started it."""
 
     def __init__(self, problem: Polytope, policy: PolyBet) -> None:
@@ -94,22 +108,53 @@ class AverageRun(BlockRun[Bets]):
         self._costs, self._price = problem.costs, self._variance * problem.costs
         self._target = -math.log(policy.delta)
         self._rivals = Rivals(problem)
+        self._prover = Prover(self._form, self._rivals.first, policy.epsilon)
         self._log_cash = 0.0
         self._series: list[Series] = []
         self._next_stake = 0.0
         self._share: FloatArray | None = None  # of cost, calmed
         self._n_blocks = 0
         self._proved: int | None = None  # the series whose average is proved
+        self._risk_now: float | None = None  # of declaring the average; None until somebody asks
+        self._tested: Claim | None = None
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the average of the leads once it is proved."""
         del rng  # nothing is drawn
-        if self._block is None and self._proved is None:
-            self._block = self._open_block()
-        if self._block is None:
-            assert self._proved is not None
+        last = self._last
+        if self._block is None and self._proved is not None:
             return Stop(self._answer(self._series[self._proved].average))
+        if self._block is None and last is not None and last.evidence is not None:
+            assert self._tested is not None
+            return Stop(self._answer(self._tested.plan) if last.evidence[0] >= self._target else None)
+        if self._block is None and last is not None and last.left <= 0:
+            return Stop(None)  # the block that was open has taken all that were left: there is no test
+        if self._block is None:
+            self._block = self._open_block()
+        if (
+            self._block.is_untouched
+            and self._block.bets is not None
+            and last is not None
+            and not last.is_open
+        ):
+            self._block = self._last_block(last, self._block.bets)
         return Measure(self._block.next_request(self._policy.max_batch))
+
+    def _last_block(self, last: LastCall, bets: Bets) -> Block[Bets]:
+        """The block that is a test: of the average that is closest to a proof, or of the lead."""
+        last.is_open = True
+        k = self._furthest()
+        if k is None:
+            self._tested = Claim(bets.lead, self._log_cash)
+        else:
+            self._tested = Claim(self._series[k].average, self._level(k, self._log_cash))
+        assert self._share is not None
+        arms = np.flatnonzero(self._relevant)
+        return Block(last_counts(self._share, self._costs, arms, last.left), bets)
+
+    def remember(self, past: Past) -> None:
+        """Begin with this past: it informs leads, division and bets from the start, and wins none."""
+        self._put_past(past)
 
     def _answer(self, values: FloatArray) -> tuple[float, ...]:
         form = self._form
@@ -120,49 +165,49 @@ class AverageRun(BlockRun[Bets]):
         """The average closest to a proof, the rival that it has the least evidence against, and the risk."""
         if not self._is_started:
             return Standing()
-        k = self._furthest()
-        if k is None:
-            view = self._view(self._rivals.lead)
-            rival = self._rivals.plans[int(np.argmin(np.where(view.spread > 0, view.gap, np.inf)))]
-            average, risk = self._rivals.lead, 1.0
+        k, plans = self._furthest(), self._rivals.plans
+        is_tested = self._last is not None and self._last.evidence is not None
+        if k is None or is_tested:
+            average = self._rivals.lead if self._tested is None else self._tested.plan
+            view = self._view(average)
+            rival = plans[int(np.argmin(np.where(view.spread > 0, view.gap, np.inf)))]
         else:
             average = self._series[k].average
-            wealth = log_wealth(self._question(k), self._rivals.plans)
-            rival, risk = self._rivals.plans[int(np.argmin(wealth))], self._risk(k, float(wealth.min()))
+            rival = plans[int(np.argmin(log_wealth(self._question(k), plans)))]
+        if self._risk_now is None:
+            self._risk_now = self._risk(k)
         means, spread = self._estimates()
         away = average - rival
         radius = math.sqrt(2 * float(away**2 @ spread) * self._target)
-        return Standing(self._answer(average), self._answer(rival), float(away @ means), radius, risk)
+        return Standing(
+            self._answer(average), self._answer(rival), float(away @ means), radius, self._risk_now
+        )
 
-    def _risk(self, k: int, most: float) -> float:
-        """1 over what the wealth against every plan is proved to be at least: `most` or somewhat less."""
-        if self._proved == k:
-            return self._policy.delta
-        for level in (most - 0.05, most - 0.5, most - 1.5):
-            if level <= 0:
-                break
-            question = self._question(k)._replace(target=level)
-            if self._cover(question, _LEAST_PROGRAMS).status == COVERED:
-                return math.exp(-level)
-        return 1.0
+    def _risk(self, k: int | None) -> float:
+        """1 over the least evidence against all plans: of the last block's test, or of the series."""
+        if self._last is not None and self._last.evidence is not None:
+            known = float(self._last.evidence[0])
+        elif k is None:
+            return 1.0
+        else:
+            known = self._target if self._proved == k else self._level(k, 0.0)
+        return self._policy.delta if known >= self._target else min(1.0, math.exp(-known))
+
+    def _level(self, k: int, least: float) -> float:
+        """What the log wealth of a series is proved to be against all plans, at a glance, or the least."""
+        question = self._question(k)
+        most = float(log_wealth(question, self._rivals.plans).min())
+        levels = (most - below for below in BELOW)
+        return self._prover.first_level(levels, least, lambda x: question._replace(target=x), glance=True)
 
     def proof(self) -> Mapping[str, Any] | None:
         """Boxes that together hold all plans, each ruled out; `core/average_proof.py` checks it."""
         if self._proved is None:
             return None
         question = self._question(self._proved)
-        found = self._cover(question, self._programs, keep=True)
+        found = self._prover.prove(question, keep=True)
         average = self._series[self._proved].average * self._form.unit
         return proof_of(self._problem, average, question, found.nodes)
-
-    def _cover(self, question: Question, most: int, *, keep: bool = False) -> Cover:
-        square = self._policy.epsilon**2 / (8 * max(question.target, 0.1))
-        effort = Effort(self._rivals.first, square, most)
-        return cover(question, system_of(self._form, question), effort, keep=keep)
-
-    @property
-    def _programs(self) -> int:
-        return max(_LEAST_PROGRAMS, min(TUNING.programs, TUNING.programs * _WORK // self._form.matrix.size))
 
     def _question(self, k: int) -> Question:
         return self._series[k].question(self._policy.epsilon, self._target + 1e-9, self._log_cash)
@@ -180,19 +225,22 @@ class AverageRun(BlockRun[Bets]):
 
     def _estimates(self) -> tuple[FloatArray, FloatArray]:
         """The means, turned so that larger is better, and their variances; 0 of arms that do not matter."""
-        counts = np.maximum(self._evidence.counts, 1)
-        means = np.where(self._relevant, self._sign * self._evidence.sums / counts, 0.0)
+        known = self._known_counts()
+        counts = np.where(known > 0, known, 1.0)
+        means = np.where(self._relevant, self._sign * (self._evidence.sums + self._thought) / counts, 0.0)
         return means, self._variance / counts
 
     def _choose_lead(self) -> None:
         """The vertex that looks best."""
+        self._risk_now = None
         if self._proved is None:
             self._rivals.choose_lead(self._estimates()[0])
 
     def _open_block(self) -> Block[Bets]:
         """Lead, counts, weight and stakes of the next block, from the past alone."""
         if not self._is_started:
-            return Block(self._relevant.astype(np.int64), None)
+            return Block(self._first_counts(), None)
+        self._risk_now = None
         means, spread = self._estimates()
         self._rivals.draw(means, np.sqrt(spread), self._n_blocks, TUNING.draws)
         view = self._find_rivals()
@@ -259,7 +307,7 @@ class AverageRun(BlockRun[Bets]):
 
     def _put_stake(self, view: _View) -> None:
         """Begin a series with some of the cash where the lead is clear of all rivals, now and then again."""
-        measured = self._evidence.n_measurements
+        measured = self._evidence.n_measurements + float(self._worth.sum())
         if measured < self._next_stake or view.clear < TUNING.ripe:
             return
         price = self._price / np.maximum(view.share, 1e-300)
@@ -292,8 +340,12 @@ class AverageRun(BlockRun[Bets]):
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Add the block to every series, by its own means; then look whether one of them is proved."""
+        self._risk_now = None
         counts = np.maximum(seen.counts, 1)
         means = np.where(self._relevant, self._sign * seen.sums / counts, 0.0)
+        if self._last is not None and self._last.is_open:
+            self._last.evidence = np.array([self._test(self._last, seen, means)])
+            return
         for series in self._series:
             series.add(bets.lead, bets.weight, means, self._variance / counts)
         for k in range(len(self._series)):
@@ -301,6 +353,27 @@ class AverageRun(BlockRun[Bets]):
                 self._proved = k
                 break
         self._rivals.forget()
+
+    def _test(self, last: LastCall, seen: Evidence, means: FloatArray) -> float:
+        """The log of the evidence against all plans: the block's own means, and the wealth before it."""
+        assert self._tested is not None
+        plan, before = self._tested
+        if not (seen.counts[self._relevant] > 0).all():
+            return before
+        spread = self._variance / np.maximum(seen.counts, 1)
+        question = self._sureness(plan, means, spread, 0.0)
+        size = float(np.abs(plan) @ np.abs(means)) + self._policy.epsilon
+        question = question._replace(gain=question.gain - ROUNDING * size)
+        gap = question.gain + self._rivals.plans @ question.gains
+        error = np.sqrt((plan - self._rivals.plans) ** 2 @ spread)
+        tails = GAUSSIAN_NOISE if last.gaussian else self._problem.noise
+        most = before - float(log_p(gap, error, tails)[error > 0].max(initial=-np.inf))
+        levels = [self._target] * (most >= self._target) + [most - below for below in BELOW]
+
+        def ask(level: float) -> Question:
+            return question._replace(target=errors_for(level - before, gaussian=last.gaussian))
+
+        return self._prover.first_level(levels, before, ask)
 
     def _is_proved(self, k: int) -> bool:
         """Whether every plan is ruled out by this series; what is found not to be becomes a rival."""
@@ -310,7 +383,7 @@ class AverageRun(BlockRun[Bets]):
             return False
         if self._rivals.find(question, np.argsort(wealth, kind="stable")[: _LOCAL + 1]):
             return False
-        found = self._cover(question, self._programs)
+        found = self._prover.prove(question)
         if found.status == ALIVE:
             self._rivals.add_near(question, found.alive)
         return found.status == COVERED
@@ -328,6 +401,8 @@ class AverageRun(BlockRun[Bets]):
             "proved": self._proved,
             "rivals": self._rivals.state(),
             "bets": [] if bets is None else list(bets),
+            **({} if self._last is None else {"last_call": self._last.state()}),
+            **({} if self._tested is None else {"tested": list(self._tested)}),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -337,6 +412,9 @@ class AverageRun(BlockRun[Bets]):
         self._share, self._n_blocks, self._proved = state["share"], state["n_blocks"], state["proved"]
         self._series = [Series(*parts) for parts in state["series"]]
         self._rivals.restore(state["rivals"])
+        self._last = LastCall(*state["last_call"]) if "last_call" in state else None
+        self._tested = Claim(*state["tested"]) if "tested" in state else None
+        self._risk_now = None
 
 
 @functools.cache

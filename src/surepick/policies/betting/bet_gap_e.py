@@ -28,7 +28,15 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
-from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_deviation
+from surepick.core.policy import (
+    Measure,
+    Standing,
+    Stop,
+    check_delta,
+    check_epsilon,
+    decide_as,
+    known_deviation,
+)
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
@@ -58,8 +66,8 @@ class BetGapE:
     max_batch: int | None = None
 
     name: ClassVar[str] = "BetGapE"
-    version: ClassVar[int] = 3  # of answers within epsilon; see below
-    earlier: ClassVar[tuple[int, ...]] = (2,)  # whose decisions it still takes, for sessions begun with them
+    version: ClassVar[int] = 3  # of answers within epsilon, see below
+    earlier: ClassVar[tuple[int, ...]] = (2,)  # of exact ones, and of sessions begun with it
     randomized: ClassVar[bool] = False
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
@@ -68,8 +76,7 @@ class BetGapE:
         check_delta(self.delta)
         check_epsilon(self.epsilon)
         check_max_batch(self.max_batch)
-        if not self.epsilon:  # exact answers are decided as ever
-            object.__setattr__(self, "version", 2)
+        decide_as(self, *((3, 2) if self.epsilon else (2,)))
 
     @property
     def guarantee(self) -> str:

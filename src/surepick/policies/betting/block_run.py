@@ -11,6 +11,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.past import Past
 from surepick.errors import ParameterError
 
 MOST_LOST = 2.0**-48  # of a sum: at 1e10 noise scales from zero a few hundred-thousandths of a scale
@@ -90,6 +91,8 @@ class BlockRun(ABC, Generic[B]):
         self._block: Block[B] | None = None
         self._left: int | None = None  # of a budget
         self._is_known = np.zeros(len(relevant), dtype=bool)  # arms of which something was thought before
+        # the past: measurements that it is worth, and their sums
+        self._worth, self._thought = np.zeros(len(relevant)), np.zeros(len(relevant))
 
     def _first_counts(self) -> IntArray:
         """One measurement of each arm that matters and of which nothing is known."""
@@ -100,7 +103,27 @@ class BlockRun(ABC, Generic[B]):
         n = len(relevant)
         self._relevant, self._none = relevant, self._none.lengthened(n)
         self._evidence, self._waiting = self._evidence.lengthened(n), self._waiting.lengthened(n)
-        self._is_known = np.append(self._is_known, np.zeros(n - len(self._is_known), dtype=bool))
+        new = np.zeros(n - len(self._is_known))
+        self._is_known = np.append(self._is_known, new > 0)
+        self._worth, self._thought = np.append(self._worth, new), np.append(self._thought, new)
+
+    def _put_past(self, past: Past) -> None:
+        """Begin with this past: it informs lead, division and bets from the start, and wins none."""
+        self._is_known = past.worth > 0
+        self._worth, self._thought = past.worth, past.worth * past.means
+        if self._is_started:
+            self._choose_lead()
+
+    def _known_counts(self) -> FloatArray:
+        """How often each arm was measured, with what the past is worth."""
+        return np.asarray(self._evidence.counts + self._worth)
+
+    def _known_means(self) -> FloatArray:
+        """The means of all measurements and the past; 0 where there are none."""
+        known = self._known_counts()
+        return np.divide(
+            self._evidence.sums + self._thought, known, out=np.zeros(len(known)), where=known > 0
+        )
 
     def allow(self, left: int) -> None:
         """Cut the next block to this many measurements; the first needs one of each arm and is never cut."""

@@ -43,7 +43,7 @@ from surepick.policies.betting.box_cuts import (
 
 _STACK = 400  # boxes that wait at once: the depth of the tree
 _TANGENTS = 7  # that are tried in a node
-_ROOT_ROUNDS = 12  # of tightening all arms at the root
+ROOT_ROUNDS = 12  # of tightening all arms at the root
 _NODE_ARMS = 20  # arms that are tightened at another node
 _BASIC = 2  # as in core.standard_form
 
@@ -227,10 +227,13 @@ def _split(question: Question, box: Box) -> tuple[int, float]:
 
 @compiled_allocating
 def _cover(
-    question: Question, tableau: Tableau, wide: Tableau, effort: tuple[float, int], found: Found
+    question: Question, tableau: Tableau, wide: Tableau, effort: tuple[float, int, int], found: Found
 ) -> int:
-    """COVERED if every plan is ruled out, ALIVE if one is not; `effort`: a first log Q, the most programs."""
-    start, most = effort
+    """COVERED if every plan is ruled out, ALIVE if one is not.
+
+    `effort`: a first log Q, the most programs, and the rounds of tightening at the root.
+    """
+    start, most, rounds = effort
     m, n = tableau.matrix.shape
     lows, highs = np.empty((_STACK, n)), np.empty((_STACK, n))
     squares, depths = np.empty(_STACK), np.zeros(_STACK, np.int64)
@@ -251,7 +254,7 @@ def _cover(
         if status == ALIVE:
             return ALIVE
         if status == UNKNOWN and np.isfinite(box.notes[SHORT]):
-            for _ in range(_ROOT_ROUNDS if depth == 0 else 1):
+            for _ in range(rounds if depth == 0 else 1):
                 arms = len(question.gains) if depth == 0 else _NODE_ARMS
                 is_out, left = _tighten_arms(question, box, wide, arms, found)
                 if is_out:
@@ -290,7 +293,8 @@ class Effort(NamedTuple):
 
     basis: IntArray  # of the polytope: where each variable is
     square: float  # the Q of a plan on the boundary, to begin with
-    most: int  # linear programs
+    most: int  # linear programs, after those at the root
+    rounds: int = ROOT_ROUNDS  # of tightening all arms there
 
 
 def cover(question: Question, system: System, effort: Effort, *, keep: bool = False) -> Cover:
@@ -316,7 +320,8 @@ def cover(question: Question, system: System, effort: Effort, *, keep: bool = Fa
     )
     status = UNKNOWN
     if restore(tableau):
-        status = _cover(question, tableau, wide, (math.log(max(effort.square, 1e-300)), effort.most), found)
+        begin = math.log(max(effort.square, 1e-300))
+        status = _cover(question, tableau, wide, (begin, effort.most, effort.rounds), found)
     nodes = _nodes(found) if keep and status == COVERED else []
     return Cover(status, found.alive, nodes, int(found.numbers[3]))
 

@@ -12,6 +12,7 @@ The proof is in docs/bet-gap-e.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,17 @@ def log_p(gap: FloatArray, error: FloatArray, tails: str = SUB_GAUSSIAN_NOISE) -
     bounds = {GAUSSIAN_NOISE: lambda z: log_ndtr(-z), BOUNDED_VARIANCE: lambda z: -np.log1p(z * z)}
     tail = bounds[tails](z) if tails in bounds else -0.5 * z * z
     return np.where(z > 0, tail, 0.0)
+
+
+def errors_for(nats: float, *, gaussian: bool) -> float:
+    """How many errors a gap must be above 0 for p = exp(-nats).
+
+    >>> round(errors_for(3.0, gaussian=False), 3), round(errors_for(3.0, gaussian=True), 3)
+    (2.449, 1.646)
+    """
+    from scipy.special import ndtri_exp
+
+    return max(float(-ndtri_exp(-nats)), 1e-9) if gaussian else math.sqrt(2.0 * nats)
 
 
 def tested(

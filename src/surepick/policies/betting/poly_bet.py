@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Run, check_delta, check_epsilon, known_noise_scale
+from surepick.core.policy import Run, check_delta, check_epsilon, decide_as, known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
@@ -55,16 +55,17 @@ class PolyBet:
     max_batch: int | None = None
 
     name: ClassVar[str] = "PolyBet"
-    version: ClassVar[int] = 2  # of answers within epsilon; see below
+    version: ClassVar[int] = 2  # of answers within epsilon, see below
+    earlier: ClassVar[tuple[int, ...]] = (1,)  # of exact ones
     randomized: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
+    takes_past: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
         check_epsilon(self.epsilon)
         check_max_batch(self.max_batch)
-        if not self.epsilon:  # exact answers are decided as ever, and their sessions go on
-            object.__setattr__(self, "version", 1)
+        decide_as(self, 2 if self.epsilon else 1)
 
     @property
     def guarantee(self) -> str:

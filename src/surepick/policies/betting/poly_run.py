@@ -15,13 +15,16 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.past import Past
 from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
 from surepick.core.polytope import Polytope
-from surepick.core.vertex_proof import proof_of
+from surepick.core.standard_form import BASIC
+from surepick.core.vertex_proof import proof_of, variable_names
 from surepick.policies.betting import edge_bets
-from surepick.policies.betting.block_run import Block, BlockRun
+from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.edge_bets import NOTHING, EdgeBets, Purses, compare_edges, settle_edges
 from surepick.policies.betting.edges import Edges, Vertices
+from surepick.policies.betting.last_call import GAUSSIAN_NOISE, LastCall, LastCallRun, last_counts, log_p
 from surepick.policies.betting.poly_bet import PolyBet
 
 
@@ -64,7 +67,7 @@ class Account:
         return np.asarray(self.edges.is_edge & (self.purses.peak < target))
 
 
-class PolyRun(BlockRun[EdgeBets]):
+class PolyRun(LastCallRun[EdgeBets]):
     """A run of PolyBet: a block at a time; owned and changed by whoever started it."""
 
     def __init__(self, problem: Polytope, policy: PolyBet) -> None:
@@ -82,12 +85,36 @@ class PolyRun(BlockRun[EdgeBets]):
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when none of its edges is open."""
         del rng  # nothing is drawn
-        if self._block is None and not self._is_sure:
-            self._block = self._open_block()
-        if self._block is None:
-            assert self._account is not None
+        if self._block is None and self._is_sure:
             return Stop(self._answer(self._plan))
+        if self._block is None and self._last is not None and (self._last.left <= 0 or self._is_tested):
+            return Stop(None)
+        if self._block is None:
+            self._block = self._open_block()
+        if self._block.is_untouched and self._block.bets is not None:
+            self._block = self._fitted(self._block)
         return Measure(self._block.next_request(self._policy.max_batch))
+
+    def _fitted(self, block: Block[EdgeBets]) -> Block[EdgeBets]:
+        """The block, or the test that it becomes with the last call; its bets are not settled then."""
+        account = self._account
+        assert account is not None
+        if self._last is None or self._last.is_open:
+            return block
+        self._last.is_open = True
+        is_open = account.is_open(self._target)
+        gap, spread = self._estimates(account, self._known_counts())
+        share, _ = self._shares(account, is_open, gap, spread)
+        differs = np.flatnonzero(account.edges.squares[is_open].any(axis=0))
+        return Block(last_counts(share, self._costs, differs, self._last.left), block.bets)
+
+    @property
+    def _is_tested(self) -> bool:
+        return self._last is not None and self._last.evidence is not None
+
+    def remember(self, past: Past) -> None:
+        """Begin with this past: it informs lead, division and bets from the first block on, and wins none."""
+        self._put_past(past)
 
     @property
     def _plan(self) -> FloatArray:
@@ -102,9 +129,9 @@ class PolyRun(BlockRun[EdgeBets]):
         if self._account is None:
             return Standing()
         account = self._account
-        peak = np.where(account.edges.is_edge, account.purses.peak, np.inf)
+        peak = np.where(account.edges.is_edge, self._log_evidence(account), np.inf)
         k = int(np.argmin(peak))
-        gap, spread = self._estimates(account, self._evidence.counts)
+        gap, spread = self._estimates(account, self._known_counts())
         step = self._vertices.length(account.edges, k) * self._vertices.form.unit
         radius = step * math.sqrt(2 * float(spread[k]) * self._target)
         return Standing(
@@ -113,28 +140,40 @@ class PolyRun(BlockRun[EdgeBets]):
             step * float(gap[k]),
             radius,
             min(1.0, math.exp(-float(peak[k]))),
+            unless=self._unless(account, peak),
         )
+
+    def _unless(self, account: Account, log_evidence: FloatArray) -> tuple[str, ...]:
+        """The variables that leave their bounds along edges that are not out: arms, and slacks of rows."""
+        moving = np.flatnonzero(account.edges.at != BASIC)[log_evidence < self._target]
+        names = variable_names(self._problem)
+        return tuple(names[j] for j in moving.tolist())
+
+    def _log_evidence(self, account: Account) -> FloatArray:
+        """Of each edge of the lead, that it does not improve: by bets, or by the test of the last block."""
+        tested = None if self._last is None else self._last.evidence
+        return account.purses.peak if tested is None else np.maximum(account.purses.peak, tested)
 
     def proof(self) -> Mapping[str, Any] | None:
         """The edges of the answer's basis with the evidence on each; `core/vertex_proof.py` checks it."""
         account = self._account
         if account is None or not self._is_sure:
             return None
-        return proof_of(self._problem, account.edges.at, account.edges.full, account.purses.peak)
+        return proof_of(self._problem, account.edges.at, account.edges.full, self._log_evidence(account))
 
     def _open_block(self) -> Block[EdgeBets]:
         """Counts and bets of the next block, from the past alone."""
         if self._account is None:
-            return Block(self._relevant.astype(np.int64), None)
+            return Block(self._first_counts(), None)
         account = self._account
         is_open = account.is_open(self._target)
-        gap, spread = self._estimates(account, self._evidence.counts)
+        gap, spread = self._estimates(account, self._known_counts())
         self._put_stake(account, gap[is_open], spread[is_open])
         return Block(self._divide(account, is_open, gap, spread), self._bets(account, is_open, gap, spread))
 
     def _put_stake(self, account: Account, gap: FloatArray, spread: FloatArray) -> None:
         """Put some of the cash on every edge of the lead alike, once all open ones are clear of a tie."""
-        measured = self._evidence.n_measurements
+        measured = self._evidence.n_measurements + float(self._worth.sum())
         if measured < account.next_stake or not bool((gap >= TUNING.ripe * np.sqrt(spread)).all()):
             return
         account.next_stake = TUNING.restart * measured
@@ -157,6 +196,17 @@ class PolyRun(BlockRun[EdgeBets]):
 
     def _divide(self, account: Account, is_open: BoolArray, gap: FloatArray, spread: FloatArray) -> IntArray:
         """Whole counts in proportion to shares of cost; every arm of an open edge gets one at least."""
+        share, deficit = self._shares(account, is_open, gap, spread)
+        squares = account.edges.squares
+        calm = deficit / (np.maximum(gap, 0.0) ** 2 + TUNING.need_smoothing * spread)
+        per_cost = self._price / np.maximum(share, _LEAST_SHARE / len(share))
+        need = 2 * float((calm * (squares @ per_cost))[is_open].max())
+        return self._counts(share, need, np.asarray(squares[is_open].any(axis=0)))
+
+    def _shares(
+        self, account: Account, is_open: BoolArray, gap: FloatArray, spread: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Shares of cost that nearly minimise the largest need of an open edge, and what each edge lacks."""
         from surepick.policies.betting.division import divide
 
         now = np.logaddexp(self._log_cash, account.purses.purse)
@@ -176,10 +226,7 @@ class PolyRun(BlockRun[EdgeBets]):
         divide(rows, dual, share, np.zeros(n_arms), np.zeros(len(chosen)), _STEPS, _TOLERANCE)
         account.dual = np.zeros(len(squares))
         account.dual[chosen] = dual
-        calm = deficit / (ahead + TUNING.need_smoothing * spread)
-        per_cost = self._price / np.maximum(share, _LEAST_SHARE / n_arms)
-        need = 2 * float((calm * (squares @ per_cost))[is_open].max())
-        return self._counts(share, need, np.asarray(squares[is_open].any(axis=0)))
+        return share, deficit
 
     def _counts(self, share: FloatArray, need: float, differs: BoolArray) -> IntArray:
         """The block costs a share of what was spent, or of the need; arms of no open edge get a little."""
@@ -198,18 +245,24 @@ class PolyRun(BlockRun[EdgeBets]):
         gap, spread = np.empty(len(bets.centre)), np.empty(len(bets.centre))
         average, weight = _means(seen), _weights(self._variance, seen.counts)
         compare_edges(account.edges.rows, average, weight, gap, spread)
-        settle_edges(bets, account.purses, gap, spread, self._log_cash)
-        self._is_sure = not account.is_open(self._target).any()
+        if self._last is not None and self._last.is_open:
+            tails = GAUSSIAN_NOISE if self._last.gaussian else self._problem.noise
+            now = np.logaddexp(self._log_cash, account.purses.purse)
+            self._last.evidence = now - log_p(gap, np.sqrt(spread), tails)
+        else:
+            settle_edges(bets, account.purses, gap, spread, self._log_cash)
+        known = self._log_evidence(account)[account.edges.is_edge]
+        self._is_sure = bool((known >= self._target).all())
 
     def _choose_lead(self) -> None:
         """The vertex that looks best, unless one is proved; at a degenerate one the clearest basis."""
-        if self._is_sure:
+        if self._is_sure or self._is_tested:
             return
-        means, weight = _means(self._evidence), _weights(self._variance, self._evidence.counts)
+        means, weight = self._known_means(), _weights(self._variance, self._known_counts())
         edges, start = None, self._vertices.first
         if self._account is not None:
             start, is_edge = self._account.edges.at, self._account.edges.is_edge
-            gap = self._estimates(self._account, self._evidence.counts)[0][is_edge]
+            gap = self._estimates(self._account, self._known_counts())[0][is_edge]
             if (gap >= 0).all():
                 edges = self._account.edges
         if edges is None:
@@ -229,7 +282,7 @@ class PolyRun(BlockRun[EdgeBets]):
         self._accounts[edges.key] = account
         return account
 
-    def _estimates(self, account: Account, counts: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _estimates(self, account: Account, counts: IntArray | FloatArray) -> tuple[FloatArray, FloatArray]:
         """The estimated gap of each edge of an account, and what its variance is with these counts.
 
         The variance is 1 of what is no edge, so that it can be divided by.
@@ -237,7 +290,7 @@ class PolyRun(BlockRun[EdgeBets]):
         n = len(account.edges.gains)
         gap, spread = np.empty(n), np.empty(n)
         weight = _weights(self._variance, counts)
-        compare_edges(account.edges.rows, _means(self._evidence), weight, gap, spread)
+        compare_edges(account.edges.rows, self._known_means(), weight, gap, spread)
         spread[~account.edges.is_edge] = 1.0
         return gap, spread
 
@@ -253,6 +306,7 @@ class PolyRun(BlockRun[EdgeBets]):
             ],
             "bets": [] if bets is None else list(bets),
             "is_sure": self._is_sure,
+            **({} if self._last is None else {"last_call": self._last.state()}),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -262,6 +316,7 @@ class PolyRun(BlockRun[EdgeBets]):
         """
         self._restore_measured(state, EdgeBets(*state["bets"][:3]) if state["bets"] else None)
         self._log_cash, self._is_sure = state["log_cash"], state["is_sure"]
+        self._last = LastCall(*state["last_call"]) if "last_call" in state else None
         self._accounts, self._account = {}, None
         for at, born, *others in state["accounts"]:
             purse, peak, next_stake, dual = others[-4:]
@@ -276,7 +331,7 @@ def _means(evidence: Evidence) -> FloatArray:
     return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
 
 
-def _weights(variance: FloatArray, counts: IntArray) -> FloatArray:
+def _weights(variance: FloatArray, counts: IntArray | FloatArray) -> FloatArray:
     """The variance of each arm's mean of so many measurements; infinite for none."""
     nothing = np.full(len(counts), np.inf)
     return np.asarray(np.divide(variance, counts, out=nothing, where=counts > 0))

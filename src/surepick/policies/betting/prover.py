@@ -1,0 +1,55 @@
+"""How far a proof over all plans of a polytope is searched for: less where linear programs are larger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from surepick.core.arrays import IntArray
+from surepick.core.average_proof import Question, system_of
+from surepick.core.standard_form import StandardForm
+from surepick.policies.betting.box_cuts import COVERED
+from surepick.policies.betting.covering import ROOT_ROUNDS, Cover, Effort, cover
+
+PROGRAMS = 30_000  # of one proof, for a transport of nine and nine places
+BELOW = (0.05, 0.5, 1.5)  # nats below what known rivals allow, at which a proof is tried
+_WORK = 17 * 81  # entries of the tableau that `PROGRAMS` is for
+_LEAST, _FEW, _FEWEST = 500, 500, 20  # programs: of a proof at least, of a glance, of a glance at least
+
+
+class Prover:
+    """Searches for proofs over one polytope, from one basis."""
+
+    def __init__(self, form: StandardForm, first: IntArray, epsilon: float) -> None:
+        self._form, self._first, self._epsilon = form, first, epsilon
+        size = form.matrix.size
+        self._most = max(_LEAST, min(PROGRAMS, PROGRAMS * _WORK // size))
+        self._few = max(_FEWEST, min(_FEW, _FEW * _WORK // size))
+        self._few_rounds = ROOT_ROUNDS if size <= _WORK else 1
+
+    def prove(self, question: Question, *, keep: bool = False) -> Cover:
+        """Look for a proof, and keep it if asked to."""
+        return self._cover(question, Effort(self._first, self._square(question), self._most), keep=keep)
+
+    def first_level(
+        self, levels: Iterable[float], least: float, ask: Callable[[float], Question], *, glance: bool = False
+    ) -> float:
+        """The first of these levels, above the least one, whose question is proved; the least one if none is.
+
+        A glance takes a moment, whatever the size, and may miss a proof.
+        """
+        for level in levels:
+            if level <= least:
+                break
+            question = ask(level)
+            effort = Effort(self._first, self._square(question), self._most)
+            if glance:
+                effort = effort._replace(most=self._few, rounds=self._few_rounds)
+            if self._cover(question, effort).status == COVERED:
+                return level
+        return least
+
+    def _cover(self, question: Question, effort: Effort, *, keep: bool = False) -> Cover:
+        return cover(question, system_of(self._form, question), effort, keep=keep)
+
+    def _square(self, question: Question) -> float:
+        return self._epsilon**2 / (8 * max(question.target, 0.1))

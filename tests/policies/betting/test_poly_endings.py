@@ -1,0 +1,214 @@
+"""PolyBet from a past, which wins no bet, to a last call, whose evidence is as rare as it says."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from polytopes import KINDS, transport
+from surepick.core.policy import Measure, Stop
+from surepick.policies.betting.average_run import AverageRun, Claim
+from surepick.policies.betting.poly_run import PolyRun
+
+LEVELS = (0.5, 0.2, 0.05)
+RUNS = 300
+NOTHING_OR_ONE = sp.Polytope(A_ub=np.ones((1, 5)), b_ub=[1.0])  # nothing, or one of five, or mixtures
+
+
+class AfterwardsRun(PolyRun):
+    """Chooses the vertex to test after the block."""
+
+    def _settle(self, bets, seen):
+        if self._last is not None and self._last.is_open:
+            self._account = self._account_of(self._vertices.best(seen.means, self._vertices.first))
+        super()._settle(bets, seen)
+
+
+class AfterwardsAverageRun(AverageRun):
+    """Chooses the plan to test after the block."""
+
+    def _test(self, last, seen, means):
+        self._tested = Claim(self._rivals.best(means), self._tested.log_wealth)
+        return super()._test(last, seen, means)
+
+
+def risk_of_a_wrong_lead(kind, epsilon, seed):
+    """The risk after some bets and a last call of 60, where the lead is wrong; 1 where it is right.
+
+    To do nothing is best; each of five things to do is worse, by a hair's breadth more than epsilon.
+    """
+    run, rng = kind(NOTHING_OR_ONE, sp.PolyBet(0.001, epsilon)), np.random.default_rng(seed)
+    means = np.full(5, -epsilon - 1e-9)
+    for n_round in range(9):
+        if n_round == 2:
+            run.call_last(60, gaussian=True)
+        decision = run.decide()
+        if isinstance(decision, Stop):
+            break
+        counts = decision.counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(5))
+    standing = run.standing()
+    return standing.risk if np.sum(standing.lead) > 1 - 1e-9 else 1.0
+
+
+def refuted(kind, epsilon):
+    """The levels a at which a wrong lead has a risk of a more often than that, at one in a million."""
+    found = np.array([risk_of_a_wrong_lead(kind, epsilon, seed) for seed in range(RUNS)])
+    return [a for a in LEVELS if binom.sf(int((found <= a * (1 + 1e-9)).sum()) - 1, RUNS, a) < 1e-6]
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [(PolyRun, 0.0), (AverageRun, 0.05)])
+def test_the_evidence_of_a_last_call_for_a_wrong_plan_is_as_rare_as_it_says(kind, epsilon):
+    assert refuted(kind, epsilon) == []
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [(AfterwardsRun, 0.0), (AfterwardsAverageRun, 0.05)])
+def test_a_plan_chosen_after_the_last_block_is_caught(kind, epsilon):
+    assert refuted(kind, epsilon) != []
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
+    problem, means = KINDS["3x3"](301)
+    sure = {}
+    for last_call in (None, 0.6):
+        outcomes = [
+            sp.simulate(
+                problem,
+                sp.PolyBet(0.05, epsilon),
+                sp.Gaussian(means),
+                seed=seed,
+                budget=160,
+                last_call=last_call,
+                gaussian=last_call is not None,
+            )
+            for seed in range(25)
+        ]
+        sure[last_call] = sum(outcome.plan is not None for outcome in outcomes)
+        assert all(outcome.n_measurements <= 160 for outcome in outcomes)
+        for outcome in outcomes:
+            assert outcome.plan is None or outcome.risk <= 0.05
+    assert sure[0.6] > sure[None]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_a_run_is_kept_before_within_and_after_its_last_block(epsilon):
+    problem, means = transport(2005, 3, 3)
+    policy = sp.PolyBet(0.05, epsilon, max_batch=20)
+    run, rng = policy.start(problem), np.random.default_rng(0)
+    run.remember(sp.Past.from_guess(problem, means + 0.5, 1.0))
+    for n_round in range(40):
+        if n_round == 5:
+            run.call_last(90, gaussian=True)
+        decision = run.decide()
+        other = policy.start(problem)
+        other.remember(sp.Past.from_guess(problem, means + 0.5, 1.0))
+        other.restore(run.state())
+        again = other.decide()
+        assert other.standing() == run.standing()
+        if isinstance(decision, Stop):
+            assert again == decision
+            break
+        assert again.counts.tolist() == decision.counts.tolist()
+        counts = decision.counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(9))
+    assert isinstance(decision, Stop)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_a_last_call_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
+    run = sp.PolyBet(0.05, epsilon).start(NOTHING_OR_ONE)
+    run.absorb(run.decide().counts, np.zeros(5))
+    run.call_last(2, gaussian=True)
+    decision = run.decide()
+    assert decision.counts.sum() == 2
+    run.absorb(decision.counts, 100.0 * decision.counts)
+    assert run.decide() == Stop(None)
+
+
+TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0])
+WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
+
+
+class BettingOnIt(PolyRun):
+    """Lets the past win bets: its measurements stand among those of every block."""
+
+    def _settle(self, bets, seen):
+        super()._settle(bets, type(seen)(seen.counts + 20, seen.sums + 20 * WRONG.means))
+
+
+class AveragingIt(AverageRun):
+    """The same within epsilon."""
+
+    def _settle(self, bets, seen):
+        super()._settle(bets, type(seen)(seen.counts + 20, seen.sums + 20 * WRONG.means))
+
+
+def is_refuted(kind, epsilon, n_runs=100):
+    """Whether a wrong past makes answers wrong more often than delta = .2."""
+    wrong = 0
+    for seed in range(n_runs):
+        run, rng = kind(TWO, sp.PolyBet(0.2, epsilon)), np.random.default_rng(seed)
+        run.remember(WRONG)
+        for _ in range(80):
+            decision = run.decide()
+            if isinstance(decision, Stop):
+                wrong += decision.plan[1] * 0.3 > epsilon + 1e-9
+                break
+            counts = decision.counts
+            run.absorb(counts, counts * np.array([0.3, 0.0]) + np.sqrt(counts) * rng.standard_normal(2))
+    return binom.sf(wrong - 1, n_runs, 0.2) < 1e-6
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [(PolyRun, 0.0), (AverageRun, 0.1)])
+def test_a_wrong_past_makes_no_answer_wrong(kind, epsilon):
+    assert not is_refuted(kind, epsilon)
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [(BettingOnIt, 0.0), (AveragingIt, 0.1)])
+def test_a_past_that_wins_bets_is_caught(kind, epsilon):
+    assert is_refuted(kind, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_the_first_block_measures_what_nothing_was_thought_of(epsilon):
+    problem, means = transport(2005, 3, 3)
+    run = sp.PolyBet(0.05, epsilon).start(problem)
+    spread = np.where(np.arange(9) < 4, 1.0, math.inf)
+    run.remember(sp.Past.from_guess(problem, means, spread))
+    assert run.decide().counts.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1]
+    known = sp.PolyBet(0.05, epsilon).start(problem)
+    known.remember(sp.Past.from_guess(problem, means, 0.3))
+    assert known.standing().lead == pytest.approx(problem.best_plan(means), abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_a_past_worth_nothing_changes_nothing(epsilon):
+    problem, means = transport(2005, 3, 3)
+    one, other = (sp.PolyBet(0.05, epsilon).start(problem) for _ in range(2))
+    other.remember(sp.Past(np.zeros(9), np.full(9, 7.0)))
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        decision = one.decide()
+        if not isinstance(decision, Measure):
+            break
+        counts = decision.counts
+        assert other.decide().counts.tolist() == counts.tolist()
+        sums = counts * means + np.sqrt(counts) * rng.standard_normal(9)
+        one.absorb(counts, sums)
+        other.absorb(counts, sums)
+
+
+def test_the_lead_is_best_unless_the_best_plan_differs_in_one_of_those_named():
+    problem = sp.Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"])
+    run, rng = sp.PolyBet(0.05).start(problem), np.random.default_rng(0)
+    means, named = np.array([1.0, 0.9, 0.2]), []
+    while isinstance(decision := run.decide(), Measure):
+        counts = decision.counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(3))
+        named.append(run.standing().unless)
+    assert set(named[0]) == {"milk", "jam", "slack of row 0"}
+    assert named[-1] == ()
+    assert ("milk",) in named  # the closest call is left over
