@@ -102,7 +102,8 @@ def test_several_workers_and_all_held() -> None:
     first = answer("ask", "-n", "100", "--worker", "a")["requests"]
     assert len(first) > 4
     assert run("ask", "--worker", "b").exit_code == 4
-    ok("withdraw", first[0]["token"], "--reason", "busy")
+    assert "worker='a'" in refused("withdraw", first[0]["token"])
+    ok("withdraw", first[0]["token"], "--reason", "busy", "--worker", "a")
     assert answer("ask", "--worker", "b")["requests"] == [first[0]]
 
 
