@@ -256,3 +256,21 @@ def test_a_session_with_too_much_noise_says_so() -> None:
     run_to_end(session, Tapes(scale=3 * SCALE))
     assert session.certificate().noise_findings
     assert "warning" in str(session.certificate())
+
+
+def test_several_plans_that_are_good_enough_are_all_named_and_verified():
+    from surepick import views
+
+    problem = sp.Problem(np.eye(3), plan_names=["road", "rail", "ship"])
+    session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=1.0), name="good enough")
+    while requests := session.ask():
+        for request in requests:
+            session.tell(request, [2.0, 2.0, -3.0][request.arm])
+    certificate = session.certificate()
+    assert certificate.good == ("road", "rail")
+    said = "also within 1 of the best: rail; all of them together wrong with probability at most 0.05"
+    assert certificate.among == said
+    assert said in str(certificate)
+    assert said[1:] in views.summary(views.look(session)).among
+    assert session.verify(certificate.to_json()).holds
+    assert not session.verify({**certificate.to_json(), "good": ["road", "ship"]}).holds

@@ -64,6 +64,24 @@ def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None
     )
 
 
+def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
+    """Which plans beside the lead are proved to be within epsilon of the best; None where there is none.
+
+    >>> from surepick.core.problem import Problem
+    >>> from surepick.policies import BetGapE
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"])
+    >>> print(also_good(problem, BetGapE(epsilon=0.3), Standing(lead=0, good=(0, 2))))
+    also within 0.3 of the best: ship; all of them together wrong with probability at most 0.05
+    """
+    others = [plan for plan in standing.good if plan != standing.lead]
+    if not others or not problem.is_listed or not Promise.read(policy.guarantee).proved:
+        return None
+    names = [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in others[:MOST_NAMED]]
+    listed = ", ".join(names) + (", ..." if len(others) > len(names) else "")
+    chance = f"all of them together wrong with probability at most {policy.delta:g}"
+    return f"also within {epsilon_of(policy):g} of the best: {listed}; {chance}"
+
+
 def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:
     """The names of the plans that are not ruled out, the lead first, at most so many of them.
 

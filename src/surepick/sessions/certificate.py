@@ -11,7 +11,7 @@ import numpy as np
 
 from surepick._version import __version__
 from surepick.core.about import Listing
-from surepick.core.among import among, named
+from surepick.core.among import also_good, among, named
 from surepick.core.arrays import FloatArray
 from surepick.core.cards import card, note
 from surepick.core.evidence import Evidence
@@ -40,7 +40,7 @@ MOST_RIVALS = 100  # the closest ones; the others are further away
 NEWER = (
     *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
     *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call", "proof"),
-    *("noise_check", "past", "added"),
+    *("noise_check", "past", "added", "good"),
 )
 
 
@@ -100,7 +100,10 @@ class Certificate:
     # Without an answer: how many plans the best one is among, up to delta, and the first of them.
     n_remaining: int | None = None
     remaining: tuple[str, ...] | None = None
-    among: str | None = None  # the same as a sentence
+    among: str | None = None  # the same as a sentence; beside an answer, which others are good enough
+    good: tuple[str, ...] | None = (
+        None  # with several plans proved to be within epsilon of the best: all of them
+    )
     last_call: int | None = None  # measurements after which it was to end, if it was called
     added: tuple[str, ...] | None = None  # plans that were added while it ran
     past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
@@ -196,7 +199,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         past=_worth(setup),
         added=tuple(body["name"] for body in ledger.arrived) or None,
         proof=None if ledger.plan is None else ledger.run.proof(),
-        **({} if ledger.plan is not None else _remaining(ledger)),
+        **(_remaining(ledger) if ledger.plan is None else _good(ledger)),
     )
 
 
@@ -223,6 +226,15 @@ def _remaining(ledger: Ledger) -> dict[str, Any]:
         "remaining": tuple(named(problem, standing, MOST_RIVALS)),
         "among": among(problem, ledger.setup.policy, standing),
     }
+
+
+def _good(ledger: Ledger) -> dict[str, Any]:
+    """The plans that are proved to be within epsilon of the best, where there are others than the answer."""
+    standing, problem = ledger.standing(), ledger.problem
+    also = also_good(problem, ledger.setup.policy, standing)
+    if also is None:
+        return {}
+    return {"good": tuple(problem.name_of(plan) or "" for plan in standing.good), "among": also}
 
 
 def _closest_and_second(ledger: Ledger, lead: Answer) -> tuple[Answer | None, Answer | None]:

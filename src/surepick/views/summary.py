@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from surepick.core.among import among
+from surepick.core.among import also_good, among
 from surepick.core.estimates import estimate
 from surepick.core.gaps import between
 from surepick.core.oracle_problem import AnyProblem
@@ -58,7 +58,7 @@ class Summary:
     value_error: float | None  # its standard deviation
     risk: float | None  # a proved bound for declaring the lead now, where the policy has one
     confidence: float | None
-    among: str | None  # which plans the best one is among, as a proved sentence
+    among: str | None  # which plans the best one is among, or which others are good enough; proved
     n_remaining: int | None  # how many these are
     chance: float | None  # an estimate of the probability that the lead is the best plan
     expected_loss: float | None  # an estimate of how much the lead loses against the best plan
@@ -216,10 +216,11 @@ def _best_guess(look: Look) -> str:
 
 
 def _among(look: Look) -> str | None:
-    """Which plans the best one is among; the answer of a session that is sure says more."""
-    if look.status is Status.CONFIDENT or not look.promise.proved:
+    """Which plans the best one is among; beside an answer, which others are good enough."""
+    if not look.promise.proved:
         return None
-    found = among(look.problem, look.policy, look.standing)
+    say = also_good if look.status is Status.CONFIDENT else among
+    found = say(look.problem, look.policy, look.standing)
     return None if found is None else f"{found[0].upper()}{found[1:]}."
 
 
