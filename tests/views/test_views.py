@@ -271,7 +271,7 @@ def test_the_trace_is_small_however_long_the_session_is() -> None:
     ledger = session.ledger()
     for n in range(2000):
         arm = next(iter(ledger.tapes.wanted()))
-        ledger.apply("measured", {"arm": arm.arm, "index": arm.index, "value": float(n % 7)})
+        ledger.apply("measured", {"arm": arm.probe, "index": arm.index, "value": float(n % 7)})
         ledger.decide()
     rounds = [sample.n_rounds for sample in ledger.run.trace.samples]
     assert 128 <= len(rounds) <= 256

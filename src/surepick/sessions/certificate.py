@@ -102,7 +102,7 @@ class Certificate:
     remaining: tuple[str, ...] | None = None
     among: str | None = None  # the same as a sentence; beside an answer, which others are good enough
     good: tuple[str, ...] | None = (
-        None  # with several plans proved to be within epsilon of the best: all of them
+        None  # all plans proved within epsilon of the best, where there are several
     )
     last_call: int | None = None  # measurements after which it was to end, if it was called
     added: tuple[str, ...] | None = None  # plans that were added while it ran
