@@ -67,6 +67,7 @@ def test_what_the_help_says_to_try_works_in_an_empty_folder(folder, monkeypatch)
         "simulate",
         "compare",
         "new",
+        "withdraw",
         "tell",
         "void",
         "sheet",

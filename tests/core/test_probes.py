@@ -209,8 +209,3 @@ def test_a_policy_that_measures_single_arms_says_so(name):
     for begin in (lambda: start(policy, problem), lambda: policy.start(problem)):
         with pytest.raises((ProblemError, ParameterError), match=r"measures single arms|needs the rows"):
             begin()
-
-
-def test_a_session_says_that_it_measures_single_arms():
-    with pytest.raises(ProblemError, match="a session measures single arms"):
-        sp.Session.create("memory:", routes(probes="plans"), sp.BetGapE(), name="drives")

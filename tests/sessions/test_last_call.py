@@ -10,6 +10,7 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end
+from surepick import views
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.session import Session
@@ -26,6 +27,29 @@ def after_some_rounds(session: Session, tapes: Tapes, n: int = 12) -> Session:
         for request in session.ask():
             session.tell(request, tapes.value(request.token))
     return session
+
+
+def test_a_round_is_looked_at_without_walking_all_of_it() -> None:
+    session, far = after_some_rounds(begun(), Tapes(scale=0.6)), 10**9  # walked, it would take hours
+    session.last_call(far)
+    while session.ledger().tapes.n_missing < 100:  # the round that was open
+        session.tell(session.ask()[0], 0.5)
+    assert views.look(session).n_missing > far / 2
+    (first,) = session.pending(1)
+    assert session.is_pending(first.token)
+    assert not any(map(session.is_pending, ("0.0", "99.0", "a road")))
+    assert [request.probe for request in session.pending(2, probe=1)] == [1, 1]
+
+
+def test_what_was_told_of_the_open_round_is_spent() -> None:
+    session, tapes = after_some_rounds(begun(budget=300), Tapes(scale=0.6)), Tapes(scale=0.6)
+    while not (session.ledger().tapes.n_told_of_round and session.ledger().tapes.n_missing):
+        session.tell(session.ask()[0], 0.5)
+    session.last_call()
+    outcome = run_to_end(session, tapes)
+    assert outcome.n_measurements == 300
+    assert session.ledger().run.called is not None
+    assert session.verify().holds
 
 
 def test_it_is_one_round_and_the_end() -> None:

@@ -189,17 +189,14 @@ def _token_of(session: Session, given: str) -> str:
     A token that is open beats an arm of the same name: `ask` has just printed it.
     """
     held = {lease.token for lease in session.leases()}
-    pending = session.pending()
     plain = _plain_token(given)
-    if plain in held or any(request.token == plain for request in pending):
+    if plain in held or session.is_pending(plain):
         return plain
     problem = session.problem
     if given not in problem.probe_names and plain.replace(".", "", 1).isdigit():
         return plain
-    probe = problem.probe(given)
-    for request in pending:
-        if request.probe == probe:
-            return request.token
+    for request in session.pending(1, probe=problem.probe(given)):
+        return request.token
     raise SessionError(
         f"{problem.probe_word} {given!r} is not asked for now; see `surepick ask`, or keep a measurement "
         "that nobody asked for with --unasked"

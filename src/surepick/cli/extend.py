@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from surepick.cli.status import print_status, state_of
 from surepick.core.new_arms import NewArm
 from surepick.core.tables import SHEETS
 from surepick.errors import ParameterError
+
+if TYPE_CHECKING:
+    from surepick.sessions.session import Session
 
 
 def extend(
@@ -98,7 +101,13 @@ def add_plan(
             field="plan",
         )
     opened.keep_snapshot()
-    answer(state_of(opened), as_json, lambda: print_status(opened, store))
+    answer(state_of(opened), as_json, lambda: _print_added(opened, store))
+
+
+def _print_added(opened: Session, store: str) -> None:
+    names = ", ".join(body["name"] for body in opened.ledger().arrived)
+    say(f"added; there are {opened.problem.n_plans} plans now, of which came later: {names}")
+    print_status(opened, store)
 
 
 def new_epoch(

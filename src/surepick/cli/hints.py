@@ -53,7 +53,7 @@ def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
                     command(f"tell {request.token} {_values(session, request)}", session, store),
                     f"record it, here of {request.probe_name}",
                 )
-                for request in session.pending()[:1]
+                for request in session.pending(1)
             ),
         ]
     if session.status is Status.CONFIDENT:

@@ -57,7 +57,7 @@ def sheet(
 
     opened = open_session(store, session)
     write = _writer(to)
-    wanted = min(max(len(opened.pending()), 1), MOST)
+    wanted = max(len(opened.pending(MOST)), 1)
     requests = opened.ask(wanted if n is None else n, worker=worker, wait=False)
     if not requests:
         over = opened.status is not None

@@ -228,8 +228,8 @@ def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, i
 
 
 def _asked_token(session: Session, name: str) -> str | None:
-    probe = session.problem.probe(name)
-    return next((request.token for request in session.pending() if request.probe == probe), None)
+    first = session.pending(1, probe=session.problem.probe(name))
+    return first[0].token if first else None
 
 
 def _count(text: str) -> int:

@@ -189,11 +189,25 @@ class Reading(Shown):
             for found in measurements_in(event, self._ledger.setup.problem):
                 yield replace(found, voided=True) if ledger.is_voided(found.name) else found
 
-    def pending(self) -> list[Request]:
-        """What the open round waits for, whoever holds it; nothing is leased by looking."""
+    def pending(self, n: int | None = None, *, probe: int | None = None) -> list[Request]:
+        """What the open round waits for, whoever holds it; nothing is leased by looking.
+
+        The first `n` of it, where a round may be long; of one arm or probe alone, by its number.
+        """
         with self.held() as ledger:
             leases, nobody = leased(self.store.leases(self.name)), Lease("", "", 0.0)
-            return [request_for(ledger, token, leases.get(token, nobody)) for token in ledger.tapes.wanted()]
+            wanted = ledger.tapes.wanted() if probe is None else ledger.tapes.wanted_of(probe)
+            first = itertools.islice(wanted, n)
+            return [request_for(ledger, token, leases.get(token, nobody)) for token in first]
+
+    def is_pending(self, token: str) -> bool:
+        """Whether the open round waits for the measurement with this token."""
+        with self.held() as ledger:
+            try:
+                asked = Token.parse(token)
+            except ValueError:
+                return False
+            return asked.probe < ledger.problem.n_probes and ledger.tapes.is_wanted(asked)
 
     def leases(self) -> list[Lease]:
         """Who is measuring what, and until when; leases that ended without a value are among them."""

@@ -97,6 +97,16 @@ class Tapes:
                 yield Token(probe, index)
             last = index
 
+    def missing(self) -> tuple[tuple[int, int], ...]:
+        """How many measurements of each probe the open round waits for, where there are some."""
+        missing = ((probe, self._n_missing_of(probe)) for probe in self._round)
+        return tuple((probe, n) for probe, n in missing if n)
+
+    @property
+    def n_told_of_round(self) -> int:
+        """How many measurements of the open round need nothing more."""
+        return sum(len(self._of[probe][0].wanted) for probe in self._round) - self.n_missing
+
     def n_wanted(self, token: Token) -> int:
         """How many measurements of its probe the open round still takes, from this one on, without a gap."""
         probe, first = token

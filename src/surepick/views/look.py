@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -286,7 +286,8 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     (0, 2, ('0.0', '1.0'))
     """
     ledger = session.ledger()
-    missing, first = _open_round(ledger.tapes.wanted(), n_tokens)
+    missing = ledger.tapes.missing()
+    first = tuple(map(str, itertools.islice(ledger.tapes.wanted(), n_tokens)))
     decided_at, asked = _decision(session, ledger.n_rounds)
     standing = ledger.standing()
     now = Look(
@@ -332,19 +333,6 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     past = now.at(n_used)
     when, asked = _decision(session, past.n_rounds)
     return replace(past, decided_at=when, asked=asked)
-
-
-def _open_round(
-    wanted: Iterable[Token], n_tokens: int
-) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
-    """How many measurements of each arm or probe are missing, and the first tokens."""
-    missing: dict[int, int] = {}
-    first: list[str] = []
-    for token in wanted:
-        missing[token.probe] = missing.get(token.probe, 0) + 1
-        if len(first) < n_tokens:
-            first.append(str(token))
-    return tuple(missing.items()), tuple(first)
 
 
 def _still_to_come(ledger: Ledger, text: str) -> tuple[str, ...]:

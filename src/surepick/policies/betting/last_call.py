@@ -89,7 +89,7 @@ def errors_for(nats: float, *, gaussian: bool) -> float:
     """How many errors a gap must be above 0 for p = exp(-nats).
 
     >>> round(errors_for(3.0, gaussian=False), 3), round(errors_for(3.0, gaussian=True), 3)
-    (2.449, 1.646)
+    (2.449, 1.647)
     """
     from scipy.special import ndtri_exp
 
