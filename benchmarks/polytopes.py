@@ -30,7 +30,7 @@ import surepick as sp
 from hard_families import is_refuted
 from polytopes import KINDS, Peeking, PeekingAverage, assignment, transport
 from surepick.core.average_proof import objections
-from surepick.core.policy import Measure
+from surepick.core.run import Measure
 from surepick.planning.comparison import binomial_interval, is_error
 from surepick.planning.limit import binary_kl
 from surepick.problems.cities import city_hours

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.policy import Measure
+from surepick.core.run import Measure
 from surepick.errors import FileError, ParameterError, PluginError
 from surepick.policies import describe, parse_policy, policy_named
 from surepick.sessions import codec

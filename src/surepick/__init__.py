@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
     from surepick.core.past import Past as Past
     from surepick.core.pilot import Pilot as Pilot
-    from surepick.core.policy import Measure as Measure
     from surepick.core.policy import Policy as Policy
-    from surepick.core.policy import Run as Run
-    from surepick.core.policy import Standing as Standing
-    from surepick.core.policy import Stop as Stop
     from surepick.core.polytope import Polytope as Polytope
     from surepick.core.probes import Probe as Probe
     from surepick.core.problem import Problem as Problem
+    from surepick.core.run import Measure as Measure
+    from surepick.core.run import Run as Run
+    from surepick.core.run import Standing as Standing
+    from surepick.core.run import Stop as Stop
     from surepick.errors import SurepickError as SurepickError
     from surepick.planning.advice import Advice as Advice
     from surepick.planning.advice import advise as advise
@@ -58,7 +58,8 @@ _OFFERED = {
     "core.oracle_problem": "OracleProblem",
     "core.past": "Past",
     "core.pilot": "Pilot",
-    "core.policy": "Measure Policy Run Standing Stop",
+    "core.policy": "Policy",
+    "core.run": "Measure Run Standing Stop",
     "core.polytope": "Polytope",
     "core.probes": "Probe",
     "core.problem": "Problem",

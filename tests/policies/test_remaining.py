@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.policy import Stop
+from surepick.core.run import Stop
 from surepick.testing import StepByStep
 
 DELTA, RUNS = 0.2, 300

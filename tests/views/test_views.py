@@ -12,7 +12,8 @@ import surepick as sp
 from session_tools import MEANS, Tapes, problem, run_to_end, tell_all
 from surepick import problems, views
 from surepick.core.layout import Layout
-from surepick.core.policy import Policy, parts_of
+from surepick.core.policy import Policy
+from surepick.core.run import parts_of
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.store import Store, open_store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surepick.core.about import Listing
-    from surepick.core.policy import Answer
+    from surepick.core.run import Answer
     from surepick.problems.truth import Loaded
     from surepick.simulation.outcome import Outcome
 

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray
     from surepick.core.oracle_problem import AnyProblem
     from surepick.core.past import Past
-    from surepick.core.policy import Answer, Policy
+    from surepick.core.policy import Policy
+    from surepick.core.run import Answer
     from surepick.planning.limit import Limit
     from surepick.problems.truth import Loaded
     from surepick.simulation.environments import Gaussian, UniformNoise

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, Standing, epsilon_of
+from surepick.core.policy import Policy, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.promise import Promise
+from surepick.core.run import Standing
 from surepick.core.wording import shortened
 
 MOST_NAMED = 12  # plans; of longer lists the first are named

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.policy import Answer
 from surepick.core.polytope import Polytope
+from surepick.core.run import Answer
 from surepick.core.standard_form import ROUNDING, StandardForm
 from surepick.core.vertex_proof import variable_names
 

@@ -16,8 +16,8 @@ from surepick.core.arrays import FloatArray, Plans
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import mean_variance
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer
 from surepick.core.pooled import pooled
+from surepick.core.run import Answer
 
 N_WORLDS = 300
 FEWEST_WORLDS = 40

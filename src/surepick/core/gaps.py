@@ -10,9 +10,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer
 from surepick.core.pooled import pooled
 from surepick.core.problem import Problem
+from surepick.core.run import Answer
 
 SAME = 1e-12  # of a plan's square: a smaller difference in unmeasured arms is rounding
 

@@ -27,7 +27,8 @@ from surepick.core.evidence import Evidence
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.policy import Policy, Run, Standing, changed, recalling, start
+from surepick.core.policy import Policy, changed, recalling, start
+from surepick.core.run import Run, Standing
 from surepick.errors import ParameterError, ProblemError
 
 

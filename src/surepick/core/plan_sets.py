@@ -20,9 +20,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.branches import Branch
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.policy import Answer
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
+from surepick.core.run import Answer
 from surepick.core.shown_plans import ShownPlans
 from surepick.errors import ProblemError
 

@@ -10,8 +10,8 @@ from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import mean_variance
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer
 from surepick.core.pooled import pooled
+from surepick.core.run import Answer
 from surepick.core.wording import shortened
 
 ROUNDING = 1e-9  # of a plan's largest entry; less of an arm is nothing

@@ -9,9 +9,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
+from surepick.core.run import Answer
 
 _MOST_ENTRIES = 5_000_000  # of a list of plans whose ranging is computed
 _ROUNDING = 1e-9  # of the sizes of what is added up: a gap below this is none

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Answer
 from surepick.core.polytope import Polytope
+from surepick.core.run import Answer
 from surepick.core.standard_form import AT_LOWER, BASIC
 
 _MET = 1e-8  # how far an equation or a bound may be missed; amounts are near 1

@@ -14,7 +14,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import behind, mean_variance, noise_variance, squares_of
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer
+from surepick.core.run import Answer
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 

@@ -11,7 +11,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
-from surepick.core.policy import Answer, Policy, epsilon_of, start
+from surepick.core.policy import Policy, epsilon_of, start
+from surepick.core.run import Answer
 from surepick.errors import ParameterError, SurepickError
 from surepick.simulation.environments import Environment
 from surepick.simulation.outcome import Outcome, Status

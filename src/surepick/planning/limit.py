@@ -37,9 +37,10 @@ from surepick.core.cards import card, note
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.plays import FindPlay, play_finder
-from surepick.core.policy import Answer, check_delta, check_epsilon, known_deviation
+from surepick.core.policy import check_delta, check_epsilon, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
+from surepick.core.run import Answer
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.probe_allocation import ProbeAllocation
 from surepick.errors import ParameterError, ProblemError

@@ -32,7 +32,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.branches import Branch
 from surepick.core.plan_sets import PlanSet
-from surepick.core.policy import Answer
+from surepick.core.run import Answer
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.play_allocation import PlayAllocation
 

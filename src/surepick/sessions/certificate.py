@@ -20,10 +20,11 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_set
 from surepick.core.plan_words import amounts, value_of
-from surepick.core.policy import Answer, epsilon_of
+from surepick.core.policy import epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.run import Answer
 from surepick.core.wording import how_many, plural, shortened
 from surepick.errors import ProblemError
 from surepick.sessions import codec

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Standing, parts_of, standing_of
+from surepick.core.run import Standing, parts_of, standing_of
 
 MOST_SAMPLES, FEWEST_SAMPLES = 256, 16
 MOST_NUMBERS = 2**14  # of samples times sums

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer, Standing
+from surepick.core.run import Answer, Standing
 from surepick.errors import MissingFunctionError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.arriving import ADDED, growing, lengthened, refuse_starting_over, with_added

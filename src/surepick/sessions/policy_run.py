@@ -14,25 +14,20 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Begun, begin, hand_over, known_after, standing_after
-from surepick.core.policy import (
+from surepick.core.policy import Onlooker, Policy, last_calling, n_asked, recalling, start
+from surepick.core.problem import Problem
+from surepick.core.run import (
     Answer,
     BudgetedRun,
     GrowingRun,
-    Onlooker,
-    Policy,
     ProvingRun,
     Run,
     Standing,
     Stop,
     WeighingRun,
-    last_calling,
-    n_asked,
     parts_of,
-    recalling,
     standing_of,
-    start,
 )
-from surepick.core.problem import Problem
 from surepick.errors import SessionError
 from surepick.sessions.history import Sample, Trace
 from surepick.sessions.noise_record import NoiseRecord

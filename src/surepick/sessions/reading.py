@@ -19,7 +19,8 @@ from typing import Any
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.pilot import Pilot
-from surepick.core.policy import Policy, Standing
+from surepick.core.policy import Policy
+from surepick.core.run import Standing
 from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.policy import KeptRun, Run
+from surepick.core.run import KeptRun, Run
 
 _ARRAY = "ndarray"
 

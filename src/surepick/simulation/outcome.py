@@ -16,7 +16,8 @@ from surepick.core.estimates import Estimate, estimate
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import runner_up
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Answer, Policy, Standing, Stop, epsilon_of
+from surepick.core.policy import Policy, epsilon_of
+from surepick.core.run import Answer, Standing, Stop
 from surepick.core.what_if import turn, worth_of_one
 from surepick.core.wording import how_many, shortened
 

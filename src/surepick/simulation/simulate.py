@@ -16,20 +16,11 @@ from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
-from surepick.core.policy import (
-    BudgetedRun,
-    Measure,
-    Policy,
-    Run,
-    Standing,
-    Stop,
-    last_calling,
-    n_asked,
-    start,
-)
+from surepick.core.policy import Policy, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
+from surepick.core.run import BudgetedRun, Measure, Run, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.simulation.compile_notice import compile_notice, is_started
 from surepick.simulation.environments import (

@@ -14,7 +14,8 @@ import pytest
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import KeptRun, Measure, Policy, RecallingRun, Run, Stop, recalling
+from surepick.core.policy import Policy, recalling
+from surepick.core.run import KeptRun, Measure, RecallingRun, Run, Stop
 from surepick.policies import parse_policy, policy_named
 from surepick.sessions.snapshot import restore_run, run_to_json
 from surepick.simulation.environments import Environment

@@ -14,7 +14,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import between, closest_first, in_errors, noise_variance
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Standing
+from surepick.core.run import Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.design.information import information_of
 from surepick.design.probe_allocation import Effort, probe_allocation

@@ -24,10 +24,11 @@ from surepick.core.gaps import (
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_words import called
-from surepick.core.policy import Answer, Policy, Standing, epsilon_of
+from surepick.core.policy import Policy, epsilon_of
 from surepick.core.pooled import pooled
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.run import Answer, Standing
 from surepick.core.wording import shortened
 from surepick.sessions.certificate import promised
 from surepick.sessions.history import Sample

@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.layout import Layout
-from surepick.core.policy import Answer
+from surepick.core.run import Answer
 from surepick.views.look import Look
 
 MOST_PLACES = 300  # beyond which a picture shows nothing

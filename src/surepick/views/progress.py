@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import in_errors
-from surepick.core.policy import Standing
+from surepick.core.run import Standing
 from surepick.core.wording import plural
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.views.gaps import Weight, exp

@@ -9,7 +9,7 @@ import numpy as np
 
 from surepick.core.gaps import between
 from surepick.core.plan_words import has_own_name, value_of
-from surepick.core.policy import Answer
+from surepick.core.run import Answer
 from surepick.core.wording import shortened
 from surepick.views.gaps import Weight, exp
 from surepick.views.look import Look

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.policy import Stop, changed
+from surepick.core.policy import changed
+from surepick.core.run import Stop
 from surepick.policies.betting.all_leads import MOST_PLANS, AllLeadsRun
 from surepick.policies.betting.bet_gap_e import BetRun
 from surepick.sessions import codec

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.policy import GrowingRun, as_version
+from surepick.core.policy import as_version
+from surepick.core.run import GrowingRun
 from surepick.errors import ProblemError
 from surepick.policies.betting import arriving
 from surepick.policies.betting.bet_gap_e import BetGapE

@@ -9,7 +9,7 @@ import surepick as sp
 from hard_families import is_refuted
 from polytopes import KINDS, PeekingAverage, transport
 from surepick.core.average_proof import log_wealth, objections
-from surepick.core.policy import Measure, Stop
+from surepick.core.run import Measure, Stop
 from surepick.planning.comparison import is_error
 
 

@@ -6,7 +6,7 @@ from scipy import integrate, sparse
 from scipy.special import log_ndtr
 
 import surepick as sp
-from surepick.core.policy import Measure, Stop
+from surepick.core.run import Measure, Stop
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
 from surepick.policies.betting.bets import compare, log_normal_cdf, settle_singles

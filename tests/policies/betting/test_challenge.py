@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import surepick as sp
 from policy_contract import OF_INCUMBENTS, OwnContract
-from surepick.core.policy import Stop
+from surepick.core.run import Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.challenge import Challenge, ChallengeRun
 

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.gaps import behind, mean_variance
-from surepick.core.policy import Measure, Stop
+from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.bet_gap_e import BetGapE, BetRun
 from surepick.policies.betting.last_call import GAUSSIAN_NOISE, cut, last_counts, log_p

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.policy import Measure, Stop
+from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments.play_cases import published_tree
 from surepick.policies.betting.play_run import PlayRun

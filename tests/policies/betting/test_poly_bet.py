@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from hard_families import is_refuted
 from polytopes import KINDS, Peeking, all_vertices, assignment, transport
-from surepick.core.policy import Measure
+from surepick.core.run import Measure
 from surepick.planning.comparison import is_error
 from surepick.policies.betting.edges import Vertices
 

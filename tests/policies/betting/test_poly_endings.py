@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import surepick as sp
 from polytopes import KINDS, transport
-from surepick.core.policy import Measure, Stop
+from surepick.core.run import Measure, Stop
 from surepick.policies.betting.average_run import AverageRun, Claim
 from surepick.policies.betting.poly_run import PolyRun
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.policy import Measure, Stop
+from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.experiments import probe_cases
 from surepick.policies.betting import block_estimates

@@ -25,8 +25,9 @@ from surepick.core.evidence import Evidence
 from surepick.core.gaps import in_errors, mean_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.past import Past
-from surepick.core.policy import Measure, Standing, Stop, known_deviation
+from surepick.core.policy import known_deviation
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.block_run import Block, BlockPolicy
 from surepick.policies.betting.books import NOTHING

@@ -17,8 +17,9 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Question, log_wealth, proof_of
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
+from surepick.core.run import Measure, Standing, Stop
 from surepick.core.standard_form import ROUNDING
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.box_cuts import ALIVE, COVERED

@@ -28,17 +28,10 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
-from surepick.core.policy import (
-    Measure,
-    Standing,
-    Stop,
-    check_delta,
-    check_epsilon,
-    decide_as,
-    known_deviation,
-)
+from surepick.core.policy import check_delta, check_epsilon, decide_as, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.all_leads import MOST_PLANS, AllLeadsRun
 from surepick.policies.betting.arriving import grown

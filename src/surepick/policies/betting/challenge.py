@@ -26,9 +26,10 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.past import Past
-from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_deviation
+from surepick.core.policy import check_delta, check_epsilon, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, Promise
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError, suggestion
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.by_variance import log_factors, log_mixtures

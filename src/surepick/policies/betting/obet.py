@@ -36,9 +36,10 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past
 from surepick.core.plan_sets import plan_set, spanned
-from surepick.core.policy import Measure, Standing, Stop, check_delta, check_epsilon, known_noise_scale
+from surepick.core.policy import check_delta, check_epsilon, known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ProblemError
 from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
 from surepick.policies.betting.last_call import cut

@@ -21,7 +21,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plays import Plays, play_finder
-from surepick.core.policy import Measure
+from surepick.core.run import Measure
 from surepick.design.play_allocation import (
     PlayEffort,
     covering_plays,

@@ -28,9 +28,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Run, check_delta, check_epsilon, decide_as, known_noise_scale
+from surepick.core.policy import check_delta, check_epsilon, decide_as, known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.core.run import Run
 from surepick.errors import ParameterError
 from surepick.policies.betting.block_run import check_max_batch
 

@@ -16,8 +16,9 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
+from surepick.core.run import Measure, Standing, Stop
 from surepick.core.standard_form import BASIC
 from surepick.core.vertex_proof import proof_of, variable_names
 from surepick.policies.betting import edge_bets

@@ -18,8 +18,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Measure, Standing, Stop
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
 from surepick.design.information import Dense
 from surepick.design.probe_allocation import Effort, ProbeAllocation, probe_allocation
 from surepick.policies.betting.block_estimates import estimator_for

@@ -28,8 +28,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
 from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.policies.sound import SoundPolicy
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Measure, Standing, Stop
 from surepick.core.probes import refuse_dependent
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
 
 _LEAST_SHARE = 1e-9  # of the ratio rule: a smaller one is none
 _REFRESH = 500  # rounds after which the inverse is computed anew, against rounding

@@ -11,8 +11,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Measure, Standing, Stop
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.kernels.feed import Feed, unchanged
 from surepick.policies.gap import radius as radii

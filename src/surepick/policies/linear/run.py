@@ -27,9 +27,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Measure, Standing, Stop, check_delta
+from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 from surepick.policies.linear.readings import readings_of

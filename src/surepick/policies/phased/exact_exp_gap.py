@@ -42,15 +42,9 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.matroid import matroid_of
-from surepick.core.policy import (
-    Measure,
-    Standing,
-    Stop,
-    known_noise_scale,
-    parts_of,
-    standing_of,
-)
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop, parts_of, standing_of
 from surepick.design.rounding import refuse_too_many
 from surepick.policies.sound import SoundPolicy
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.policy import Measure, Standing, Stop, parts_of, standing_of
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop, parts_of, standing_of
 from surepick.design.information import information_of
 from surepick.design.probe_allocation import Effort, probe_allocation
 from surepick.policies.linear.readings import Readings, readings_of

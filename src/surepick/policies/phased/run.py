@@ -10,8 +10,9 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, parts_of, standing_of
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop, parts_of, standing_of
 
 
 @dataclass(frozen=True, eq=False)

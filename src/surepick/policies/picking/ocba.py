@@ -28,9 +28,9 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Measure, Standing, Stop
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.run import Measure, Standing, Stop
 from surepick.core.single_arms import single_arms
 from surepick.errors import ParameterError
 from surepick.policies.picking.pick import BLOCK_SHARE

@@ -15,7 +15,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_oracle
-from surepick.core.policy import Standing
+from surepick.core.run import Standing
 from surepick.policies.picking.pick import PickRun
 
 DRAWS = 4  # after each block

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.policy import Measure, Standing, Stop
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.policies.picking.pooled import PooledRun
 

@@ -34,9 +34,10 @@ from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.gaps import behind, squares_of
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.policy import Measure, Standing, Stop, check_epsilon
+from surepick.core.policy import check_epsilon
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.run import Measure, Standing, Stop
 from surepick.policies.betting.block_run import check_max_batch
 from surepick.policies.picking.pooled import PooledRun
 

@@ -29,9 +29,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.policy import Run, check_delta
+from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
+from surepick.core.run import Run
 from surepick.errors import ParameterError
 from surepick.policies.sampling.run import DrawRule, OracleRun, WinnerRun
 

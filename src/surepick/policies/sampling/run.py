@@ -19,8 +19,9 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_oracle
-from surepick.core.policy import Measure, Standing, Stop, known_noise_scale, parts_of, standing_of
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop, parts_of, standing_of
 from surepick.errors import ParameterError, ProblemError
 from surepick.kernels.records import arrays_of, refill
 from surepick.policies.gap import radius as radii

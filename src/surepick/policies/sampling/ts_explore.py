@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.policy import Run, check_delta
+from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
+from surepick.core.run import Run
 from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.policies.sampling.gen_ts_explore import NO_PROOF, check_draws, start_draws
 from surepick.policies.sampling.run import DrawRule

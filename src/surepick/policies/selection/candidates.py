@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Measure, Standing, Stop
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
 from surepick.core.single_arms import single_arms
 
 

@@ -24,9 +24,10 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Standing, check_delta, check_epsilon
+from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.core.run import Standing
 from surepick.policies.selection.candidates import CandidatesRun
 
 

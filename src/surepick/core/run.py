@@ -1,0 +1,232 @@
+"""What a run is: it says what to measure next, or stops with a plan; and what some runs can do besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.past import Past
+from surepick.core.plays import Plays
+from surepick.core.problem import Problem
+
+# A plan by its index in the problem's list; where plans cannot be listed, by its vector.
+Answer: TypeAlias = int | tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A request: measure each arm this many times; order and parallelism within it do not matter.
+
+    Where plans are played, `plays` are what is asked for, and the counts are those of their readings.
+    """
+
+    counts: IntArray  # (n_arms,)
+    plays: Plays | None = None
+
+    @property
+    def n_measurements(self) -> int:
+        """How many measurements it asks for; a play is one."""
+        return int(self.counts.sum()) if self.plays is None else self.plays.n_uses
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The policy has seen enough and answers with this plan; None after a last call that proved none.
+
+    A plan is no answer while the `risk` of the standing exceeds delta: `simulation.outcome.proved_stop`.
+    """
+
+    plan: Answer | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands, for people to look at; nothing is decided by it, but see `Stop`.
+
+    `gap` is the estimated lead over the rival and `radius` its uncertainty in the policy's own terms.
+    `risk` is a proved bound on the probability that declaring the lead now would be wrong, where the policy
+    has one at every moment; otherwise None.
+
+    `remaining` are the plans that are not ruled out, the lead among them: the best plan is one of them (with
+    epsilon: one of them is within epsilon of the best), now and at every other moment of the run, except with
+    probability delta in all. None where the policy proves no such set. `good` are plans proved to be within
+    epsilon of the best, right as a list except with probability delta.
+
+    `unless` is for polytopes, whose plans cannot be listed: the lead is best, or the best plan has another
+    amount than the lead of one of these (arms, or slacks of rows), except with probability delta as above.
+    """
+
+    lead: Answer | None = None
+    rival: Answer | None = None
+    gap: float | None = None
+    radius: float | None = None
+    risk: float | None = None
+    remaining: tuple[Answer, ...] | None = None
+    good: tuple[Answer, ...] = ()
+    unless: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # a policy that keeps its standing as JSON values gets lists back
+        for name in ("remaining", "good", "unless"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+
+
+def parts_of(standing: Standing) -> list[Any]:
+    """Lead, rival, gap, radius and risk, as logs and snapshots keep a standing of the past.
+
+    >>> parts_of(Standing(3, 1, 0.5))
+    [3, 1, 0.5, None, None]
+    """
+    return [standing.lead, standing.rival, standing.gap, standing.radius, standing.risk]
+
+
+def standing_of(parts: Sequence[Any]) -> Standing:
+    """The standing with these parts; a plan vector may come as a list.
+
+    >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).lead
+    (1.0, 0.0)
+    """
+    lead, rival, *numbers = parts
+    return Standing(_as_answer(lead), _as_answer(rival), *numbers)
+
+
+def _as_answer(plan: Any) -> Answer | None:
+    return tuple(plan) if isinstance(plan, list) else plan
+
+
+class Run(Protocol):
+    """One run of a policy on one problem: mutable, owned by the loop or session that started it.
+
+    What else a run can do is said by further protocols, here and in `simulation`, and asked by `isinstance`.
+
+    `decide` is called once per round and its answer is recorded before it is shown; calling it again before
+    anything is absorbed gives the same decision for the same `rng`. `absorb` takes the complete answer to
+    the last request.
+    """
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """What to measure next, or the plan to stop with."""
+        ...
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in the measurements that were asked for: how many of each arm, and their sums."""
+        ...
+
+    def standing(self) -> Standing:
+        """The lead, its closest rival and how far apart they are."""
+        ...
+
+
+@runtime_checkable
+class RecallingRun(Run, Protocol):
+    """A run whose proof allows measurements that it did not ask for, between two rounds.
+
+    Every such run may take in a pilot, whose counts were fixed in advance, before its first round.
+    """
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """Whether the proof allows any number of them, at any time, and not the pilot's alone."""
+        ...
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in measurements of arms that matter which no request asked for."""
+        ...
+
+
+@runtime_checkable
+class PoolingRun(RecallingRun, Protocol):
+    """A recalling run of a policy that proves nothing, which any measurement helps and none can spoil."""
+
+    @property
+    def pools_all(self) -> bool:
+        """Whether that is so."""
+        ...
+
+
+@runtime_checkable
+class KeptRun(Run, Protocol):
+    """A run whose state can be kept beside a session's log, which is then opened without a replay.
+
+    The state is arrays, numbers, text, None, and lists and dictionaries (with text as keys) of them. Without
+    these two methods a policy decides just as well, but its long sessions take longer to open.
+    """
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a fresh run of the same policy on the same problem needs to become this one.
+
+        It may share arrays with the run: the caller writes it down at once.
+        """
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is; called on a fresh run, before anything else."""
+        ...
+
+
+@runtime_checkable
+class BudgetedRun(Run, Protocol):
+    """A run whose requests can be cut to what is left of a budget, so that no part of it is lost."""
+
+    def allow(self, left: int) -> None:
+        """Ask for no more than this many from the next request on, if that makes sense."""
+        ...
+
+
+@runtime_checkable
+class LastCallRun(Run, Protocol):
+    """A run that can end with a test: one last block, settled by itself, that proves more than bets do.
+
+    After it the run stops, with a plan if one is proved.
+    """
+
+    def call_last(self, n: int, *, gaussian: bool) -> None:
+        """These n measurements are the last; with `gaussian` their noise is known to be Gaussian.
+
+        A block that has been begun is finished first, from the same n.
+        """
+        ...
+
+
+@runtime_checkable
+class WeighingRun(Run, Protocol):
+    """A run that knows the evidence against each plan, for people to look at."""
+
+    def log_evidence(self) -> FloatArray | None:
+        """For each plan the log of the proved evidence that it is no better than the lead, or None.
+
+        A plan is ruled out at log(1/delta). The entry of the lead itself has no meaning.
+        """
+        ...
+
+
+@runtime_checkable
+class ProvingRun(Run, Protocol):
+    """A run whose answer comes with a proof that can be checked without the run."""
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """What proves the answer, as JSON values; None before there is an answer, or a proof of it."""
+        ...
+
+
+@runtime_checkable
+class GrowingRun(Run, Protocol):
+    """A run to whose problem plans may be added, as its proof allows: between two rounds."""
+
+    def grow(self, problem: Problem) -> None:
+        """Go on with this problem, whose first plans are those that there were."""
+        ...
+
+
+@runtime_checkable
+class RememberingRun(Run, Protocol):
+    """A run that can begin with what was thought of the arms before, and whose proof does not mind."""
+
+    def remember(self, past: Past) -> None:
+        """Take it in; called on a fresh run, before anything else."""
+        ...
