@@ -125,7 +125,8 @@ def test_sessions_that_cannot_take_one_say_why():
 def test_a_forged_arrival_is_noticed():
     session = measured(begun(), 6)
     session.add_plan("by bike", "bike + walk")
-    from surepick.sessions.rules import ForgedError, Replay
+    from surepick.sessions.replay import Replay
+    from surepick.sessions.rules import ForgedError
 
     events = list(session.events())
     out_of_order = [[2, 1.0], [0, 1.0]]
@@ -338,7 +339,8 @@ def test_a_data_frame_adds_plans():
 
 
 def test_forged_new_arms_are_noticed():
-    from surepick.sessions.rules import ForgedError, Replay
+    from surepick.sessions.replay import Replay
+    from surepick.sessions.rules import ForgedError
 
     session = begun(SMALL)
     session.add_plan("by bike", "bike + walk", new_arms=["bike"])

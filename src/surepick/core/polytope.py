@@ -13,7 +13,8 @@ import numpy.typing as npt
 from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem, in_short
-from surepick.core.standard_form import Rows, StandardForm, as_rows, standard_form
+from surepick.core.rows import Rows, as_rows
+from surepick.core.standard_form import StandardForm, standard_form
 from surepick.core.wording import plural
 from surepick.errors import ProblemError, suggestion
 

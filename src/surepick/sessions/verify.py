@@ -16,7 +16,8 @@ from surepick.errors import DamageError, ParameterError, ProblemError
 from surepick.sessions import codec
 from surepick.sessions.certificate import NEWER, certify
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.rules import ForgedError, Replay, version_of
+from surepick.sessions.replay import Replay, version_of
+from surepick.sessions.rules import ForgedError
 from surepick.sessions.settings import Body
 from surepick.store import START, Event, Head, Store
 from surepick.store.events import checked
