@@ -14,7 +14,7 @@ from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
 from surepick.core.evidence import Evidence
 from surepick.errors import SessionError
 from surepick.sessions import codec
-from surepick.sessions.certificate import rivals_of
+from surepick.sessions.rivals import rivals_of
 from surepick.sessions.session import Session
 from surepick.store import Draft, Head, MemoryStore, Store, open_store
 

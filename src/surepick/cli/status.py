@@ -61,8 +61,8 @@ def state_of(session: Session) -> dict[str, Any]:
     """What every answer in JSON says about the session."""
     from surepick.core.among import among, named
     from surepick.sessions import codec
-    from surepick.sessions.certificate import MOST_RIVALS
     from surepick.sessions.noise_check import check_noise
+    from surepick.sessions.rivals import MOST_RIVALS
 
     ledger = session.ledger()
     standing, name_of = ledger.standing(), ledger.problem.name_of

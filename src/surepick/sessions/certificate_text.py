@@ -11,7 +11,8 @@ from surepick.core.plan_words import listed, measured
 from surepick.core.wording import counted, how_many, plural
 
 if TYPE_CHECKING:
-    from surepick.sessions.certificate import Certificate, Rival
+    from surepick.sessions.certificate import Certificate
+    from surepick.sessions.rivals import Rival
 
 MOST_SHOWN = 5  # rivals
 

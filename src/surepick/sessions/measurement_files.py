@@ -17,7 +17,7 @@ from surepick.sessions import codec
 from surepick.sessions.log_file import log_of
 from surepick.sessions.requests import Receipt, Token
 from surepick.sessions.session import Session
-from surepick.sessions.telling import number
+from surepick.sessions.told_values import number
 
 Row = dict[str, str]
 NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns that hold words of people

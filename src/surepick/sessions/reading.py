@@ -32,7 +32,7 @@ from surepick.sessions.replica import Replica, making_sense_of
 from surepick.sessions.requests import Measurement, Request, Token, measurements_in, probe_in, told_key
 from surepick.sessions.settings import Setup
 from surepick.sessions.showing import Shown
-from surepick.sessions.telling import takes, token_of
+from surepick.sessions.told_values import takes, token_of
 from surepick.sessions.verify import Verdict, verify
 from surepick.simulation.outcome import Outcome, Status
 from surepick.store import START, Event, Head, Lease, Store

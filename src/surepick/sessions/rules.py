@@ -18,7 +18,7 @@ from surepick.sessions.ending import check_last_call
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token, probe_in, readings_in
 from surepick.sessions.settings import Body
-from surepick.sessions.telling import check_numbers, refuse_long_mean, refuse_unasked
+from surepick.sessions.told_values import check_numbers, refuse_long_mean, refuse_unasked
 from surepick.sessions.voiding import refuse_void, refuse_void_unasked
 
 LONGEST_TOKEN = 10**18  # tokens are written with at most 18 digits

@@ -1,0 +1,113 @@
+"""The plans closest to the answer, as a certificate states them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+from surepick.core.evidence import Evidence
+from surepick.core.gaps import behind_by
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.plan_sets import plan_set
+from surepick.core.polytope import Polytope
+from surepick.core.problem import Problem
+from surepick.core.run import Answer
+from surepick.errors import ProblemError
+
+MOST_RIVALS = 100  # the closest ones; the others are further away
+
+
+@dataclass(frozen=True)
+class Rival:
+    """How far a plan is behind the answer, by the measurements that were used.
+
+    `gap` is the estimated difference in value, larger is further behind; `error` is its standard deviation
+    under the noise scale. They show the evidence; what is promised is the certificate's `guarantee`.
+    """
+
+    plan: Answer
+    plan_name: str
+    gap: float
+    error: float
+
+
+def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, ...]:
+    """Every other plan, the closest first: by its gap to the lead in units of the gap's error."""
+    if problem.probes is None:
+        gap, error = _against(problem, lead, *_estimates(problem, evidence))
+    else:
+        gap, error = behind_by(problem, lead, evidence)
+        error = np.where(np.isfinite(error), error, 0.0)  # as of arms that were not measured
+    distance = np.divide(gap, error, out=np.full(len(gap), np.inf), where=error > 0)
+    distance[lead] = np.inf
+    order = np.argsort(distance, kind="stable")
+    names = problem.plan_names
+    return tuple(Rival(int(k), names[k], float(gap[k]), float(error[k])) for k in order if k != lead)
+
+
+def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) -> tuple[Rival, ...]:
+    """For each arm the plan that looks best of those that differ from the lead there, the closest first.
+
+    >>> from surepick.problems import top_k_family
+    >>> problem = top_k_family(["tea", "coffee", "cocoa"], 2).oracle_problem()
+    >>> evidence = Evidence(np.array([9, 9, 9]), np.array([27.0, 18.0, 9.0]))
+    >>> [(rival.plan_name, rival.gap) for rival in unlisted_rivals(problem, evidence, (1.0, 1.0, 0.0))]
+    [('tea + cocoa', 1.0), ('coffee + cocoa', 2.0)]
+    """
+    means, variance = _estimates(problem, evidence)
+    sign = -1.0 if problem.minimize else 1.0
+    found = []
+    for plan in dict.fromkeys(_best_apart(problem, means, sign * problem.vector(lead))):
+        ahead = problem.vector(lead) - problem.vector(plan)
+        gap, error = sign * float(ahead @ means), float(np.sqrt(ahead**2 @ variance))
+        found.append(Rival(plan, problem.name_of(plan) or "", gap, error))
+    return tuple(sorted(found, key=lambda rival: rival.gap / rival.error if rival.error > 0 else np.inf))
+
+
+def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> Iterator[tuple[float, ...]]:
+    """For each arm the best plan under these means with less, and with more, of it than the lead has.
+
+    Of a polytope the neighbours of the lead: if none of them is better, nothing is.
+    """
+    if isinstance(problem, Polytope):
+        from surepick.policies.betting.edges import neighbours  # imports Numba, which takes half a second
+
+        vertex = problem.sign * lead
+        yield from (tuple(plan.tolist()) for plan in neighbours(problem, vertex))
+        return
+    plans = plan_set(problem)
+    everything = plans.everything()
+    try:
+        for arm, value in enumerate(lead.tolist()):
+            for part in everything.apart(arm, value, plans.step):
+                plan = plans.best(means, part)
+                if plan is not None:
+                    answer = plans.answer(plan)
+                    assert isinstance(answer, tuple)
+                    yield answer
+    except ProblemError:
+        return  # plans of a kind that cannot be asked for by branches
+
+
+def _estimates(problem: AnyProblem, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
+    """Mean of each arm and its variance; zero for an arm that was not measured."""
+    seen = evidence.counts > 0
+    means = np.where(seen, np.nan_to_num(evidence.means), 0.0)
+    scale = np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale
+    return means, np.where(seen, scale**2 / np.maximum(evidence.counts, 1), 0.0)
+
+
+def _against(
+    problem: Problem, lead: int, means: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gap of every plan to the lead, and its standard deviation (the square multiplied out)."""
+    plans: Any = problem.oriented
+    row = plans[lead] if isinstance(plans, np.ndarray) else plans[[lead]].toarray()[0]
+    squares = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans)
+    gap = float(row @ means) - np.asarray(plans @ means)
+    spread = float(row**2 @ variance) - 2.0 * np.asarray(plans @ (row * variance)) + squares @ variance
+    return gap, np.sqrt(np.maximum(spread, 0.0))
