@@ -413,7 +413,10 @@ def test_odd_bodies_are_refused_in_words(writing: Running, store: str, path: str
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({"token": "0.0", "value": "1"}, "value: expected a number or a list of numbers, got '1'"),
+        (
+            {"token": "0.0", "value": "1"},
+            "value: expected a number, a list of numbers, or an object of readings by name, got '1'",
+        ),
         ({"token": "0.0", "value": 1, "surprise": 1}, "surprise: there is no such key; known: token, arm,"),
         ({"value": 1}, "token: this key is missing"),
         ({"token": "0.0", "mean": 1, "count": 1.5}, "count: expected a whole number, got 1.5"),

@@ -171,6 +171,7 @@ _WORDS = {  # for what is expected, by the kind of mistake
     "float_type": "expected a number",
     "finite_number": "expected a finite number",
     "list_type": "expected a number or a list of numbers",
+    "dict_type": "expected a number, a list of numbers, or an object of readings by name",
     "int_parsing": "expected a whole number",
     "int_parsing_size": "expected a whole number that is not as large",
     "int_from_float": "expected a whole number",
