@@ -24,7 +24,7 @@ def panels(*widths, height=3.4):
 
 
 def effort(axis, problem, outcome, limit=None, most=12):
-    """Bars: how often each arm or probe was measured; marks: how the best possible method would share them."""
+    """Bars: how often each arm or probe was measured; marks: the best possible shares."""
     order = np.argsort(-outcome.counts, kind="stable")[:most][::-1]
     axis.barh([problem.probe_names[s] for s in order], outcome.counts[order], color=CHOSEN, height=0.6)
     if limit is not None and limit.is_finite:

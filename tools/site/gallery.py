@@ -27,6 +27,9 @@ ORDER = [
     "portfolio",
     "too_many_to_list",
     "all_plans",
+    "street_grid",
+    "blends",
+    "same_seed",
 ]
 INTRODUCTION = """\
 # Gallery
