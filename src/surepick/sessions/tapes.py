@@ -134,6 +134,11 @@ class Tapes:
         if not self.is_begun(token):
             self.n_told += count
         tapes, told = self._of[probe], range(first, first + count)
+        if len(tapes) == 1:
+            before = tapes[0].missing
+            tapes[0].tell(first, values[0], count)
+            self.n_missing -= before - tapes[0].missing
+            return
         before = self._n_lacking(probe, told)
         for k, value in values.items():
             tapes[k].tell(first, value, count)
