@@ -183,18 +183,15 @@ class ChallengeRun(BlockRun[Bets]):
         self._next_stake, self._next_piece = 0.0, np.zeros(n)
         self._challenger = -1
         self._share = np.full(problem.n_arms, 1.0 / problem.n_arms)
-        self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs challenger, division and bets, and wins none."""
-        self._is_known = past.worth > 0
-        self._worth, self._thought = past.worth, past.worth * past.means
+        self._put_past(past)
 
     def _known(self) -> tuple[FloatArray, FloatArray]:
         """The mean of each arm and its variance, the past included; a mean of 0 where nothing is known."""
-        known = self._evidence.counts + self._worth
-        known = np.where(known > 0, known, 1.0)
-        return (self._evidence.sums + self._thought) / known, self._variance / known
+        known = self._known_counts()
+        return self._known_means(), self._variance / np.where(known > 0, known, 1.0)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block; or the incumbent, or a plan that is better."""
@@ -275,7 +272,7 @@ class ChallengeRun(BlockRun[Bets]):
 
     def _put_stakes(self) -> None:
         """Stakes against all plans alike at first and at every restart; a challenger gets its own."""
-        measured, k = float((self._evidence.counts + self._worth).sum()), self._challenger
+        measured, k = float(self._known_counts().sum()), self._challenger
         if measured >= self._next_stake:
             first = self._next_stake == 0.0
             self._next_stake = TUNING.restart * measured

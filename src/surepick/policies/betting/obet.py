@@ -158,7 +158,6 @@ class OBetRun(BlockRun[Bet]):
         self._one_size = self._size(ones) == self._size(-ones)
         priced = len(set(problem.costs[self._relevant].tolist())) > 1
         self._smoothing = SINGLE.smoothing_with_costs if priced else SINGLE.smoothing
-        self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
         self._means = np.zeros(problem.n_arms)  # pooled; 0 for arms of which nothing is known
         self._cash = 0.0
         self._accounts: dict[bytes, Account] = {}
@@ -176,21 +175,7 @@ class OBetRun(BlockRun[Bet]):
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs lead, division and bets from the first block on, and wins none."""
-        self._is_known = past.worth > 0
-        self._worth, self._thought = past.worth, past.worth * past.means
-        if self._is_started:
-            self._choose_lead()
-
-    @property
-    def _known(self) -> FloatArray:
-        """How many measurements what is known of each arm is worth, the past included."""
-        return np.asarray(self._evidence.counts + self._worth)
-
-    def _pooled_means(self) -> FloatArray:
-        """The means with the past, and 0 where nothing is known: on such arms no plan is compared."""
-        known = self._known
-        total, zeros = self._evidence.sums + self._thought, np.zeros(len(known))
-        return np.divide(total, known, out=zeros, where=known > 0)
+        self._put_past(past)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the lead when no other plan is left."""
@@ -242,7 +227,7 @@ class OBetRun(BlockRun[Bet]):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
         self._restore_measured(state, Bet(*state["bet"]) if state["bet"] else None)
-        self._means = self._pooled_means()
+        self._means = self._known_means()
         self._lead, self._share = state["lead"], state["share"]
         self._cash, self._next_stake = state["cash"], state["next_stake"]
         self._accounts = {}
@@ -330,7 +315,7 @@ class OBetRun(BlockRun[Bet]):
 
     def _choose_lead(self) -> None:
         """The plan that looks best of those that agree with the fixed arms, ruled out or not."""
-        self._means = self._pooled_means()
+        self._means = self._known_means()
         branch = self._everything if self._policy.epsilon else self._account.branch
         best = self._plans.best(self._means, branch)
         assert best is not None
@@ -343,12 +328,12 @@ class OBetRun(BlockRun[Bet]):
         if not self._policy.epsilon or not self._nominated:
             return False
         away = best - self._lead
-        error = math.sqrt(float(away**2 @ self._spread(self._known)))
+        error = math.sqrt(float(away**2 @ self._spread(self._known_counts())))
         return bool(away @ self._means <= max(_KEEP_GAP * error, _KEEP_EPSILON * self._policy.epsilon))
 
     def _put_stakes(self) -> None:
         """At the start, and whenever the measurements have grown enough, put some of the cash on bets."""
-        measured = float(self._known.sum())
+        measured = float(self._known_counts().sum())
         account = self._account
         if measured < self._next_stake:
             return
@@ -388,7 +373,7 @@ class OBetRun(BlockRun[Bet]):
             wealth = np.where(rivals.stubborn, account.shared_wealth(rivals.plans), wealth)
         deficit = np.clip(self._target - wealth, _LEAST_DEFICIT, 2 * self._target)
         gap = away @ self._means + self._policy.epsilon
-        return Field(away, gap, away**2 @ self._spread(self._known), deficit)
+        return Field(away, gap, away**2 @ self._spread(self._known_counts()), deficit)
 
     def _divide(self) -> tuple[Field, FloatArray]:
         """New shares of cost for the rivals that are worst off; the field and how much each of it binds."""
@@ -402,16 +387,21 @@ class OBetRun(BlockRun[Bet]):
     def _solve(self) -> tuple[Field, FloatArray]:
         from surepick.policies.betting.division import divide
 
-        field = self._field()
-        if len(field.gap) > _WORKING_SET:
-            mask = self._worst_off(field)
-            self._account.rivals.keep(mask)
-            field = field.take(mask)
+        field = self._working_field()
         n, n_arms = field.away.shape
         squares = field.away**2 * self._price * self._urgency(field)[:, None]
         dual = np.full(n, 1.0 / n)
         divide(squares, dual, self._share, np.empty(n_arms), np.empty(n), _STEPS, _TOLERANCE)
         return field, dual
+
+    def _working_field(self) -> Field:
+        """The rivals that an allocation looks at; the others are forgotten."""
+        field = self._field()
+        if len(field.gap) <= _WORKING_SET:
+            return field
+        mask = self._worst_off(field)
+        self._account.rivals.keep(mask)
+        return field.take(mask)
 
     def _urgency(self, field: Field) -> FloatArray:
         return np.asarray(field.deficit / (np.maximum(field.gap, 0) ** 2 + self._smoothing * field.spread))
@@ -428,7 +418,7 @@ class OBetRun(BlockRun[Bet]):
 
     def _found_on_tangent(self, field: Field) -> bool:
         """Look for a plan that needs more than the rivals: the best along the tangent at the worst."""
-        inverse, spread = self._price_per_share(), self._spread(self._known)
+        inverse, spread = self._price_per_share(), self._spread(self._known_counts())
         needs = field.away**2 @ inverse
         k = int(np.argmax(self._urgency(field) * needs))
         gap = max(float(field.gap[k]), 0.0)
@@ -476,7 +466,7 @@ class OBetRun(BlockRun[Bet]):
             self._lead,
             np.where(kinds > 0, kinds * eta, -kinds * fixed),
             self._means,
-            self._spread(self._known),
+            self._spread(self._known_counts()),
             self._spread(since),
             bool(since.any()),
         )

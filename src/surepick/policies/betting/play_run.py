@@ -122,11 +122,7 @@ class PlayRun(OBetRun):
 
     def _solve(self) -> tuple[Field, FloatArray]:
         """Shares of plays for the rivals that are worst off."""
-        field = self._field()
-        if len(field.gap) > _WORKING_SET:
-            mask = self._worst_off(field)
-            self._account.rivals.keep(mask)
-            field = field.take(mask)
+        field = self._working_field()
         squares = field.away**2 * self._price * self._urgency(field)[:, None]
         start = replace(self._division, dual=np.zeros(0))
         found = play_allocation(squares, self._find_play, _EFFORT, start)
