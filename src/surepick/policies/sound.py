@@ -1,12 +1,13 @@
-"""What policies share that have no setting but delta, and a proof for sub-Gaussian noise."""
+"""What policies with a proof share: their settings, the checks of these, and the promise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.policy import check_delta
+from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.policies.gap import radius as radii
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,10 @@ class SoundPolicy:
 
     delta: float = 0.05
 
+    name: ClassVar[str]
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
+    _assumption: ClassVar[str] = SUB_GAUSSIAN
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -24,4 +27,36 @@ class SoundPolicy:
     @property
     def guarantee(self) -> str:
         """The promise and its assumption."""
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
+        return promise(self.delta, 0.0, self._assumption)
+
+
+@dataclass(frozen=True)
+class WithinPolicy(SoundPolicy):
+    """The same for the best plan or, with `epsilon` above 0, for one within that of the best."""
+
+    epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_epsilon(self.epsilon)
+
+    @property
+    def guarantee(self) -> str:
+        """The promise and its assumption."""
+        return promise(self.delta, self.epsilon, self._assumption)
+
+
+@dataclass(frozen=True)
+class RadiusPolicy(WithinPolicy):
+    """One that stops by a radius (`gap/radius`), and promises what the radius does."""
+
+    radius: str = "normal-mixture"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        radii.radius_named(self.radius)
+
+    @property
+    def guarantee(self) -> str:
+        """The promise and its assumption, or what is missing for one."""
+        return radii.guarantee(self.radius, self.delta, self.epsilon)

@@ -28,21 +28,20 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
-from surepick.core.policy import check_delta, check_epsilon, decide_as, known_deviation
+from surepick.core.policy import decide_as, known_deviation
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.all_leads import MOST_PLANS, AllLeadsRun
 from surepick.policies.betting.arriving import grown
-from surepick.policies.betting.block_run import Block, check_max_batch
+from surepick.policies.betting.block_run import BettingPolicy, Block
 from surepick.policies.betting.books import make_books, put_past, refill, state_of
 from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
 from surepick.policies.betting.probe_run import ProbeRun
 
 
 @dataclass(frozen=True)
-class BetGapE:
+class BetGapE(BettingPolicy):
     """The best plan with few measurements, and wrong with probability at most `delta`.
 
     With `epsilon` above 0 the answer may be up to that much worse than the best plan, and ties end.
@@ -54,27 +53,15 @@ class BetGapE:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    max_batch: int | None = None
-
     name: ClassVar[str] = "BetGapE"
     version: ClassVar[int] = 3  # of answers within epsilon, see below
     earlier: ClassVar[tuple[int, ...]] = (2,)  # of exact ones, and of sessions begun with it
-    randomized: ClassVar[bool] = False
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-        check_max_batch(self.max_batch)
+        super().__post_init__()
         decide_as(self, *((3, 2) if self.epsilon else (2,)))
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> BetRun | AllLeadsRun | ProbeRun:
         """A fresh run on this problem."""

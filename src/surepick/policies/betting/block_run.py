@@ -13,9 +13,21 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
 from surepick.errors import ParameterError
+from surepick.policies.sound import WithinPolicy
 
 MOST_LOST = 2.0**-48  # of a sum: at 1e10 noise scales from zero a few hundred-thousandths of a scale
 B = TypeVar("B")  # the bets of a block
+
+
+@dataclass(frozen=True)
+class BettingPolicy(WithinPolicy):
+    """What policies have that find the best plan by bets; `max_batch` is the most to ask for at once."""
+
+    max_batch: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_max_batch(self.max_batch)
 
 
 class BlockPolicy(Protocol):

@@ -36,12 +36,11 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past
 from surepick.core.plan_sets import plan_set, spanned
-from surepick.core.policy import check_delta, check_epsilon, known_noise_scale
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ProblemError
-from surepick.policies.betting.block_run import Block, BlockRun, check_max_batch
+from surepick.policies.betting.block_run import BettingPolicy, Block, BlockRun
 from surepick.policies.betting.last_call import cut
 from surepick.policies.betting.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 from surepick.policies.betting.wealth import SINGLE, Bet, Ladder, Singles, Wealth
@@ -76,7 +75,7 @@ _OLD_LEADS = 8  # leads whose accounts are kept; forgetting one only loses wealt
 
 
 @dataclass(frozen=True)
-class OBet:
+class OBet(BettingPolicy):
     """The best of plans that cannot be listed, wrong with probability at most `delta`.
 
     With `epsilon` above 0 the answer may be up to that much worse than the best plan, and ties end.
@@ -90,26 +89,11 @@ class OBet:
     True
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    max_batch: int | None = None
-
     name: ClassVar[str] = "OBet"
     version: ClassVar[int] = 2
-    randomized: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
     takes_plays: ClassVar[bool] = True
     takes_past: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-        check_max_batch(self.max_batch)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
     def start(self, problem: Problem | OracleProblem) -> OBetRun:
         """A fresh run on this problem."""

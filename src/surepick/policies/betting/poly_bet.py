@@ -28,16 +28,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import check_delta, check_epsilon, decide_as, known_noise_scale
+from surepick.core.policy import decide_as, known_noise_scale
 from surepick.core.polytope import Polytope
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.run import Run
 from surepick.errors import ParameterError
-from surepick.policies.betting.block_run import check_max_batch
+from surepick.policies.betting.block_run import BettingPolicy
 
 
 @dataclass(frozen=True)
-class PolyBet:
+class PolyBet(BettingPolicy):
     """The best of all plans of a `Polytope`, wrong with probability at most `delta`.
 
     With `epsilon` above 0 the answer may be up to that much worse than the best plan, in the units of the
@@ -51,27 +50,15 @@ class PolyBet:
     (2.0, 3.0)
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    max_batch: int | None = None
-
     name: ClassVar[str] = "PolyBet"
     version: ClassVar[int] = 2  # of answers within epsilon, see below
     earlier: ClassVar[tuple[int, ...]] = (1,)  # of exact ones
-    randomized: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
     takes_past: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-        check_max_batch(self.max_batch)
+        super().__post_init__()
         decide_as(self, 2 if self.epsilon else 1)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
     def start(self, problem: AnyProblem) -> Run:
         """A fresh run on this problem."""

@@ -22,15 +22,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
-from surepick.core.promise import promise
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun
+from surepick.policies.sound import WithinPolicy
 
 
 @dataclass(frozen=True)
-class CLUCB:
+class CLUCB(WithinPolicy):
     """Stop when even the sum of all arms' uncertainties cannot lift a rival above the lead.
 
     >>> import surepick as sp
@@ -39,21 +38,7 @@ class CLUCB:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-
     name: ClassVar[str] = "CLUCB"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, self.epsilon, radii.RECTANGLE_RADIUS.assumption)
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""

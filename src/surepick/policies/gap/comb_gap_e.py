@@ -23,15 +23,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun
+from surepick.policies.sound import RadiusPolicy
 
 
 @dataclass(frozen=True)
-class CombGapE:
+class CombGapE(RadiusPolicy):
     """The paper's policy: measure the arm that most shrinks the uncertainty between the lead and its rival.
 
     `arm_rule="naive"` measures the least measured arm on which they differ, the paper's baseline. `radius` is
@@ -45,26 +45,14 @@ class CombGapE:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    radius: str = "normal-mixture"
     arm_rule: str = "gap"
 
     name: ClassVar[str] = "CombGapE"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-        radii.radius_named(self.radius)
+        super().__post_init__()
         if self.arm_rule not in ("gap", "naive"):
             raise ParameterError(f"arm_rule must be 'gap' or 'naive', got {self.arm_rule!r}")
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""

@@ -29,19 +29,19 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.policy import check_delta, check_epsilon, known_noise_scale
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
-from surepick.core.promise import promise
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.probe_ridge import RidgeRun
 from surepick.policies.gap.run import GapRule, GapRun
+from surepick.policies.sound import WithinPolicy
 
 _KERNEL_RULES = {"greedy": "gap", "ratio": "ratio"}
 
 
 @dataclass(frozen=True)
-class LinGapE:
+class LinGapE(WithinPolicy):
     """Compare the lead with the plan that may still beat it, all means being known to be small.
 
     `norm_bound` is the largest that the Euclidean norm of the true means can be; the default of 1 is that
@@ -53,30 +53,21 @@ class LinGapE:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
     arm_rule: str = "greedy"
     norm_bound: float = 1.0
 
     name: ClassVar[str] = "LinGapE"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     takes_probes: ClassVar[bool] = True
+    _assumption: ClassVar[str] = radii.RIDGE_RADIUS.assumption
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
+        super().__post_init__()
         if self.arm_rule not in _KERNEL_RULES:
             raise ParameterError(f"arm_rule must be 'greedy' or 'ratio', got {self.arm_rule!r}")
         if not (self.norm_bound >= 0 and math.isfinite(self.norm_bound)):
             raise ParameterError(
                 f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}"
             )
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, self.epsilon, radii.RIDGE_RADIUS.assumption)
 
     def start(self, problem: Problem) -> GapRun | RidgeRun:
         """A fresh run on this problem."""

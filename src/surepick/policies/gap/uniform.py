@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
 from surepick.policies.betting.probe_run import ProbeRun
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun
+from surepick.policies.sound import RadiusPolicy
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(RadiusPolicy):
     """Measure every relevant arm equally often, and stop when the lead is sure.
 
     >>> import surepick as sp
@@ -29,24 +29,8 @@ class Uniform:
     True
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-    radius: str = "normal-mixture"
-
     name: ClassVar[str] = "Uniform"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     takes_probes: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-        radii.radius_named(self.radius)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
     def start(self, problem: Problem) -> GapRun | ProbeRun:
         """A fresh run on this problem."""

@@ -27,32 +27,27 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 from surepick.policies.linear.readings import readings_of
+from surepick.policies.sound import SoundPolicy
 
 PROVED, HEURISTIC = "normal-mixture", "heuristic"
 TRACE = 1e-9  # of even shares: keeps M regular where shares have fallen to 0
 
 
 @dataclass(frozen=True)
-class LinearPolicy:
+class LinearPolicy(SoundPolicy):
     """What methods have that stop by a radius: delta, the radius and its promise."""
 
-    delta: float = 0.05
     radius: str = PROVED
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        super().__post_init__()
         if self.radius not in (PROVED, HEURISTIC):
             raise ParameterError(f"radius must be {PROVED!r} or {HEURISTIC!r}, got {self.radius!r}")
 
@@ -61,7 +56,7 @@ class LinearPolicy:
         """The promise and its assumption."""
         if self.radius == HEURISTIC:
             return radii.guarantee(HEURISTIC, self.delta, 0.0)
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
+        return super().guarantee
 
 
 class LinearRun(ABC):

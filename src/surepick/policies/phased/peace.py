@@ -33,19 +33,19 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
-from surepick.core.promise import GAUSSIAN, promise
+from surepick.core.promise import GAUSSIAN
 from surepick.design.rounding import round_allocation
 from surepick.design.width import width_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phased.run import Phase, PhasedRun
+from surepick.policies.sound import SoundPolicy
 
 EPS = 1 / 10
 
 
 @dataclass(frozen=True)
-class Peace:
+class Peace(SoundPolicy):
     """Drop plans in phases of ever finer resolution, sized by how far a random world could spread the plans.
 
     `max_gap` is the largest difference in value between two plans, if it is known; otherwise one
@@ -57,25 +57,19 @@ class Peace:
     0
     """
 
-    delta: float = 0.05
     max_gap: float | None = None
 
     name: ClassVar[str] = "Peace"
-    version: ClassVar[int] = 1
     randomized: ClassVar[bool] = True
+    _assumption: ClassVar[str] = f"{GAUSSIAN}, up to the Monte-Carlo error of the widths"
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        super().__post_init__()
         if self.max_gap is not None and not (self.max_gap > 0 and math.isfinite(self.max_gap)):
             raise ParameterError(
                 f"max_gap is the largest difference in value between plans, positive, got {self.max_gap!r}; "
                 "leave it out if it is unknown"
             )
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, 0.0, f"{GAUSSIAN}, up to the Monte-Carlo error of the widths")
 
     def start(self, problem: Problem) -> PhasedRun:
         """A fresh run on this problem."""

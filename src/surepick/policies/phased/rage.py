@@ -38,21 +38,20 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.design.pairs import pair_allocation
 from surepick.design.rounding import round_allocation
 from surepick.errors import ParameterError
 from surepick.policies.phased.probe_phases import RAGEPhases
 from surepick.policies.phased.run import Phase, PhasedRun
+from surepick.policies.sound import SoundPolicy
 
 PAPER_EPS, AUTHORS_EPS = 1 / 5, 1 / 10
 AUTHORS_FLOOR = 20  # measurements per arm of the design's support
 
 
 @dataclass(frozen=True)
-class RAGE:
+class RAGE(SoundPolicy):
     """Drop plans in phases of ever finer resolution, each phase optimally divided between the arms.
 
     `variant="paper"` has the published constants, `"authors"` those of the authors' code, which needs far
@@ -64,23 +63,15 @@ class RAGE:
     0
     """
 
-    delta: float = 0.05
     variant: str = "paper"
 
     name: ClassVar[str] = "RAGE"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        super().__post_init__()
         if self.variant not in ("paper", "authors"):
             raise ParameterError(f"variant must be 'paper' or 'authors', got {self.variant!r}")
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> PhasedRun | RAGEPhases:
         """A fresh run on this problem."""

@@ -21,14 +21,14 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.policies.picking.pick import PickRun
+from surepick.policies.picking.pooled import PickingPolicy
 
 SMALLEST_Z = 1e-3  # a plan that ties with the lead still counts
 
 
 @dataclass(frozen=True)
-class LinearOCBA:
+class LinearOCBA(PickingPolicy):
     """OCBA for any plans: a budget, the plan that looks best at its end. It never stops by itself.
 
     >>> import surepick as sp
@@ -38,18 +38,6 @@ class LinearOCBA:
     """
 
     name: ClassVar[str] = "LinearOCBA"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    @property
-    def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """That there is none."""
-        return Promise.none("the plan that looks best after the budget; estimates say how good it is").text
 
     def start(self, problem: Problem) -> LinearOCBARun:
         """A fresh run on this problem."""

@@ -29,18 +29,17 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.core.run import Measure, Standing, Stop
 from surepick.core.single_arms import single_arms
 from surepick.errors import ParameterError
 from surepick.policies.picking.pick import BLOCK_SHARE
-from surepick.policies.picking.pooled import PooledRun
+from surepick.policies.picking.pooled import PickingPolicy, PooledRun
 
 SMALLEST_GAP = 1e-3  # in noise scales of the two arms
 
 
 @dataclass(frozen=True)
-class OCBA:
+class OCBA(PickingPolicy):
     """Optimal computing budget allocation: single arms, a budget, the arm that looks best at its end.
 
     It never stops by itself. `first` is how often every arm is measured before the allocation is trusted.
@@ -55,24 +54,12 @@ class OCBA:
     first: int = 3
 
     name: ClassVar[str] = "OCBA"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.first >= 1:
             raise ParameterError(
                 f"first is how often to measure every arm first, 1 or more, got {self.first!r}"
             )
-
-    @property
-    def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """That there is none."""
-        return Promise.none("the plan that looks best after the budget; estimates say how good it is").text
 
     def start(self, problem: Problem) -> OCBARun:
         """A fresh run on this problem, whose plans must be single arms."""

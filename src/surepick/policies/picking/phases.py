@@ -11,42 +11,27 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
-from surepick.policies.picking.pooled import PooledRun
-
-# What such a method says of its answer.
-NO_PROMISE = Promise.none(
-    "the plan that is left after the budget; theory says how fast its errors fall with the budget, and "
-    "bounds none of this run"
-).text
+from surepick.policies.picking.pooled import PickingPolicy, PooledRun
 
 
 @dataclass(frozen=True)
-class BudgetPolicy:
+class BudgetPolicy(PickingPolicy):
     """What methods of phases have: their budget, and no promise."""
 
     budget: int | None = None
 
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
+    _answers_with: ClassVar[str] = (
+        "the plan that is left after the budget; theory says how fast its errors fall with the budget, and "
+        "bounds none of this run"
+    )
 
     def __post_init__(self) -> None:
         if self.budget is not None and not self.budget >= 1:
             raise ParameterError(
                 f"budget is a number of measurements, 1 or more, got {self.budget!r}", field="budget"
             )
-
-    @property
-    def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """That there is none."""
-        return NO_PROMISE
 
 
 class BudgetPhases(PooledRun, ABC):

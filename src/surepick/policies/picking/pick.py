@@ -36,17 +36,16 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import check_epsilon
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.core.run import Measure, Standing, Stop
 from surepick.policies.betting.block_run import check_max_batch
-from surepick.policies.picking.pooled import PooledRun
+from surepick.policies.picking.pooled import PickingPolicy, PooledRun
 
 BLOCK_SHARE = 0.01  # of the measurements so far
 _FAR = 40.0  # nats: plans whose weight is smaller than exp of minus this count as none
 
 
 @dataclass(frozen=True)
-class Pick:
+class Pick(PickingPolicy):
     """The best use of a budget that cannot prove anything: the plan that looks best at its end.
 
     It has no delta and never stops by itself: give `simulate` or the session a budget. With `epsilon` above 0
@@ -64,24 +63,12 @@ class Pick:
     max_batch: int | None = None
 
     name: ClassVar[str] = "Pick"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     takes_past: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_max_batch(self.max_batch)
-
-    @property
-    def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """That there is none."""
-        return Promise.none("the plan that looks best after the budget; estimates say how good it is").text
 
     def start(self, problem: AnyProblem) -> PickRun:
         """A fresh run on this problem."""

@@ -1,14 +1,34 @@
-"""What runs without a promise share: everything that was measured is pooled, whoever asked for it."""
+"""What policies for a budget share: nothing is promised, and everything that was measured is pooled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.policy import known_deviation
 from surepick.core.problem import Problem
+from surepick.core.promise import Promise
+
+
+class PickingPolicy:
+    """What policies share that promise nothing; `_answers_with` says what their answer is."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+    _answers_with: ClassVar[str] = "the plan that looks best after the budget; estimates say how good it is"
+
+    @property
+    def delta(self) -> float:
+        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
+        return 0.05
+
+    @property
+    def guarantee(self) -> str:
+        """That there is none."""
+        return Promise.none(self._answers_with).text
 
 
 class PooledRun:

@@ -28,21 +28,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.oracle_problem import OracleProblem
-from surepick.core.policy import check_delta
-from surepick.core.problem import Problem
-from surepick.core.promise import Promise
-from surepick.core.run import Run
-from surepick.errors import ParameterError
-from surepick.policies.sampling.run import DrawRule, OracleRun, WinnerRun
-
-NO_PROOF = Promise.none(
-    "the published proof treats counts that the data chose as fixed; no excess of errors was seen"
-).text
+from surepick.policies.sampling.run import DrawPolicy
 
 
 @dataclass(frozen=True)
-class GenTSExplore:
+class GenTSExplore(DrawPolicy):
     """Measure what tells the lead from the plan that beats it by most in many random worlds.
 
     `q` trades draws for their width, between `delta` and .1 in the paper. On an `OracleProblem` every draw is
@@ -54,42 +44,5 @@ class GenTSExplore:
     0
     """
 
-    delta: float = 0.05
-    q: float = 0.1
-    draws: str = "winner"
-
     name: ClassVar[str] = "GenTSExplore"
-    version: ClassVar[int] = 2
-    randomized: ClassVar[bool] = True
-    takes_oracle: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_draws(self.q, self.draws)
-
-    @property
-    def guarantee(self) -> str:
-        """What is missing for a promise."""
-        return NO_PROOF
-
-    def start(self, problem: Problem | OracleProblem) -> Run:
-        """A fresh run on this problem."""
-        return start_draws(problem, DrawRule(self.delta, self.q, "gap"), self.draws)
-
-
-def check_draws(q: float, draws: str) -> None:
-    """Refuse a q outside (0, 1/2) and an unknown way of drawing.
-
-    >>> check_draws(0.1, "winner")
-    """
-    if not 0 < q < 0.5:
-        raise ParameterError(f"q must be between 0 and 0.5 (in the paper from delta to 0.1), got {q!r}")
-    if draws not in ("winner", "all"):
-        raise ParameterError(f"draws must be 'winner' or 'all', got {draws!r}")
-
-
-def start_draws(problem: Problem | OracleProblem, rule: DrawRule, draws: str) -> Run:
-    """The run that suits the problem: compiled for listed plans, one oracle call a draw otherwise."""
-    if problem.is_listed and draws == "winner":
-        return WinnerRun(problem, rule)
-    return OracleRun(problem, rule)
+    _arm_rule: ClassVar[str] = "gap"

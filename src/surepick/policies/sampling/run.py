@@ -1,4 +1,4 @@
-"""The runs that GenTS-Explore and TS-Explore share: every arm once, then one arm a round from M random draws.
+"""What GenTS-Explore and TS-Explore share: every arm once, then one arm a round from M random draws.
 
 `WinnerRun` is for listed plans: `winner` draws the winner of the M draws with exactly its law, in
 compiled code. `OracleRun` makes the M draws and asks the oracle about each: the only way when the plans
@@ -11,21 +11,60 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
-from surepick.core.oracle_problem import AnyProblem
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_oracle
-from surepick.core.policy import known_noise_scale
+from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Standing, Stop, parts_of, standing_of
+from surepick.core.promise import Promise
+from surepick.core.run import Measure, Run, Standing, Stop, parts_of, standing_of
 from surepick.errors import ParameterError, ProblemError
 from surepick.kernels.records import arrays_of, refill
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.state import Settings, make_plans, make_race, race_state, restore_race
+
+
+@dataclass(frozen=True)
+class DrawPolicy:
+    """The settings of policies that draw, and that nothing is promised."""
+
+    delta: float = 0.05
+    q: float = 0.1
+    draws: str = "winner"
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 2
+    randomized: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
+    _arm_rule: ClassVar[str]  # "gap" or "naive", as in CombGapE
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if not 0 < self.q < 0.5:
+            raise ParameterError(
+                f"q must be between 0 and 0.5 (in the paper from delta to 0.1), got {self.q!r}"
+            )
+        if self.draws not in ("winner", "all"):
+            raise ParameterError(f"draws must be 'winner' or 'all', got {self.draws!r}")
+
+    @property
+    def guarantee(self) -> str:
+        """What is missing for a promise."""
+        return Promise.none(
+            "the published proof treats counts that the data chose as fixed; no excess of errors was seen"
+        ).text
+
+    def start(self, problem: Problem | OracleProblem) -> Run:
+        """A fresh run: compiled for listed plans, one oracle call a draw otherwise."""
+        rule = DrawRule(self.delta, self.q, self._arm_rule)
+        if problem.is_listed and self.draws == "winner":
+            return WinnerRun(problem, rule)
+        return OracleRun(problem, rule)
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
 from surepick.core.run import Run
 from surepick.core.zeros_and_ones import check_zeros_and_ones
-from surepick.policies.sampling.gen_ts_explore import NO_PROOF, check_draws, start_draws
-from surepick.policies.sampling.run import DrawRule
+from surepick.policies.sampling.run import DrawPolicy
 
 
 @dataclass(frozen=True)
-class TSExplore:
+class TSExplore(DrawPolicy):
     """For plans of zeros and ones: measure the least known arm on which the lead and a drawn rival differ.
 
     On an `OracleProblem` the plans are taken to be zeros and ones, as nobody can look at all of them.
@@ -41,26 +39,11 @@ class TSExplore:
     0
     """
 
-    delta: float = 0.05
-    q: float = 0.1
-    draws: str = "winner"
-
     name: ClassVar[str] = "TSExplore"
-    version: ClassVar[int] = 2
-    randomized: ClassVar[bool] = True
-    takes_oracle: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_draws(self.q, self.draws)
-
-    @property
-    def guarantee(self) -> str:
-        """What is missing for a promise."""
-        return NO_PROOF
+    _arm_rule: ClassVar[str] = "naive"
 
     def start(self, problem: Problem | OracleProblem) -> Run:
         """A fresh run on this problem."""
         if problem.is_listed:
             check_zeros_and_ones(problem, self.name, "use GenTSExplore, which takes any numbers")
-        return start_draws(problem, DrawRule(self.delta, self.q, "naive"), self.draws)
+        return super().start(problem)

@@ -29,15 +29,15 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, Promise, promise
+from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.policies.selection.candidates import CandidatesRun
+from surepick.policies.sound import SoundPolicy
 
 
 @dataclass(frozen=True)
-class LilUCB:
+class LilUCB(SoundPolicy):
     """Upper bounds by the law of the iterated logarithm; `variant` is "paper" (proved) or "heuristic".
 
     >>> import surepick as sp
@@ -47,15 +47,12 @@ class LilUCB:
     0
     """
 
-    delta: float = 0.05
     variant: str = "paper"
 
     name: ClassVar[str] = "LilUCB"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        super().__post_init__()
         if self.variant not in ("paper", "heuristic"):
             raise ParameterError(f"variant must be 'paper' or 'heuristic', got {self.variant!r}")
 
@@ -63,7 +60,7 @@ class LilUCB:
     def guarantee(self) -> str:
         """The promise and its assumption, or what is missing for one."""
         if self.variant == "paper":
-            return promise(self.delta, 0.0, SUB_GAUSSIAN)
+            return super().guarantee
         return Promise.none("lil'UCB's heuristic constants have no proof").text
 
     def start(self, problem: Problem) -> LilUCBRun:

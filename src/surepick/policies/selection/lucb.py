@@ -24,15 +24,14 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.core.run import Standing
 from surepick.policies.selection.candidates import CandidatesRun
+from surepick.policies.sound import WithinPolicy
 
 
 @dataclass(frozen=True)
-class LUCB:
+class LUCB(WithinPolicy):
     """Lower and upper confidence bounds: the lead and its strongest rival, two measurements a round.
 
     >>> import surepick as sp
@@ -41,21 +40,7 @@ class LUCB:
     0
     """
 
-    delta: float = 0.05
-    epsilon: float = 0.0
-
     name: ClassVar[str] = "LUCB"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return promise(self.delta, self.epsilon, SUB_GAUSSIAN)
 
     def start(self, problem: Problem) -> LUCBRun:
         """A fresh run on this problem, whose plans must be single arms."""

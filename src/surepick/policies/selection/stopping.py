@@ -15,39 +15,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
 from surepick.policies.gap import radius as radii
 from surepick.policies.selection.candidates import CandidatesRun
+from surepick.policies.sound import RadiusPolicy
 
 
 @dataclass(frozen=True)
-class PairwisePolicy:
-    """What policies have that stop by a radius: delta, epsilon, the radius and its promise."""
+class PairwisePolicy(RadiusPolicy):
+    """What policies between single arms have that stop by a radius."""
 
-    delta: float = 0.05
-    epsilon: float = 0.0
     radius: str = "kaufmann-koolen"
-
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        check_epsilon(self.epsilon)
-        radii.radius_named(self.radius)
-
-    @property
-    def guarantee(self) -> str:
-        """The promise and its assumption."""
-        return radii.guarantee(self.radius, self.delta, self.epsilon)
 
 
 @dataclass(frozen=True)
