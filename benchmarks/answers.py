@@ -15,7 +15,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.planning.comparison import is_error
-from surepick.planning.limit import fewest
+from surepick.planning.limit_value import fewest
 from surepick.problems import knapsack_instance, transport_instance
 
 SEED = 9_300_000

@@ -19,7 +19,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.planning.comparison import is_error
-from surepick.planning.limit import fewest
+from surepick.planning.limit_value import fewest
 from surepick.problems import knapsack_instance, transport_instance
 
 SEED = 8_100_000  # far from the seeds of development

@@ -32,7 +32,7 @@ from polytopes import KINDS, Peeking, PeekingAverage, assignment, transport
 from surepick.core.average_proof import objections
 from surepick.core.run import Measure
 from surepick.planning.comparison import binomial_interval, is_error
-from surepick.planning.limit import binary_kl
+from surepick.planning.limit_value import binary_kl
 from surepick.problems.cities import city_hours
 
 FIRST, NOISE = 401, 2_000

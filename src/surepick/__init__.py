@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from surepick.planning.advice import advise as advise
     from surepick.planning.forecast import Forecast as Forecast
     from surepick.planning.forecast import forecast as forecast
-    from surepick.planning.limit import Limit as Limit
     from surepick.planning.limit import limit as limit
+    from surepick.planning.limit_value import Limit as Limit
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
     from surepick.policies import BetGapE as BetGapE
@@ -66,7 +66,8 @@ _OFFERED = {
     "errors": "SurepickError",
     "planning.advice": "Advice advise",
     "planning.forecast": "Forecast forecast",
-    "planning.limit": "Limit limit",
+    "planning.limit": "limit",
+    "planning.limit_value": "Limit",
     "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE OBet Peace Pick PolyBet RAGE "
     "TSExplore Uniform",
     "sessions.deciding": "decide",

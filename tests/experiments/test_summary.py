@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 from surepick.errors import ParameterError
 from surepick.experiments import Case, Row
 from surepick.experiments.summary import brief, error_rate, relative_measurements, spread, summarize
-from surepick.planning.limit import binary_kl
+from surepick.planning.limit_value import binary_kl
 from tiny_cases import PUBLISHED, problem
 
 

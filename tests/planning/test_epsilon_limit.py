@@ -12,7 +12,7 @@ import surepick as sp
 from polytopes import KINDS, all_vertices, transport
 from surepick.errors import ParameterError
 from surepick.planning.epsilon_limit import QUICK, NearBest
-from surepick.planning.limit import binary_kl, half_kl
+from surepick.planning.limit_value import binary_kl, half_kl
 from surepick.policies.betting.good_plans import GoodPlans
 from surepick.policies.betting.rivals import Rivals
 

@@ -10,7 +10,8 @@ from scipy import sparse
 import surepick as sp
 from clarabel_oracle import clarabel_allocation
 from surepick.errors import ParameterError, ProblemError
-from surepick.planning.limit import binary_kl, limit
+from surepick.planning.limit import limit
+from surepick.planning.limit_value import binary_kl
 from surepick.planning.theory import theory
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from polytopes import KINDS, all_vertices, assignment, transport
 from surepick.planning import vertex_edges
-from surepick.planning.limit import binary_kl
+from surepick.planning.limit_value import binary_kl
 
 # T* kl(.05, .95) of the studies' instances, computed by the prototype
 CHECK_VALUES = [

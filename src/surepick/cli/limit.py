@@ -15,7 +15,7 @@ from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
-    from surepick.planning.limit import Limit
+    from surepick.planning.limit_value import Limit
     from surepick.planning.theory import ProbeTheory, Theory, UnlistedTheory
     from surepick.problems.truth import Loaded
 

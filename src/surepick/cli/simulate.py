@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from surepick.core.past import Past
     from surepick.core.policy import Policy
     from surepick.core.run import Answer
-    from surepick.planning.limit import Limit
+    from surepick.planning.limit_value import Limit
     from surepick.problems.truth import Loaded
     from surepick.simulation.environments import Gaussian, UniformNoise
     from surepick.simulation.outcome import Outcome

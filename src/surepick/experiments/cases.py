@@ -30,7 +30,8 @@ from surepick.experiments.specs import (
     policy_spec,
 )
 from surepick.planning.comparison import is_error, loss, rounding_of
-from surepick.planning.limit import Limit, fewest, limit
+from surepick.planning.limit import limit
+from surepick.planning.limit_value import Limit, fewest
 from surepick.problems.truth import Truth
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian

@@ -23,7 +23,7 @@ from surepick.experiments.paper import (
 from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Report, run_cases
 from surepick.experiments.summary import MethodSummary, brief, summarize
-from surepick.planning.limit import LIMIT_FORMULA
+from surepick.planning.limit_value import LIMIT_FORMULA
 from surepick.sessions import codec
 
 

@@ -19,7 +19,8 @@ from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.planning.differences import dense, differences_of
-from surepick.planning.limit import LIMIT_FORMULA, Limit, limit
+from surepick.planning.limit import limit
+from surepick.planning.limit_value import LIMIT_FORMULA, Limit
 
 DIFFERS = 1e-9  # plans differ in an arm when by more than this share of the arm's largest coefficient
 MOST_PAIR_WORK = 10**11  # n_plans^2 * n_arms beyond which the theory report would take many minutes

@@ -13,10 +13,10 @@ follows from two statements about affine functions on the branch, each of which 
 
     r_0 + r.n <= t_0 G,    A <= r_0 G + sum_s r_s g_s n_s + sum_c t_c (2 c G - c^2),    t = t_0 + sum_c t_c.
 
-A linear program over the plans seen finds the r and t with the least t; `_Node` proves a t near it. Where it
-is too large, the branch is split at an arm: g_s grows in the parts. (A plan that is the union of several
-exchanges of arms has a small A / G^2; the tangents 2 c G - c^2 alone do not know that, and leave factors of 2
-to 40.)
+A linear program over the plans seen finds the r and t with the least t (`rival_program`); `_Node` proves a t
+near it. Where it is too large, the branch is split at an arm: g_s grows in the parts. (A plan that is the
+union of several exchanges of arms has a small A / G^2; the tangents 2 c G - c^2 alone do not know that, and
+leave factors of 2 to 40.)
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.branches import Branch
 from surepick.core.plan_sets import PlanSet
 from surepick.core.run import Answer
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.play_allocation import PlayAllocation
+from surepick.planning.rival_program import Program, Seen
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_WORK = 1_500_000  # entries of the linear programs for one bracket: some ten seconds
@@ -42,10 +42,6 @@ _LOWER_TOLERANCE = 2.5e-3  # of the lower end
 _MOST_ROUNDS = 60  # of a column generation
 _MOST_PROGRAMS = 12  # for one branch
 _NEWTON_STEPS = 8
-_TANGENTS = 8  # numbers c that are tried
-_FIRST_ROWS = 60  # of a linear program
-_MORE_ROWS = 50
-_MISSED = 1e-3  # a plan seen is missing in a program when it breaks a rule by this share
 _FLAT = 1e-7  # a ratio is found when this share of it is left
 _ABOVE = 1e-3  # a row is missing when it is above the level by this share
 
@@ -216,7 +212,7 @@ class _Node:
             return False
         missing, active = False, np.zeros(0, dtype=bool)
         for _ in range(_MOST_PROGRAMS):
-            program = _Program(self, active)
+            program = self._program(active)
             first = len(self._rivals.rows)
             shown = self._prove(program)
             if self.proved <= max(self._proof.level, program.value * (1 + self._proof.tolerance)):
@@ -227,8 +223,27 @@ class _Node:
             if len(self._rivals.rows) == first or (missing and self._has_best):
                 break
             active = program.active
-        self._split_at = program.weakest_arm()
+        weakest = program.weakest()
+        self._split_at = int(self._arms[weakest]) if weakest >= 0 else -1
         return missing
+
+    def _program(self, active: BoolArray) -> Program:
+        """The linear program over the plans of this branch that were seen."""
+        rivals = self._rivals
+        inside = self._branch.holds(rivals.rows)
+        plans = rivals.rows[inside]
+        seen = Seen(
+            places=np.flatnonzero(inside),
+            n_rows=len(rivals.rows),
+            gaps=rivals.gaps(plans),
+            spreads=self._constant + plans @ self._slope,
+            away=np.abs(plans - rivals.best)[:, self._arms],
+            least=self._least.gap[self._arms],
+            has_best=self._has_best,
+        )
+        program = Program(seen, self._proof.level, active)
+        rivals.work_left -= program.work
+        return program
 
     @property
     def is_single(self) -> bool:
@@ -250,13 +265,16 @@ class _Node:
         nodes = [_Node(self._proof, branch, least) for branch, least in smaller]
         return [node for node in nodes if not (node.is_single and node._has_best)]
 
-    def _prove(self, program: _Program) -> list[FloatArray]:
+    def _prove(self, program: Program) -> list[FloatArray]:
         """Turn a solution into a proof for all plans of the branch; returns plans that break its rules."""
         means, best = self._rivals.means, self._rivals.best
+        pull, weighted = np.zeros(len(best)), np.zeros(len(best))
+        pull[self._arms] = self._sign * program.r
+        weighted[self._arms] = self._sign * program.r * self._least.gap[self._arms]
         gap = _Line(float(best @ means), -means)
-        away = _Line(program.constant - float(program.pull @ best), program.pull)
+        away = _Line(program.constant - float(pull @ best), pull)
         below = gap.times(program.constant + program.tilt).plus(
-            _Line(-program.drop - float(program.weighted @ best), program.weighted)
+            _Line(-program.drop - float(weighted @ best), weighted)
         )
         spread = _Line(self._constant, self._slope)
         base, rounding, shown = self._largest_ratio(away, gap, program.base)
@@ -311,95 +329,3 @@ class _Line:
 
     def plus(self, other: _Line) -> _Line:
         return _Line(self.constant + other.constant, self.slope + other.slope)
-
-
-class _Program:
-    """The linear program above over plans seen, solved; `active` are the rows that it needed."""
-
-    def __init__(self, node: _Node, active: BoolArray) -> None:
-        rivals = node._rivals
-        inside = node._branch.holds(rivals.rows)
-        plans = rivals.rows[inside]
-        self._gaps = rivals.gaps(plans)
-        self._spreads = node._constant + plans @ node._slope
-        self._away = np.abs(plans - rivals.best)[:, node._arms]
-        self._least = node._least.gap[node._arms]
-        self._arms = node._arms
-        known = np.append(active, np.zeros(len(rivals.rows) - len(active), dtype=bool))[inside]
-        if not active.size:
-            hardest = np.argsort(-self._spreads / self._gaps**2, kind="stable")
-            known[hardest[: max(_FIRST_ROWS, len(self._arms))]] = True
-        else:
-            known |= np.flatnonzero(inside) >= len(active)
-        self._unit = math.exp(float(np.log(self._gaps).mean()))  # of gaps; and of A / G^2:
-        self._level = node._proof.level
-        n = 0 if node._has_best else _TANGENTS
-        self._centres = np.geomspace(self._gaps.min(), self._gaps.max(), n)
-        while True:
-            rivals.work_left -= 2 * int(np.count_nonzero(self._away[known])) + 1
-            self._solve(np.flatnonzero(known), below_zero=node._has_best)
-            missed = self._missed(known)
-            if not missed.size:
-                break
-            known[missed] = True
-        self.active = np.zeros(len(rivals.rows), dtype=bool)
-        self.active[np.flatnonzero(inside)[known]] = True
-        self.pull, self.weighted = np.zeros(len(rivals.best)), np.zeros(len(rivals.best))
-        self.pull[self._arms] = node._sign * self._r
-        self.weighted[self._arms] = node._sign * self._r * self._least
-
-    def _solve(self, rows: IntArray, *, below_zero: bool) -> None:
-        """Unknowns are r_0, r, the t_c and t_0, in units of the level and of a middle gap."""
-        from scipy import sparse
-        from scipy.optimize import linprog
-
-        gaps, spreads, centres = (
-            self._gaps[rows] / self._unit,
-            self._spreads[rows],
-            self._centres / self._unit,
-        )
-        away = sparse.csr_array(self._away[rows])
-        scale = self._level * self._unit**2 / spreads
-        n, n_arms, n_centres = len(rows), len(self._arms), len(centres)
-        tangents = 2 * np.outer(gaps, centres) - centres**2
-        pack: list[Any] = [1 / gaps[:, None], away.multiply(1 / gaps[:, None])]
-        pack += [np.zeros((n, n_centres)), np.full((n, 1), -1.0)]
-        cover: list[Any] = [-(scale * gaps)[:, None]]
-        cover += [away.multiply(-scale[:, None]).multiply(self._least / self._unit)]
-        cover += [-scale[:, None] * tangents, np.zeros((n, 1))]
-        blocks = [[sparse.csr_array(block) for block in line] for line in (pack, cover)]
-        rules: Any = sparse.vstack([sparse.hstack(line) for line in blocks], format="csr")
-        solved: Any = linprog(
-            np.concatenate([np.zeros(1 + n_arms), np.ones(n_centres + 1)]),
-            A_ub=rules,
-            b_ub=np.concatenate([np.zeros(n), -np.ones(n)]),
-            bounds=[(None, 0.0 if below_zero else None)] + [(0.0, None)] * (n_arms + n_centres + 1),
-            method="highs",
-        )
-        x = np.zeros(n_arms + n_centres + 2) if solved.x is None else solved.x
-        marginals = np.zeros(n) if solved.x is None else -solved.ineqlin.marginals[n:]
-        self._dual = np.maximum(marginals, 0.0) / spreads  # of the rule about A
-        self._rows = rows
-        unit = self._level * self._unit
-        self.constant, self._r = float(x[0]) * unit, np.maximum(x[1 : 1 + n_arms], 0.0) * unit
-        self._t = np.maximum(x[1 + n_arms : -1], 0.0) * self._level
-        self.base = max(float(x[-1]), 0.0) * self._level
-        self.value = self.base + float(self._t.sum())
-        self.tilt = 2 * float(self._t @ self._centres)  # of the tangents: tilt G - drop
-        self.drop = float(self._t @ self._centres**2)
-
-    def _missed(self, known: BoolArray) -> IntArray:
-        """Plans seen, outside of the program, that break its rules."""
-        pack = self.constant + self._away @ self._r - self.base * self._gaps
-        below = (self.constant + self.tilt) * self._gaps - self.drop + self._away @ (self._r * self._least)
-        broken = np.maximum(pack / (self._level * self._gaps), 1 - below / self._spreads)
-        worst = np.argsort(-np.where(known, -np.inf, broken), kind="stable")[:_MORE_ROWS]
-        return np.asarray(worst[(broken[worst] > _MISSED) & ~known[worst]])
-
-    def weakest_arm(self) -> int:
-        """The arm on which most is lost by taking g_s for G; -1 where nothing is."""
-        if not self._arms.size:
-            return -1
-        lost = np.maximum(self._gaps[self._rows][:, None] - self._least, 0.0) * self._away[self._rows]
-        loss = self._r * (self._dual @ lost)
-        return int(self._arms[np.argmax(loss)]) if loss.max() > 0 else -1
