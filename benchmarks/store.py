@@ -79,7 +79,7 @@ def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
 
 def next_token(session: Session, arm: int) -> str:
     """The first token of the arm that is not told."""
-    tokens = (f"{arm}.{index}" for index in range(session.ledger().tapes.first_unused(arm), 10**9))
+    tokens = (f"{arm}.{index}" for index in range(session.ledger().tapes.of[arm].first_unused, 10**9))
     return next(token for token in tokens if not session.is_told(token))
 
 

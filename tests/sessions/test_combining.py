@@ -153,7 +153,8 @@ def test_those_who_ask_get_measurements_of_their_own(sqlite_url: str, tmp_path: 
     for file in tmp_path.glob("[0-9]"):
         token, wanted, name, _ = file.read_text().split(" ", 3)
         assert name == session.problem.arm_names[session.arm_of(token)]
-        assert int(wanted) == session.ledger().tapes.n_wanted(session._token(token))
+        probe, index = session._token(token)
+        assert int(wanted) == session.ledger().tapes.of[probe].n_wanted(index)
 
 
 def wish_of(session: Session, *wish: object) -> mailbox.Wish:

@@ -252,7 +252,8 @@ def test_a_session_goes_on_from_a_snapshot_with_the_same_decisions(tmp_path) -> 
     session.tell(request, {first: use[first]})
     session.keep_snapshot()
     again = sp.Session.load(place)
-    assert again.ledger().tapes.untold(again._token(request.token)) == [1]
+    probe, index = again._token(request.token)
+    assert again.ledger().tapes.of[probe].untold(index) == [1]
     again.tell(request.token, {second: use[second]})
     run_to_end(again)
     assert decisions(again) == decisions(whole)

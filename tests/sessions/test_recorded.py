@@ -176,7 +176,8 @@ def wrong(policy: Policy, *, look: bool, seed: int) -> bool:
         four = rng.standard_normal(4)
         ledger.apply("recorded", {"arm": 1, "value": float(four.max() if look else four[0])})
         for arm, count in decisions[-1].body["counts"]:
-            places = list(range(ledger.tapes.first_unused(arm), ledger.tapes.first_unused(arm) + count))
+            first = ledger.tapes.of[arm].first_unused
+            places = list(range(first, first + count))
             values = (means[arm] + rng.standard_normal(count)).tolist()
             ledger.apply("measured", {"arm": arm, "index": places[0], "values": values, "places": places})
     raise AssertionError("a ledger decides or waits")

@@ -263,7 +263,7 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
     session = Session.create("memory://", problem(noise_scale=30.0), sp.RAGE(delta=0.1), name="mine")
     (slow,) = session.ask(worker="slow")
     ledger = session.ledger()
-    stock = ledger.tapes._all[slow.arm].stock = CountingDict()
+    stock = ledger.tapes.of[slow.arm].stock = CountingDict()
     looks = []
     for _ in range(100):
         before = stock.n_looks

@@ -95,7 +95,7 @@ def honest(problem: sp.Problem, policy: Policy) -> Log:
             if not session.is_told(request.token):
                 _tell(session, request, tapes)
     session.close("enough")
-    ahead = f"0.{session.ledger().tapes.end_of_round(0) + 1}"
+    ahead = f"0.{session.ledger().tapes.of[0].end_of_round + 1}"
     session.tell(ahead, tapes.value(ahead), worker="carl")
     session.extend(budget=60_000)
     session.extend(**({"delta": policy.delta / 2} if "delta" in vars(policy) else {"budget": 70_000}))

@@ -32,16 +32,16 @@ def leased(leases: Iterable[Lease]) -> Leases:
 
 def request_for(ledger: Ledger, token: Token, lease: Lease) -> Request:
     """The token as a worker gets it."""
-    problem, wanted = ledger.setup.problem, ledger.tapes.n_wanted(token)
-    reads, untold = problem.reads(token.probe), ledger.tapes.untold(token)
+    problem, (probe, index) = ledger.setup.problem, token
+    of, reads = ledger.tapes.of[probe], problem.reads(probe)
     return Request(
         token=lease.token or str(token),
-        probe=token.probe,
-        probe_name=problem.probe_names[token.probe],
-        wanted=wanted,
+        probe=probe,
+        probe_name=problem.probe_names[probe],
+        wanted=of.n_wanted(index),
         worker=lease.worker,
         expires=lease.expires,
-        readings=tuple(reads[k] for k in untold) if untold else reads,
+        readings=reads if len(reads) == 1 else tuple([reads[k] for k in of.untold(index)]) or reads,
     )
 
 
@@ -75,17 +75,16 @@ class Leasing:
         if replica.is_crowded and (requests := self._claim_in_turn(wish)):
             return requests
         view, granted = self._look(wish)
-        unchanged = not view.events and not replica.is_stale and replica.ledger.tapes.n_missing > 0
+        if granted and not view.events and not replica.is_stale and replica.ledger.tapes.n_missing:
+            return self._requests(granted)
         replica.take_in(view.events)
         replica.decide()  # the process that completed the round may have died before it could
         if replica.ledger.is_over:
             replica.store.release(replica.name, list(map(str, granted)))  # they were claimed in vain
             return []
-        if not (unchanged and granted):
-            granted = self._choose(wish)
-            if not self._are_fresh(granted, wish):
-                return self._claim_in_turn(wish)
-        return self._requests(granted)
+        now = replica.clock()
+        chosen = self._choose(wish, now)
+        return self._requests(chosen) if self._are_fresh(chosen, wish, now) else self._claim_in_turn(wish)
 
     def forget(self, token: Token) -> None:
         """The lease on this token has ended."""
@@ -95,9 +94,9 @@ class Leasing:
         """What is new; and, claimed in the same trip by who seems to be alone, the tokens it was granted."""
         replica, claim, chosen = self._replica, None, list[Token]()
         if replica.is_alone() and not replica.ledger.is_over:
-            chosen = self._choose(wish)
-            if not self._are_fresh(chosen, wish):
-                now = replica.clock()
+            now = replica.clock()
+            chosen = self._choose(wish, now)
+            if not self._are_fresh(chosen, wish, now):
                 claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
         view = replica.store.look(replica.name, after=replica.head, claim=claim)
         self._leases = leased(view.leases)
@@ -127,7 +126,8 @@ class Leasing:
         replica = self._replica
         if replica.ledger.is_over:
             return []
-        chosen, now = self._choose(wish), replica.clock()
+        now = replica.clock()
+        chosen = self._choose(wish, now)
         claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
         held = replica.store.claim(
             replica.name, claim.tokens, worker=claim.worker, until=claim.until, now=now
@@ -145,8 +145,8 @@ class Leasing:
             wish.reply = json.dumps([(r.token, r.wanted, r.expires, r.readings) for r in requests])
 
     def _requests(self, tokens: Iterable[Token]) -> list[Request]:
-        ledger = self._replica.ledger
-        return [request_for(ledger, t, self._leases[t]) for t in sorted(tokens, key=self._urgency)]
+        ledger, leases = self._replica.ledger, self._leases
+        return [request_for(ledger, token, leases[token]) for token in tokens]
 
     def _note_granted(self, chosen: Iterable[Token], claim: Claim, held: Iterable[str]) -> list[Token]:
         """Remember the leases that a claim has got; its tokens, of those chosen."""
@@ -157,42 +157,41 @@ class Leasing:
                 granted.append(token)
         return granted
 
-    def _are_fresh(self, tokens: Iterable[Token], wish: Wish) -> bool:
+    def _are_fresh(self, tokens: Iterable[Token], wish: Wish, now: float) -> bool:
         """Whether the worker holds all of these for long enough to begin measuring."""
-        enough, worker = self._replica.clock() + wish.seconds / 2, wish.worker
-        held = (self._leases.get(token) for token in tokens)
-        return all(lease is not None and lease.worker == worker and lease.expires >= enough for lease in held)
+        for token in tokens:
+            lease = self._leases.get(token)
+            if lease is None or lease.worker != wish.worker or lease.expires < now + wish.seconds / 2:
+                return False
+        return True
 
     def next_end(self) -> float:
         """When the next lease ends that had not ended at the last look."""
         now, leases = self._replica.clock(), self._leases.values()
         return min((lease.expires for lease in leases if lease.expires > now), default=math.inf)
 
-    def _choose(self, wish: Wish) -> list[Token]:
-        """Up to n tokens for this worker: its own, what nobody measures, and some ahead of the round."""
-        n, worker = wish.n, wish.worker
-        ledger, now = self._replica.ledger, self._replica.clock()
+    def _choose(self, wish: Wish, now: float) -> list[Token]:
+        """Up to n tokens for this worker: its own, what nobody measures, and some ahead of the round.
+
+        The most urgent come first, in the same order every time: what the round waits for, by its turn.
+        """
+        ledger, (n, worker, _) = self._replica.ledger, wish
         active = {token: lease for token, lease in self._leases.items() if lease.expires > now}
-        busy = [token for token in active if not ledger.tapes.is_told(token)]
-        own = sorted((token for token in busy if active[token].worker == worker), key=self._urgency)
-        chosen = own[:n]
-        chosen += itertools.islice((t for t in in_turn(ledger) if t not in active), n - len(chosen))
+        busy = [turn_of(ledger, t) for t in active if not ledger.tapes.of[t.probe].is_told(t.index)]
+        chosen = sorted([turn for turn in busy if active[turn.token].worker == worker])[:n]
+        if len(chosen) < n:
+            free = (turn for turn in in_turn(ledger) if turn.token not in active)
+            chosen += itertools.islice(free, n - len(chosen))
         if len(chosen) < n and ledger.run.called is None:  # after a last call nothing comes next
-            workers = {worker, *(lease.worker for lease in active.values()), *ledger.recent_workers}
-            busy_ahead = sum(not ledger.tapes.is_wanted(token) for token in busy)
+            workers = {worker, *[lease.worker for lease in active.values()], *ledger.recent_workers}
+            busy_ahead = sum([turn.is_ahead for turn in busy])
             left = min(AHEAD, max(n, AHEAD_PER_WORKER * len(workers))) - busy_ahead - ledger.tapes.n_ahead
-            free = (token for token in _ahead(ledger) if token not in active)
+            free = (turn for turn in _ahead(ledger) if turn.token not in active)
             chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
-        return chosen
-
-    def _urgency(self, token: Token) -> tuple[bool, Turn]:
-        """What the round waits for comes first, then whose turn it is: the same order every time."""
-        ledger = self._replica.ledger
-        ahead = not ledger.tapes.is_wanted(token)
-        return ahead, (0, 0.0, token) if ahead else turn_of(ledger, token)
+        return [turn.token for turn in sorted(chosen)]
 
 
-def _ahead(ledger: Ledger) -> Iterator[Token]:
+def _ahead(ledger: Ledger) -> Iterator[Turn]:
     """Measurements beyond the open round that may be wanted next, the likeliest first, without end.
 
     The guess is that each probe is followed by the one that followed it the last time. A wrong guess costs
@@ -201,10 +200,13 @@ def _ahead(ledger: Ledger) -> Iterator[Token]:
     probes = list(ledger.recent_probes) or [0]
     after = dict(itertools.pairwise([*probes, probes[0]]))
     after.update(itertools.pairwise(probes))
-    following: dict[int, Iterator[int]] = {}
+    following: dict[int, int] = {}
     probe = probes[-1]
     while True:
         probe = after[probe]
-        if probe not in following:
-            following[probe] = itertools.count(ledger.tapes.end_of_round(probe))
-        yield next(token for i in following[probe] if not ledger.tapes.is_told(token := Token(probe, i)))
+        of = ledger.tapes.of[probe]
+        index = following.get(probe, of.end_of_round)
+        while of.is_told(index):
+            index += 1
+        following[probe] = index + 1
+        yield Turn(True, 0, 0.0, Token(probe, index))

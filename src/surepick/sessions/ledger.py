@@ -18,7 +18,7 @@ from surepick.sessions import codec
 from surepick.sessions.arriving import ADDED, growing, lengthened, refuse_starting_over, with_added
 from surepick.sessions.noise_record import Withdrawals
 from surepick.sessions.policy_run import Decision, PolicyRun
-from surepick.sessions.requests import Token, numbered, probe_in, readings_in, told_in
+from surepick.sessions.requests import Token, numbered, numbers_in, probe_in, readings_in
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.tapes import Tapes, Used
 from surepick.simulation.outcome import Status
@@ -228,29 +228,29 @@ class Ledger:
         self.recent_probes.extend(probe for probe, _ in body["counts"])
 
     def _measured(self, body: Body) -> None:
-        token, count = Token.of(body), body.get("count", 1)
-        if count > 1 and count > self.tapes.n_wanted(token):
+        problem, probe, count = self.setup.problem, probe_in(body), body.get("count", 1)
+        if count > 1 and count > self.tapes.of[probe].n_wanted(body["index"]):
             raise SessionError(  # before so many are put on the tape
                 f"the log has a mean of {count:,} measurements that no round asked for, which no session "
                 "writes; see `surepick verify`"
             )
         self.recent_workers.append(body.get("worker", ""))
-        reads = self.setup.problem.reads(token.probe)
-        for index, values in told_in(body):
-            place = Token(token.probe, index)
-            self.tapes.tell(place, numbered(values, reads), count)
-            self._doubt(token.probe, str(place), values)
+        for index, values in numbers_in(body, problem.reads(probe)):
+            self.tapes.tell(Token(probe, index), values, count)
+            if problem.about.plausible is not None:
+                self._doubt(probe, str(Token(probe, index)), values)
 
     def _recorded(self, body: Body, position: int) -> None:
         self.n_unasked += 1
-        probe, values = probe_in(body), readings_in(body)
-        self._doubt(probe, str(position), values)
+        probe = probe_in(body)
         reads = self.setup.problem.reads(probe)
+        values = numbered(readings_in(body), reads)
+        self._doubt(probe, str(position), values)
         if not body.get("picked") and len(values) == len(reads):  # of a part nothing can be counted
-            use = [value for _, value in sorted(numbered(values, reads).items())]
+            use = [value for _, value in sorted(values.items())]
             self._give(lambda run: run.add_unasked(position, probe, use))
 
-    def _doubt(self, arm: int, name: str, values: Mapping[str, float]) -> None:
+    def _doubt(self, arm: int, name: str, values: Mapping[int, float]) -> None:
         """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
         ranges = self.setup.problem.about.plausible
         if ranges is None or self.setup.problem.probes is not None:  # what is plausible is said of arms
@@ -276,7 +276,7 @@ class Ledger:
             self._voided_unasked(body["event"])
             return
         token = Token.of(body)
-        if token.index < self.tapes.first_unused(token.probe):
+        if token.index < self.tapes.of[token.probe].first_unused:
             refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
         if self.tapes.void(token, body.get("count", 1)):
             self.epoch += 1
@@ -298,7 +298,8 @@ class Ledger:
     def _withdrawn(self, body: Body) -> None:
         token = Token.of(body)
         self.withdrawals.add(token, body.get("reason", ""))
-        if self.tapes.is_begun(token) and not self.tapes.is_told(token):
+        of = self.tapes.of[token.probe]
+        if of.is_begun(token.index) and not of.is_told(token.index):
             self.tapes.lose(token)  # what was told counts, and the rest never comes
 
     def _closed(self, body: Body) -> None:

@@ -197,7 +197,9 @@ class Reading(Shown):
         """
         with self.held() as ledger:
             leases, nobody = leased(self.store.leases(self.name)), Lease("", "", 0.0)
-            wanted = ledger.tapes.wanted() if probe is None else ledger.tapes.wanted_of(probe)
+            wanted = ledger.tapes.wanted()
+            if probe is not None:
+                wanted = (Token(probe, index) for index in ledger.tapes.of[probe].wanted())
             first = itertools.islice(wanted, n)
             return [request_for(ledger, token, leases.get(token, nobody)) for token in first]
 
@@ -208,13 +210,15 @@ class Reading(Shown):
                 asked = Token.parse(token)
             except ValueError:
                 return False
-            return asked.probe < ledger.problem.n_probes and ledger.tapes.is_wanted(asked)
+            known = asked.probe < ledger.problem.n_probes
+            return known and ledger.tapes.of[asked.probe].is_wanted(asked.index)
 
     def leases(self) -> list[Lease]:
         """Who is measuring what, and until when; leases that ended without a value are among them."""
         with self.held() as ledger:
             leases = leased(self.store.leases(self.name))
-            return [lease for token, lease in leases.items() if not ledger.tapes.is_told(token)]
+            of = ledger.tapes.of
+            return [lease for t, lease in leases.items() if not of[t.probe].is_told(t.index)]
 
     def decision(self, n_rounds: int) -> Event | None:
         """The event with the decision after so many complete rounds, if there is one."""
@@ -227,7 +231,8 @@ class Reading(Shown):
     def is_told(self, token: str) -> bool:
         """Whether this token has its measurement."""
         with self.held() as ledger:
-            return ledger.tapes.is_told(self._token(token))
+            probe, index = self._token(token)
+            return ledger.tapes.of[probe].is_told(index)
 
     def probe_of(self, token: str) -> int:
         """The index of the probe, or the arm, that this is a measurement of.
@@ -245,9 +250,9 @@ class Reading(Shown):
     def readings_wanted(self, token: str) -> tuple[str, ...]:
         """The names of the readings that are still to come under this token."""
         with self.held() as ledger:
-            found = self._token(token)
-            reads = ledger.setup.problem.reads(found.probe)
-            return tuple(reads[k] for k in ledger.tapes.untold(found))
+            probe, index = self._token(token)
+            reads = ledger.setup.problem.reads(probe)
+            return tuple(reads[k] for k in ledger.tapes.of[probe].untold(index))
 
     def told(self, token: str) -> list[Measurement]:
         """What was told under this token; nothing if it waits for its value, or came with another token's."""

@@ -98,7 +98,7 @@ class Replay:
         require(event.key == made.key, f"its key is {event.key!r} and should be {made.key!r}")
         tapes = self.ledger.tapes
         for probe in tapes.probes_of_round():
-            self._asked_up_to[probe] = max(self._asked_up_to.get(probe, 0), tapes.end_of_round(probe))
+            self._asked_up_to[probe] = max(self._asked_up_to.get(probe, 0), tapes.of[probe].end_of_round)
 
     def _check(self, event: Event, body: Body) -> None:
         if event.kind not in RULES:
@@ -124,8 +124,11 @@ class Replay:
             require(probe is not None, f"event {body['event']} records nothing that nobody had asked for")
             require(probe == probe_in(body), "it names another arm or probe than what it takes back")
         elif event.kind == "voided":
-            told = self._told.get(Token.of(body), {})
-            averaged = self.ledger.tapes.is_averaged(Token.of(body))
+            token = Token.of(body)
+            told, averaged = (
+                self._told.get(token, {}),
+                self.ledger.tapes.of[token.probe].is_averaged(token.index),
+            )
             require(not averaged or "count" in told, "it is a part of a mean, which is voided as a whole")
             require(body.get("count") == told.get("count"), "its count is not that of what was told")
         elif event.kind == "extended":
@@ -139,7 +142,7 @@ class Replay:
         tapes, handed_out = self.ledger.tapes, self._asked_up_to.get(probe, 0) + AHEAD
         for before, place in itertools.pairwise(places):
             skipped = range(max(before + 1, handed_out), place)
-            told = len(skipped) <= tapes.n_told and all(tapes.is_told(Token(probe, i)) for i in skipped)
+            told = len(skipped) <= tapes.n_told and all(map(tapes.of[probe].is_told, skipped))
             require(told, f"place {place} is not the next free one after {before}")
 
     def _check_recorded_late(self, body: Body) -> None:

@@ -150,15 +150,23 @@ class Replica:
         self._keep_snapshot()
 
     def _commit(self, make: Callable[[], Change], *, quick: bool, wish: tuple[Any, ...] | None) -> None:
-        if not (self.is_alone() and self._append_alone(make, quick)):
-            with self.my_turn(wish=wish) as view:
-                head = self._append(make, quick, view.wishes)
-                if self.helper is not None:
-                    self.helper.grant(view)
-                crowd = bool(view.wishes)
-            self.head, self.is_stale = head, False
-            if crowd:  # whose events are not this one's own
-                self._company_at = head.position
+        if self.is_alone():
+            try:
+                self.head = self._append(make, quick)
+                self.is_stale = False
+                return
+            except ConflictError:  # it came too late, and has to be made again at the end of the log
+                self._company_at = self.head.position
+            except (ParameterError, SessionError, LostRaceError):
+                pass
+        with self.my_turn(wish=wish) as view:
+            head = self._append(make, quick, view.wishes)
+            if self.helper is not None:
+                self.helper.grant(view)
+            crowd = bool(view.wishes)
+        self.head, self.is_stale = head, False
+        if crowd:  # whose events are not this one's own
+            self._company_at = head.position
 
     @contextmanager
     def my_turn(self, *, durable: bool = True, wish: tuple[Any, ...] | None = None) -> Iterator[View]:
@@ -243,18 +251,6 @@ class Replica:
         self._latest = max(self._latest, event.time)
         return head if event is self._created else event.head
 
-    def _append_alone(self, make: Callable[[], Change], quick: bool) -> bool:
-        """Whether the append came in time; if not, it has to be made again at the end of the log."""
-        try:
-            self.head = self._append(make, quick)
-        except ConflictError:
-            self._company_at = self.head.position
-            return False
-        except (ParameterError, SessionError, LostRaceError):
-            return False
-        self.is_stale = False
-        return True
-
     def _append(self, make: Callable[[], Change], quick: bool, wishes: Sequence[Wish] = ()) -> Head:
         events, release = make()
         if not events:
@@ -328,7 +324,7 @@ class Replica:
 
     def _progress(self) -> int:
         """How much there is to read for who opens the session: events, and the measurements in them."""
-        return self.head.position + self.ledger.n_told
+        return self.head.position + self.ledger.tapes.n_told
 
     def _keep_snapshot(self) -> None:
         """Now and then keep the ledger beside the log, never for more than a twentieth of the time."""

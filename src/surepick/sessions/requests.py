@@ -53,9 +53,10 @@ class Token(NamedTuple):
         """The token that an event is about."""
         return cls(probe_in(body), body["index"])
 
-    def to_body(self, problem: AnyProblem) -> dict[str, int]:
-        """As an event says it, with the word for what is measured."""
-        return {problem.probe_word: self.probe, "index": self.index}
+    def to_body(self, problem: AnyProblem, worker: str = "") -> dict[str, Any]:
+        """As an event says it, with the word for what is measured, and who it was if that is known."""
+        body: dict[str, Any] = {problem.probe_word: self.probe, "index": self.index}
+        return {**body, "worker": str(worker)} if worker else body
 
 
 def probe_in(body: Mapping[str, Any]) -> int:
@@ -64,7 +65,7 @@ def probe_in(body: Mapping[str, Any]) -> int:
     return probe
 
 
-def told_key(token: Token, part: int = 0) -> str:
+def told_key(token: Token | str, part: int = 0) -> str:
     """The key of the event that tells this token; of the second, third part of its readings with a number.
 
     >>> told_key(Token(3, 17)), told_key(Token(3, 17), 1)
@@ -168,6 +169,13 @@ def numbered(values: Mapping[str, float], reads: tuple[str, ...]) -> dict[int, f
         (value,) = values.values()
         return {0: value}
     return {reads.index(name): value for name, value in values.items()}
+
+
+def numbers_in(body: Mapping[str, Any], reads: tuple[str, ...]) -> list[tuple[int, dict[int, float]]]:
+    """The same by the number of the reading within the probe, whose readings have these names."""
+    if len(reads) == 1 and "values" not in body:
+        return [(body["index"], {0: body["value"]})]
+    return [(index, numbered(values, reads)) for index, values in told_in(body)]
 
 
 def measurements_in(event: Event, problem: AnyProblem) -> Iterator[Measurement]:

@@ -102,13 +102,14 @@ def _measured(ledger: Ledger, body: Body, key: str | None) -> None:
     shape(body, _place(ledger), optional)
     token = _token(ledger, body)
     require(str(key).startswith(f"told:{token}"), f"its key is {key!r} and should be 'told:{token}'")
-    require(not ledger.tapes.is_told(token), f"token '{token}' was told already")
+    of = ledger.tapes.of[token.probe]
+    require(not of.is_told(token.index), f"token '{token}' was told already")
     require(body.get("after_end", False) == ledger.is_over, "it says otherwise whether the session had ended")
     require(body.get("after_end") is not False, "it has 'after_end' without meaning it")
     refuse_unasked(ledger, token)
     _check_values(ledger, body)
-    if ledger.tapes.is_begun(token):
-        reads, untold = ledger.problem.reads(token.probe), ledger.tapes.untold(token)
+    if of.is_begun(token.index):
+        reads, untold = ledger.problem.reads(token.probe), of.untold(token.index)
         new = "count" not in body and all(reads.index(name) in untold for name in body["readings"])
         require(new, "it has readings that were told already")
     if "count" in body:
@@ -124,7 +125,7 @@ def _check_places(ledger: Ledger, token: Token, places: list[Any], n_values: int
     require(len(places) == n_values, f"it has {n_values} values for {len(places)} places")
     require(places[0] == token.index, "its first place is not that of its token")
     require(sorted(set(places)) == places, "its places are not in order")
-    told = [place for place in places if ledger.tapes.is_told(Token(token.probe, place))]
+    told = [place for place in places if ledger.tapes.of[token.probe].is_told(place)]
     require(not told, f"the places {told} were told already")
 
 
@@ -170,7 +171,8 @@ def _withdrawn(ledger: Ledger, body: Body, key: str | None) -> None:
     token = _token(ledger, body)
     require(body.get("worker") != "", "its worker has no name")
     require(key is None, f"it has the key {key!r}, and such events have none")
-    require(not ledger.tapes.is_told(token), f"token '{token}' was told already")
+    told = ledger.tapes.of[token.probe].is_told(token.index)
+    require(not told, f"token '{token}' was told already")
     refuse_unasked(ledger, token)
 
 
@@ -187,7 +189,8 @@ def _noted(ledger: Ledger, body: Body, key: str | None) -> None:
         shape(late, _place(ledger), kinds)
         token = _token(ledger, late)
         _check_values(ledger, late)
-        require(ledger.tapes.is_begun(token), f"it is noted as late, and nobody had told token '{token}'")
+        begun = ledger.tapes.of[token.probe].is_begun(token.index)
+        require(begun, f"it is noted as late, and nobody had told token '{token}'")
 
 
 def _extended(ledger: Ledger, body: Body, key: str | None) -> None:

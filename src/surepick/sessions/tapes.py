@@ -14,14 +14,13 @@ nothing to do with the value. Readings with a given covariance are told together
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 from surepick.sessions.requests import Token
 from surepick.sessions.snapshot import to_json
-from surepick.sessions.tape import Tape, Used
+from surepick.sessions.tape import Bundle, Tape, Used
 
 __all__ = ["LostTapesError", "Tapes", "Used"]
 
@@ -31,162 +30,102 @@ class LostTapesError(Exception):
 
 
 class Tapes:
-    """The tapes of all readings, and the round that the policy waits for.
+    """The tapes of all probes, and the round that the policy waits for.
 
-    They change by `tell`, `lose`, `open_round`, `use_round`, `void`, `rewind` and `lengthen`, which the
-    ledger calls and nobody else. Those from a snapshot are not whole: used measurements are only counted
-    there, so that they cannot be rewound.
+    `of` has those of each probe, to ask about a measurement. They change by `tell`, `lose`, `open_round`,
+    `use_round`, `void`, `rewind` and `lengthen`, which the ledger calls and nobody else. Those from a
+    snapshot are not whole: used measurements are only counted there, so that they cannot be rewound.
     """
 
     def __init__(self, n_readings: Sequence[int]) -> None:
         """Empty ones, for probes with so many readings each."""
         self.n_told = 0
         self.n_missing = 0  # measurements of the open round
-        self._is_whole = True
-        self._all = [Tape() for _ in range(sum(n_readings))]
-        ends = pairwise(accumulate(n_readings, initial=0))
-        self._of = [self._all[begin:end] for begin, end in ends]  # by probe
-        self._first = list(accumulate(n_readings, initial=0))
         self.voided: dict[Token, int] = {}  # taken back: the token it was told under, how many measurements
         self.n_lost = 0  # measurements of which some readings never came
+        self._is_whole = True
         self._round: tuple[int, ...] = ()  # the probes that the open round asks for
+        self._first = list(accumulate(n_readings, initial=0))  # reading of each probe
+        self._hold([Tape() for _ in range(self._first[-1])])
+
+    def _hold(self, tapes: list[Tape]) -> None:
+        """Have these tapes, of all readings."""
+        self._all = tapes
+        self.of: list[Tape | Bundle] = [
+            tapes[begin] if end == begin + 1 else Bundle(tapes[begin:end])
+            for begin, end in pairwise(self._first)
+        ]
 
     def lengthen(self, n_arms: int) -> None:
         """Have empty tapes of arms after those that there are, each measured by itself."""
-        for _ in range(n_arms - len(self._of)):
+        for _ in range(n_arms - len(self.of)):
             self._all.append(Tape())
-            self._of.append(self._all[-1:])
+            self.of.append(self._all[-1])
             self._first.append(len(self._all))
 
     @property
     def n_ahead(self) -> int:
         """How many told measurements no round has used and the open one has no use for."""
-        return sum(max([tape.n_ahead for tape in tapes]) for tapes in self._of)
-
-    def is_told(self, token: Token) -> bool:
-        """Whether all readings of this measurement were told, or will never be."""
-        probe, index = token
-        return all(tape.has(index) for tape in self._of[probe])
-
-    def untold(self, token: Token) -> list[int]:
-        """Which readings of its probe, counted from 0, are still to come for this measurement."""
-        return [k for k, tape in enumerate(self._of[token.probe]) if not tape.has(token.index)]
-
-    def is_begun(self, token: Token) -> bool:
-        """Whether some reading of this measurement was told, or all were."""
-        return any(tape.has(token.index) for tape in self._of[token.probe])
-
-    def first_unused(self, probe: int) -> int:
-        """The first index of all tapes of this probe that no complete round has used."""
-        return max([tape.first_unused for tape in self._of[probe]])
-
-    def is_wanted(self, token: Token) -> bool:
-        """Whether the open round waits for this measurement."""
-        return any(tape.lacks(token.index) for tape in self._of[token.probe])
+        return sum([of.n_ahead for of in self.of])
 
     def wanted(self) -> Iterator[Token]:
         """The measurements that the open round waits for, by probe and index."""
         for probe in self._round:
-            yield from self.wanted_of(probe)
-
-    def wanted_of(self, probe: int) -> Iterator[Token]:
-        """Those of them that are uses of this probe."""
-        last = -1
-        for index in heapq.merge(*(tape.lacking() for tape in self._of[probe])):
-            if index > last:
+            for index in self.of[probe].wanted():
                 yield Token(probe, index)
-            last = index
 
     def missing(self) -> tuple[tuple[int, int], ...]:
         """How many measurements of each probe the open round waits for, where there are some."""
-        missing = ((probe, self._n_missing_of(probe)) for probe in self._round)
-        return tuple((probe, n) for probe, n in missing if n)
+        return tuple((probe, self.of[probe].n_missing) for probe in self._round if self.of[probe].n_missing)
 
     @property
     def n_told_of_round(self) -> int:
         """How many measurements of the open round need nothing more."""
-        return sum(len(self._of[probe][0].wanted) for probe in self._round) - self.n_missing
-
-    def n_wanted(self, token: Token) -> int:
-        """How many measurements of its probe the open round still takes, from this one on, without a gap."""
-        probe, first = token
-        return min([tape.n_lacking_from(first) for tape in self._of[probe]]) or int(self.is_wanted(token))
+        return sum(len(self.of[probe].asked) for probe in self._round) - self.n_missing
 
     def probes_of_round(self) -> Iterable[int]:
         """The probes that the open round asks for."""
         return self._round
-
-    def begin_of_round(self, probe: int) -> int:
-        """The first index of this probe that the open round wants, told or not."""
-        begins = [tape.wanted[0] for tape in self._of[probe] if tape.wanted]
-        return min(begins) if begins else self.first_unused(probe)
-
-    def end_of_round(self, probe: int) -> int:
-        """The first index of this probe after all that the open round wants."""
-        return max([tape.end_of_round for tape in self._of[probe]])
 
     def tell(self, token: Token, values: Mapping[int, float], count: int = 1) -> None:
         """Take in readings of one measurement, or their means over `count` of them from this token on.
 
         `values` are by the number of the reading within its probe; those that are missing come later.
         """
-        probe, first = token
-        if not self.is_begun(token):
+        probe, index = token
+        of = self.of[probe]
+        if not of.is_begun(index):
             self.n_told += count
-        tapes, told = self._of[probe], range(first, first + count)
-        if len(tapes) == 1:
-            before = tapes[0].missing
-            tapes[0].tell(first, values[0], count)
-            self.n_missing -= before - tapes[0].missing
-            return
-        before = self._n_lacking(probe, told)
-        for k, value in values.items():
-            tapes[k].tell(first, value, count)
-        self.n_missing -= before - self._n_lacking(probe, told)
-
-    def _n_lacking(self, probe: int, told: range) -> int:
-        """How many of these measurements the open round waits for."""
-        if len(told) == 1:
-            return int(self.is_wanted(Token(probe, told[0])))
-        return len(set().union(*(tape.lacking_in(told) for tape in self._of[probe])))
+        before = of.n_missing
+        of.tell(index, values, count)
+        self.n_missing -= before - of.n_missing
 
     def lose(self, token: Token) -> None:
         """Skip what is still to come of a measurement that was told in part: it never will."""
-        for k in self.untold(token):
-            self._of[token.probe][k].skip(range(token.index, token.index + 1))
+        self.of[token.probe].lose(token.index)
         self.n_lost += 1
         self._open_again()
 
     def open_round(self, counts: Iterable[tuple[int, int]]) -> None:
         """Wait for the next measurements, so many of each of these probes."""
         for probe in self._round:
-            for tape in self._of[probe]:
-                tape.open_round(0)
-        counts = list(counts)
+            self.of[probe].open_round(0)
+        probes, self.n_missing = list[int](), 0
         for probe, count in counts:
-            for tape in self._of[probe]:
-                tape.open_round(count)
-        self._round = tuple(probe for probe, _ in counts)
-        self.n_missing = sum(self._n_missing_of(probe) for probe in self._round)
+            self.of[probe].open_round(count)
+            self.n_missing += self.of[probe].n_missing
+            probes.append(probe)
+        self._round = tuple(probes)
 
     def _open_again(self) -> None:
         """Wait for as many as before, now that some indices are skipped."""
-        self.open_round([(probe, len(self._of[probe][0].wanted)) for probe in self._round])
-
-    def _n_missing_of(self, probe: int) -> int:
-        tapes = self._of[probe]
-        alike = all(tape.wanted == tapes[0].wanted and tape.missing == len(tape.wanted) for tape in tapes[1:])
-        if len(tapes) == 1 or (alike and tapes[0].missing == len(tapes[0].wanted)):
-            return tapes[0].missing
-        return len(set().union(*(tape.lacking() for tape in tapes)))
+        self.open_round([(probe, len(self.of[probe].asked)) for probe in self._round])
 
     def use_round(self) -> list[Used]:
         """Take the measurements of a complete round out of stock; none when no round is open."""
-        used = [
-            tape.use(self._first[probe] + k, keep=self._is_whole)
-            for probe in self._round
-            for k, tape in enumerate(self._of[probe])
-        ]
+        used: list[Used] = []
+        for probe in self._round:
+            used += self.of[probe].use(self._first[probe], keep=self._is_whole)
         self._round = ()
         return used
 
@@ -194,20 +133,15 @@ class Tapes:
         """The single values told of this reading, as far as they are at hand."""
         return self._all[reading].told_values()
 
-    def is_averaged(self, token: Token) -> bool:
-        """Whether this measurement was told as a part of a mean."""
-        return token.index in self._of[token.probe][0].averaged
-
     def void(self, token: Token, count: int = 1) -> bool:
         """Take a told measurement, or mean of `count`, off its tapes; whether a complete round had used it.
 
         Its place stays empty: the open round asks for the next one instead. What a round has used cannot be
         taken out of it, so whoever used it has to read the tapes again, after `rewind`.
         """
-        probe, first = token
-        is_used = first < self.first_unused(probe)
-        for tape in self._of[probe]:
-            tape.skip(range(first, first + count))
+        of, first = self.of[token.probe], token.index
+        is_used = first < of.first_unused
+        of.skip(range(first, first + count))
         self.voided[token] = count
         self.n_told -= count
         if not is_used:
@@ -242,8 +176,8 @@ class Tapes:
         return range(self._first[probe], self._first[probe + 1])
 
     def _asked(self, reading: int) -> list[Any]:
-        of = self._all[reading].wanted
-        return [reading, of.start, of.stop] if isinstance(of, range) else [reading, list(of)]
+        asked = self._all[reading].asked
+        return [reading, asked.start, asked.stop] if isinstance(asked, range) else [reading, list(asked)]
 
     @classmethod
     def from_json(cls, n_readings: Sequence[int], kept: dict[str, Any]) -> Tapes:
@@ -255,12 +189,10 @@ class Tapes:
         tapes.voided = {Token(probe, index): count for probe, index, count in kept.get("voided", ())}
         numbers = zip(kept["_cursor"], kept["_last_told"], strict=True)
         parts = zip(numbers, kept["stock"], kept["averaged"], kept["skipped"], strict=True)
-        tapes._all[:] = [Tape.from_json(*part) for part in parts]
-        tapes._of = [[tapes._all[r] for r in tapes._readings(o)] for o in range(len(n_readings))]
-        for reading, *rest in kept["asked"] or ():
-            tape = tapes._all[reading]
-            tape.wanted = tuple(rest[0]) if len(rest) == 1 else range(*rest)
-            tape.missing = len(tape.wanted) - sum(index in tape.wanted for index in tape.stock)
-        asked = {reading for reading, *_ in kept["asked"] or ()}
-        tapes._round = tuple(o for o in range(len(n_readings)) if tapes._first[o] in asked)
+        readings = [Tape.from_json(*part) for part in parts]
+        asked = {reading: rest for reading, *rest in kept["asked"] or ()}
+        for reading, rest in asked.items():
+            readings[reading].ask_for(tuple(rest[0]) if len(rest) == 1 else range(*rest))
+        tapes._hold(readings)
+        tapes._round = tuple(probe for probe in range(len(n_readings)) if tapes._first[probe] in asked)
         return tapes

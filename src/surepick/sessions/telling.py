@@ -15,10 +15,11 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions.leasing import leased
-from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.ledger import NewEvent
 from surepick.sessions.replica import Change, LostRaceError, Replica
 from surepick.sessions.requests import Receipt, Token, probe_in, readings_in, told_key
 from surepick.sessions.settings import Body, whole
+from surepick.sessions.tape import Bundle, Tape
 from surepick.sessions.told_values import (
     check_numbers,
     is_list,
@@ -37,99 +38,59 @@ class Telling:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
-    @property
-    def _problem(self) -> AnyProblem:
-        """The problem, with its noise scale once that is known."""
-        return self._replica.ledger.problem
-
-    def _body(self, token: Token, value: Any, mean: Any, count: int | None, worker: str) -> Body:
+    def _told(self, problem: AnyProblem, token: Token, value: Any, mean: Any, count: int | None) -> Body:
         """What was told, checked and as JSON values."""
-        problem = self._problem
-        body: Body = {**token.to_body(problem), **({"worker": str(worker)} if worker else {})}
         if (value is None) == (mean is None) or (mean is None) != (count is None):
             raise ParameterError("tell takes either a value (or several), or mean= together with count=")
+        reads = problem.reads(token.probe)
         if mean is not None:
             n = whole("count", "a number of measurements", count, least=1)
             extra = {"count": n} if n > 1 else {}
-            told = self._use(token.probe, mean, ())
-            if n > 1 and len(told.get("readings", ())) not in (0, len(problem.reads(token.probe))):
+            told = _use(problem, token.probe, mean, ())
+            if n > 1 and len(told.get("readings", ())) not in (0, len(reads)):
                 raise SessionError(f"a mean is of whole measurements; {_names_wanted(problem, token.probe)}")
-            return {**body, **told, **extra}
-        if len(problem.reads(token.probe)) > 1 or not is_list(value):
-            return {**body, **self._use(token.probe, value, self._replica.ledger.tapes.untold(token))}
+            return {**told, **extra}
+        if len(reads) > 1:
+            wanted = self._replica.ledger.tapes.of[token.probe].untold(token.index)
+            return _use(problem, token.probe, value, wanted)
+        if not is_list(value):
+            return _use(problem, token.probe, value, ())
         values = [number(problem, problem.readings_of(token.probe)[0], one) for one in value]
         if not values:
             raise ParameterError("tell takes at least one value, got none; to give a token back use withdraw")
-        return {**body, "value": values[0]} if len(values) == 1 else {**body, "values": values}
-
-    def _use(self, probe: int, given: Any, wanted: Sequence[int]) -> Body:
-        """What one use of this probe gave: its value, or its readings by name.
-
-        A list is in the order of its readings; where only some of them are wanted, it may be of those.
-        """
-        problem = self._problem
-        reads, first = problem.reads(probe), problem.readings_of(probe).start
-        by_name = given
-        if not isinstance(given, Mapping):
-            values = list(given) if is_list(given) else [given]
-            names = reads if len(values) == len(reads) else tuple(reads[k] for k in wanted)
-            if len(values) != len(names):
-                raise SessionError(f"{_names_wanted(problem, probe)}, got {shortened(repr(given), 60)}")
-            by_name = dict(zip(names, values, strict=True))
-        unknown = [name for name in by_name if name not in reads]
-        if len(reads) == 1 and unknown:
-            number(problem, first, given)  # which says that it is none
-        if unknown or not by_name:
-            got = f"{unknown[0]!r}" if unknown else "none"
-            raise SessionError(f"{_names_wanted(problem, probe)}, got {got}")
-        told = {
-            name: number(problem, first + k, by_name[name]) for k, name in enumerate(reads) if name in by_name
-        }
-        if problem.must_be_whole(probe) and len(told) < len(reads):
-            missing = ", ".join(repr(name) for name in reads if name not in told)
-            raise SessionError(
-                f"the readings of {problem.probe_names[probe]!r} share noise whose covariance is given, so "
-                f"they are told together, and {missing} is missing; nothing was recorded: repeat the whole "
-                "measurement, or withdraw its token"
-            )
-        return {"readings": told} if len(reads) > 1 else {"value": told[reads[0]]}
+        return {"value": values[0]} if len(values) == 1 else {"values": values}
 
     def tell(self, text: str, value: Any, mean: Any, count: int | None, worker: str) -> Receipt:
         """Write down what was told under this token; say so if it had its measurement already."""
-        token = token_of(self._replica, text)
-        if self._replica.is_stale:
-            self._replica.catch_up()
-        body = self._body(token, value, mean, count, worker)
+        replica, token = self._replica, token_of(self._replica, text)
+        if replica.is_stale:
+            replica.catch_up()
+        problem = replica.ledger.problem
+        body = {**token.to_body(problem, worker), **self._told(problem, token, value, mean, count)}
         try:
-            if not self._replica.ledger.tapes.is_told(token):
-                self._replica.commit(lambda: self._measured(token, body), wish=self._wish(text, token, body))
-                return self._receipt(token)
+            if not replica.ledger.tapes.of[token.probe].is_told(token.index):
+                wish = _wish(problem, text, token, body)
+                replica.commit(lambda: self._measured(token, body, problem), wish=wish)
+                whole_use = replica.ledger.tapes.of[token.probe].is_told(token.index)
+                return Receipt.ACCEPTED if whole_use else Receipt.PARTIAL
         except ServedError as served:
             return Receipt(served.reply)
         except LostRaceError:
             pass
         return self._told_before(token, body)
 
-    def _receipt(self, token: Token) -> Receipt:
-        return Receipt.PARTIAL if self._replica.ledger.tapes.untold(token) else Receipt.ACCEPTED
-
-    def _wish(self, text: str, token: Token, body: Body) -> tuple[Any, ...] | None:
-        """What somebody else may tell in our place: one measurement, whole."""
-        told = body.get("value", body.get("readings"))
-        whole_use = "value" in body or len(told or ()) == len(self._problem.reads(token.probe))
-        return ("tell", text, told, body.get("worker", "")) if whole_use and "count" not in body else None
-
     def wished(self, text: str, value: Any, worker: str) -> Change:
         """The event of a single measurement that somebody else wishes to tell; refused like one's own."""
-        token = token_of(self._replica, text)
-        return self._measured(token, self._body(token, value, None, None, worker))
+        token, problem = token_of(self._replica, text), self._replica.ledger.problem
+        body = {**token.to_body(problem, worker), **self._told(problem, token, value, None, None)}
+        return self._measured(token, body, problem)
 
     def record(self, probe: int, value: Any, key: str, remarks: Body) -> Receipt:
         """Write down measurements that nobody asked for, all of them or none, and once if they have a key.
 
         The first of several has the key as it is, the others with their number.
         """
-        problem = self._problem
+        problem = self._replica.ledger.problem
         uses = [value]
         if is_list(value) and (
             len(problem.reads(probe)) == 1 or any(isinstance(one, Mapping) for one in value)
@@ -139,7 +100,9 @@ class Telling:
             raise ParameterError("record takes at least one value, got none")
         keys = [f"recorded:{key}" if place == 0 else f"recorded:{key}, {place}" for place in range(len(uses))]
         events = [
-            NewEvent("recorded", {problem.probe_word: probe, **self._use(probe, one, ()), **remarks}, name)
+            NewEvent(
+                "recorded", {problem.probe_word: probe, **_use(problem, probe, one, ()), **remarks}, name
+            )
             for one, name in zip(uses, keys if key else [None] * len(uses), strict=True)
         ]
         try:
@@ -156,12 +119,10 @@ class Telling:
         """
         token = token_of(self._replica, text)
         self._read_on_if_unknown(token)
-        body: Body = {**token.to_body(self._problem), "reason": str(reason)}
-        if worker:
-            body["worker"] = str(worker)
+        body: Body = {**token.to_body(self._replica.ledger.setup.problem, worker), "reason": str(reason)}
 
         def make() -> Change:
-            if self._replica.ledger.tapes.is_told(token):
+            if self._replica.ledger.tapes.of[token.probe].is_told(token.index):
                 raise SessionError(
                     f"token '{token}' was told already and cannot be withdrawn; nothing was changed"
                 )
@@ -190,34 +151,43 @@ class Telling:
         if self._replica.is_stale or not takes(self._replica.ledger, token):
             self._replica.catch_up()
 
-    def _measured(self, token: Token, body: Body) -> Change:
-        """The event of a told token; indices for several values are chosen now that nobody else can."""
+    def _measured(self, token: Token, body: Body, checked: AnyProblem) -> Change:
+        """The event of a told token; indices for several values are chosen now that nobody else can.
+
+        `checked` is the problem by which its numbers were: by now the noise scale may be known.
+        """
         ledger, count, n_values = self._replica.ledger, body.get("count", 1), len(body.get("values", ()))
-        if ledger.tapes.is_told(token):
+        of, problem = ledger.tapes.of[token.probe], ledger.problem
+        if of.is_told(token.index):
             raise LostRaceError
         refuse_unasked(ledger, token)
-        check_numbers(ledger.problem, body)  # again: by now the noise scale may be known
-        if ledger.tapes.is_begun(token):
+        if problem is not checked:
+            check_numbers(problem, body)
+        if of.is_begun(token.index):
             return self._another_part(token, body)
         if count > 1:
             refuse_long_mean(ledger, token, count)
         if ledger.is_over:
             body = {**body, "after_end": True}
-        if len(body.get("readings", ())) < len(ledger.problem.reads(token.probe)) and "readings" in body:
-            return Change([NewEvent("measured", body, told_key(token))])  # its worker keeps the token
-        release = [str(token)]
+        text = str(token)
+        event = NewEvent("measured", body, told_key(text))
+        if "readings" in body and len(body["readings"]) < len(problem.reads(token.probe)):
+            return Change([event])  # its worker keeps the token
+        release = [text]
         if n_values or count > 1:
             leases = leased(self._replica.store.leases(self._replica.name))
             filled: Container[int] = range(token.index, token.index + count)
             if n_values:
                 now, worker = self._replica.clock(), body.get("worker", "")
                 others = {t for t, of in leases.items() if of.expires > now and of.worker != worker}
-                body = {**body, "places": _following(ledger, token, n_values, others)}
-                filled = set(body["places"])
-            told = ledger.tapes.is_told  # leases on what was told before are of no use either
-            needless = (t for t in leases if (t.probe == token.probe and t.index in filled) or told(t))
-            release = list(map(str, needless))
-        return Change([NewEvent("measured", body, told_key(token))], release)
+                places = _following(of, token, n_values, others)
+                event, filled = event._replace(body={**body, "places": places}), set(places)
+            release = [
+                str(t)
+                for t in leases  # those on what was told before are of no use either
+                if (t.probe == token.probe and t.index in filled) or ledger.tapes.of[t.probe].is_told(t.index)
+            ]
+        return Change([event], release)
 
     def _another_part(self, token: Token, body: Body) -> Change:
         """The readings of a token that was told in part which are new; the others have to say the same."""
@@ -240,7 +210,7 @@ class Telling:
             events.insert(0, told)
         if not events:
             raise LostRaceError  # all of it was told before
-        done = len(new) == len(self._replica.ledger.tapes.untold(token))
+        done = len(new) == len(self._replica.ledger.tapes.of[token.probe].untold(token.index))
         return Change(events, [str(token)] if done else [])
 
     def _parts(self, token: Token) -> list[Body]:
@@ -263,7 +233,7 @@ class Telling:
         if event is not None and event.position in self._replica.ledger.unasked_voided:
             raise SessionError(f"{key!r} was taken back, and its key stays taken; give this one another")
         if (probe_in(kept), readings_in(kept)) != (probe_in(body), readings_in(body)):
-            names = self._problem.probe_names
+            names = self._replica.ledger.setup.problem.probe_names
             raise SessionError(
                 f"{key!r} is another measurement, {names[probe_in(kept)]!r} = {_shown(kept)}, got "
                 f"{names[probe_in(body)]!r} = {_shown(body)}; the first one stays: give this one its own key"
@@ -282,7 +252,7 @@ class Telling:
         for at, one in enumerate(told):
             key = f"recorded:late:{token}:{body.get('worker', '')}:{at}"
             kept: Body = {
-                self._problem.probe_word: token.probe,
+                self._replica.ledger.setup.problem.probe_word: token.probe,
                 **one,
                 "note": "",
                 "late": str(token),
@@ -313,13 +283,54 @@ class Telling:
         if voided:
             raise SessionError(
                 f"the value of token '{token}' was voided, and its place stays empty; ask again: the "
-                f"{self._problem.probe_word} has another token",
+                f"{self._replica.ledger.setup.problem.probe_word} has another token",
                 field="token",
             )
         raise SessionError(
             f"token '{token}' was told before with {_shown(kept)}, got {_shown(body)}; the first value "
             "stays. If several workers measure, each needs a name of its own: ask(worker=...)"
         )
+
+
+def _use(problem: AnyProblem, probe: int, given: Any, wanted: Sequence[int]) -> Body:
+    """What one use of this probe gave: its value, or its readings by name.
+
+    A list is in the order of its readings; where only some of them are wanted, it may be of those.
+    """
+    reads, first = problem.reads(probe), problem.readings_of(probe).start
+    if len(reads) == 1 and not (isinstance(given, Mapping) or is_list(given)):
+        return {"value": number(problem, first, given)}
+    by_name = given
+    if not isinstance(given, Mapping):
+        values = list(given) if is_list(given) else [given]
+        names = reads if len(values) == len(reads) else tuple(reads[k] for k in wanted)
+        if len(values) != len(names):
+            raise SessionError(f"{_names_wanted(problem, probe)}, got {shortened(repr(given), 60)}")
+        by_name = dict(zip(names, values, strict=True))
+    unknown = [name for name in by_name if name not in reads]
+    if len(reads) == 1 and unknown:
+        number(problem, first, given)  # which says that it is none
+    if unknown or not by_name:
+        got = f"{unknown[0]!r}" if unknown else "none"
+        raise SessionError(f"{_names_wanted(problem, probe)}, got {got}")
+    told = {
+        name: number(problem, first + k, by_name[name]) for k, name in enumerate(reads) if name in by_name
+    }
+    if problem.must_be_whole(probe) and len(told) < len(reads):
+        missing = ", ".join(repr(name) for name in reads if name not in told)
+        raise SessionError(
+            f"the readings of {problem.probe_names[probe]!r} share noise whose covariance is given, so "
+            f"they are told together, and {missing} is missing; nothing was recorded: repeat the whole "
+            "measurement, or withdraw its token"
+        )
+    return {"readings": told} if len(reads) > 1 else {"value": told[reads[0]]}
+
+
+def _wish(problem: AnyProblem, text: str, token: Token, body: Body) -> tuple[Any, ...] | None:
+    """What somebody else may tell in our place: one measurement, whole."""
+    told = body.get("value", body.get("readings"))
+    whole_use = "value" in body or len(told or ()) == len(problem.reads(token.probe))
+    return ("tell", text, told, body.get("worker", "")) if whole_use and "count" not in body else None
 
 
 def _as_one(parts: list[Body]) -> list[Body]:
@@ -358,8 +369,8 @@ def _noted_late(token: Token, body: Body) -> Change:
     return Change([NewEvent("noted", {"late": body})], [str(token)])
 
 
-def _following(ledger: Ledger, token: Token, count: int, others: Container[Token]) -> list[int]:
+def _following(of: Tape | Bundle, token: Token, count: int, others: Container[Token]) -> list[int]:
     """This index and the next ones of the tape that are not told and not another worker's."""
     rest = (Token(token.probe, index) for index in itertools.count(token.index + 1))
-    free = (t.index for t in rest if not ledger.tapes.is_told(t) and t not in others)
+    free = (t.index for t in rest if not of.is_told(t.index) and t not in others)
     return [token.index, *itertools.islice(free, count - 1)]

@@ -26,9 +26,9 @@ def token_of(replica: Replica, text: object) -> Token:
         token = Token.parse(text)
     except ValueError:
         token = None
-    if token is not None and token.probe >= replica.ledger.setup.problem.n_probes:
+    if token is not None and token.probe >= len(replica.ledger.tapes.of):
         replica.catch_up()
-    if token is None or token.probe >= replica.ledger.setup.problem.n_probes:
+    if token is None or token.probe >= len(replica.ledger.tapes.of):
         raise SessionError(
             f"{text!r} is not a token of session {replica.name!r}; {_HOW_TOKENS_LOOK}", field="token"
         )
@@ -37,7 +37,7 @@ def token_of(replica: Replica, text: object) -> Token:
 
 def takes(ledger: Ledger, token: Token) -> bool:
     """Whether a value for this token can be told: it is asked for, told already, or not far ahead."""
-    return token.index < ledger.tapes.end_of_round(token.probe) + AHEAD
+    return token.index < ledger.tapes.of[token.probe].end_of_round + AHEAD
 
 
 def refuse_unasked(ledger: Ledger, token: Token) -> None:
@@ -52,7 +52,7 @@ def refuse_long_mean(ledger: Ledger, token: Token, count: int) -> None:
         raise SessionError(
             "the noise scale is being learned from single measurements; tell the values, not their mean"
         )
-    wanted = ledger.tapes.n_wanted(token)
+    wanted = ledger.tapes.of[token.probe].n_wanted(token.index)
     if count > wanted:
         raise SessionError(
             f"token '{token}' takes the mean of at most {wanted} measurements (`wanted`), "
@@ -80,30 +80,32 @@ def check_numbers(problem: AnyProblem, body: Body) -> None:
 
 def number(problem: AnyProblem, reading: int, value: object) -> float:
     """The value, or mean of several, of this reading; refused if it cannot be one."""
-    what = problem.reading_in_words(reading)
     try:
         if isinstance(value, bytes | bytearray | memoryview):
             raise TypeError  # which float would read
         found = numeral(value) if isinstance(value, str) else float(cast(Any, value))
     except (TypeError, ValueError, OverflowError):
         shown = shortened(repr(value), 60)
+        what = problem.reading_in_words(reading)
         raise SessionError(f"the value of {what} must be a number, got {shown}") from None
     if not math.isfinite(found):
         raise SessionError(
-            f"the value of {what} must be finite, got {found}; repeat the measurement, or withdraw its token"
+            f"the value of {problem.reading_in_words(reading)} must be finite, got {found}; repeat the "
+            "measurement, or withdraw its token"
         )
     if problem.bounds is not None and outside(problem.bounds, reading, found):
         low, high = problem.bounds[reading].tolist()
         raise SessionError(
-            f"the value of {what} must lie within its bounds, {low:g} to {high:g}, got {found:g}; the "
-            "guarantee rests on them, so if the value is right, begin again with wider bounds"
+            f"the value of {problem.reading_in_words(reading)} must lie within its bounds, {low:g} to "
+            f"{high:g}, got {found:g}; the guarantee rests on them, so if the value is right, begin again "
+            "with wider bounds"
         )
     furthest = furthest_value(problem.noise_scale, reading)
     if abs(found) > furthest:
         scales = f" ({MOST_SCALES:g} noise scales)" if problem.noise_scale is not None else ""
         raise SessionError(
-            f"the value of {what} must lie within {furthest:g} of zero{scales}, got {found:g}; beyond it "
-            "rounding outweighs the noise: check the value and its unit, and where all values are that large "
-            "begin again with a constant subtracted from them"
+            f"the value of {problem.reading_in_words(reading)} must lie within {furthest:g} of zero{scales}, "
+            f"got {found:g}; beyond it rounding outweighs the noise: check the value and its unit, and where "
+            "all values are that large begin again with a constant subtracted from them"
         )
     return found

@@ -13,13 +13,21 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from surepick.core.about import BALANCED
 from surepick.core.oracle_problem import AnyProblem
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token
 
-Turn = tuple[int, float, Token]
+
+class Turn(NamedTuple):
+    """When a measurement is to be made: what the open round waits for comes first, in their order."""
+
+    is_ahead: bool  # of the open round, which does not wait for it
+    at: int  # the pass of the round,
+    place: float  # and the place in it
+    token: Token
 
 
 def is_balanced(problem: AnyProblem) -> bool:
@@ -28,21 +36,28 @@ def is_balanced(problem: AnyProblem) -> bool:
     return order == BALANCED or (not order and problem.probes is not None)
 
 
-def in_turn(ledger: Ledger) -> Iterator[Token]:
+def in_turn(ledger: Ledger) -> Iterator[Turn]:
     """The measurements that the open round waits for, in the order in which they are handed out."""
     if not is_balanced(ledger.setup.problem):
-        return ledger.tapes.wanted()
-    by_probe: dict[int, Iterator[Turn]] = {
-        probe: (turn_of(ledger, token) for token in ledger.tapes.wanted_of(probe))
-        for probe in ledger.tapes.probes_of_round()
-    }
-    return (token for _, _, token in heapq.merge(*by_probe.values()))
+        for token in ledger.tapes.wanted():
+            yield Turn(False, 0, 0.0, token)
+        return
+    yield from heapq.merge(*[_turns_of(ledger, probe) for probe in ledger.tapes.probes_of_round()])
 
 
 def turn_of(ledger: Ledger, token: Token) -> Turn:
-    """When this measurement of the open round has its turn: its pass, and its place there."""
-    if not is_balanced(ledger.setup.problem):
-        return 0, 0.0, token
-    at = token.index - ledger.tapes.begin_of_round(token.probe)
+    """When this measurement has its turn."""
+    if not ledger.tapes.of[token.probe].is_wanted(token.index):
+        return Turn(True, 0, 0.0, token)
+    return _balanced(ledger, token) if is_balanced(ledger.setup.problem) else Turn(False, 0, 0.0, token)
+
+
+def _turns_of(ledger: Ledger, probe: int) -> Iterator[Turn]:
+    """Those of one probe, in balanced order."""
+    return (_balanced(ledger, Token(probe, index)) for index in ledger.tapes.of[probe].wanted())
+
+
+def _balanced(ledger: Ledger, token: Token) -> Turn:
+    at = token.index - ledger.tapes.of[token.probe].begin_of_round
     place = random.Random(f"{ledger.setup.seed} {ledger.n_rounds} {at // 2} {token.probe}").random()
-    return at, place if at % 2 == 0 else -place, token
+    return Turn(False, at, place if at % 2 == 0 else -place, token)

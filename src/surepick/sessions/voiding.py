@@ -26,7 +26,7 @@ def void(replica: Replica, token: Token, reason: str) -> bool:
             "reason": reason,
             **_told_count(replica, token),
         }
-        seen[:] = [token.index < replica.ledger.tapes.first_unused(token.probe)]
+        seen[:] = [token.index < replica.ledger.tapes.of[token.probe].first_unused]
         return Change([NewEvent("voided", body, f"voided:{token}")], [str(token)])
 
     replica.commit(make, quick=False)
@@ -64,12 +64,12 @@ def refuse_void(ledger: Ledger, token: Token) -> None:
     tapes = ledger.tapes
     if token in tapes.voided:
         raise SessionError(f"token '{token}' was voided before; nothing was changed", field="token")
-    if not tapes.is_told(token):
+    if not tapes.of[token.probe].is_told(token.index):
         raise SessionError(
             f"token '{token}' has no value that could be voided; to give it back unmeasured, withdraw it",
             field="token",
         )
-    _refuse_now(ledger, f"token '{token}'", is_seen=token.index < tapes.first_unused(token.probe))
+    _refuse_now(ledger, f"token '{token}'", is_seen=token.index < tapes.of[token.probe].first_unused)
 
 
 def refuse_void_unasked(ledger: Ledger, position: int) -> None:
@@ -98,7 +98,7 @@ def _refuse_now(ledger: Ledger, what: str, *, is_seen: bool) -> None:
 
 def _told_count(replica: Replica, token: Token) -> Body:
     """How many measurements the mean under this token stands for, if it is one of several."""
-    if not replica.ledger.tapes.is_averaged(token):
+    if not replica.ledger.tapes.of[token.probe].is_averaged(token.index):
         return {}
     event = replica.store.find(replica.name, told_key(token))
     if event is None or "count" not in json.loads(event.body):

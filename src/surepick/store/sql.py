@@ -76,16 +76,17 @@ class SqlStore:
 
     def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
         """What `read` gives after this head, and all leases as `leases` gives them, in one round trip."""
+        look = self._look(name, after)
         if claim is None:
-            return self._view(name, after, self._transactions.query(*self._look(name, after)))
-        tokens, worker, until, now = claim
-        if not self._driver.remote or self._transactions.inside() is not None:
-            held = self.claim(name, tokens, worker=worker, until=until, now=now)
-            return self.look(name, after=after)._replace(held=held)
-        wish = {"tokens": json.dumps(sorted(tokens)), "worker": worker, "expires": until, "now": now}
-        statement = (statements.CLAIM_AND_LOOK, {**self._look(name, after)[1], **wish})
-        (answer,) = self._transactions.run([statement], durable=False)
-        return self._view(name, after, answer.rows)
+            return self._view(name, after, self._transactions.query(*look))
+        if self._driver.remote and self._transactions.inside() is None:
+            tokens, worker, until, now = claim
+            wish = {"tokens": json.dumps(sorted(tokens)), "worker": worker, "expires": until, "now": now}
+            statement = (statements.CLAIM_AND_LOOK, {**look[1], **wish})
+            (answer,) = self._transactions.run([statement], durable=False)
+            return self._view(name, after, answer.rows)
+        *claimed, answer = self._transactions.run([*self._claims(name, claim), look], durable=False)
+        return self._view(name, after, answer.rows)._replace(held=_granted(claim, claimed))
 
     def find(self, name: str, key: str) -> Event | None:
         """The event with this key, at the same cost however long the log is."""
@@ -114,19 +115,16 @@ class SqlStore:
 
     def _append(self, step: Step) -> bool:
         transactions = self._transactions
-        inside = transactions.inside()
-        if inside is not None and not inside.durable:
-            raise StoreError("events cannot be written in a transaction that need not survive a crash")
         self._written.step = step
-        if inside is not None:
-            return self._driver.append(inside.run, step)
-        if not self._driver.remote:
-            with transactions.open() as (link, _):
-                return self._driver.append(link.run, step)
-        try:
-            return self._driver.append(transactions.run, step)
-        except OutcomeUnknownError:
-            return self._arrived(step) or self._driver.append(transactions.run, step)
+        if self._driver.remote and transactions.inside() is None:
+            try:
+                return self._driver.append(transactions.run, step)
+            except OutcomeUnknownError:
+                return self._arrived(step) or self._driver.append(transactions.run, step)
+        with transactions.open() as (link, _):
+            if not link.durable:
+                raise StoreError("events cannot be written in a transaction that need not survive a crash")
+            return self._driver.append(link.run, step)
 
     @contextmanager
     def exclusive(
@@ -207,12 +205,13 @@ class SqlStore:
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         """The tokens of these that the worker holds from now on: free, expired, or its own already."""
-        lease = {**self._by_id(name), "worker": worker, "expires": until, "now": now}
-        asked = list(tokens)
-        answers = self._transactions.run(
-            [(statements.CLAIM_ONE, {**lease, "token": token}) for token in asked], durable=False
-        )
-        return [token for token, answer in zip(asked, answers, strict=True) if answer.rowcount == 1]
+        claim = Claim(list(tokens), worker, until, now)
+        return _granted(claim, self._transactions.run(self._claims(name, claim), durable=False))
+
+    def _claims(self, name: str, claim: Claim) -> list[Statement]:
+        tokens, worker, until, now = claim
+        lease = {"session_id": self._id(name), "worker": worker, "expires": until, "now": now}
+        return [(statements.CLAIM_ONE, {**lease, "token": token}) for token in tokens]
 
     def release(self, name: str, tokens: Sequence[str]) -> None:
         """End the leases on these tokens, if there are any."""
@@ -297,6 +296,11 @@ class SqlStore:
 
     def _by_id(self, name: str) -> dict[str, object]:
         return {"session_id": self._id(name)}
+
+
+def _granted(claim: Claim, answers: Iterable[Answer]) -> list[str]:
+    """The tokens of a claim whose statements had an effect."""
+    return [token for token, answer in zip(claim.tokens, answers, strict=True) if answer.rowcount == 1]
 
 
 def _body_checksum(body: bytes) -> str:

@@ -170,7 +170,7 @@ class Turn:
 
     def is_mine(self) -> bool:
         """Whether to try now."""
-        if self.is_served() or self._yields():
+        if self._post is not None and (self.is_served() or self._yields()):
             return False
         return self._place is None or self._place.move_up() or time.monotonic() > self._moved_at + STUCK
 

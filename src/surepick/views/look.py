@@ -337,9 +337,9 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
 
 
 def _still_to_come(ledger: Ledger, text: str) -> tuple[str, ...]:
-    token = Token.parse(text)
-    reads = ledger.setup.problem.reads(token.probe)
-    return tuple(reads[k] for k in ledger.tapes.untold(token))
+    probe, index = Token.parse(text)
+    reads = ledger.setup.problem.reads(probe)
+    return tuple(reads[k] for k in ledger.tapes.of[probe].untold(index))
 
 
 def _decision(session: Session, n_rounds: int) -> tuple[float | None, tuple[tuple[int, int], ...]]:
