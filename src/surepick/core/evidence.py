@@ -71,8 +71,8 @@ class Evidence:
     @property
     def means(self) -> FloatArray:
         """The mean of each arm's measurements, or of each reading; nan where there is none."""
-        nowhere = np.full(len(self.sums), np.nan)
-        return np.asarray(np.divide(self.sums, self.each, out=nowhere, where=self.each > 0))
+        nowhere, each = np.full(len(self.sums), np.nan), self.each
+        return np.asarray(np.divide(self.sums, each, out=nowhere, where=each > 0))
 
     def __add__(self, other: Evidence) -> Evidence:
         plays = None if self.plays is None else self.plays + (other.plays or 0)

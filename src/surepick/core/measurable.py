@@ -55,7 +55,7 @@ class Measurable:
     @property
     def n_probes(self) -> int:
         """How many ways to measure there are: one for each arm, unless the problem has probes of its own."""
-        return len(self.probe_names)
+        return len(self.arm_names if self.probes is None else self.probes.names)
 
     @property
     def probe_names(self) -> tuple[str, ...]:

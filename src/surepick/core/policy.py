@@ -165,7 +165,19 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
 
     It begins with this past, where there is one; a policy that cannot is refused.
     """
-    run = _start(policy, problem)
+    takes_it = "takes_plays" if problem.plays else "takes_probes"
+    if not getattr(policy, takes_it, False):
+        refuse_probes(problem, policy.name)
+    if problem.is_listed:
+        run = policy.start(problem)
+    elif isinstance(policy, OraclePolicy):
+        run = policy.start(problem) if problem.has_oracle else Onlooker(policy)
+    else:
+        raise ParameterError(
+            f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
+            "(OBet for plans behind an oracle, PolyBet for a Polytope), or list the plans in a Problem; "
+            "builders and files list candidates with list_plans=True"
+        )
     if past is not None:
         refuse_probes(problem, "a run with a past")
         if not takes_past(policy) or not isinstance(run, RememberingRun):
@@ -181,20 +193,6 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
 def takes_past(policy: Policy) -> bool:
     """Whether runs of this policy may begin with a `Past`."""
     return bool(getattr(policy, "takes_past", False))
-
-
-def _start(policy: Policy, problem: AnyProblem) -> Run:
-    if not isinstance(policy, PlayingPolicy if problem.plays else ProbingPolicy):
-        refuse_probes(problem, policy.name)
-    if problem.is_listed:
-        return policy.start(problem)
-    if isinstance(policy, OraclePolicy):
-        return policy.start(problem) if problem.has_oracle else Onlooker(policy)
-    raise ParameterError(
-        f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
-        "(OBet for plans behind an oracle, PolyBet for a Polytope), or list the plans in a Problem; builders "
-        "and files list candidates with list_plans=True"
-    )
 
 
 def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:

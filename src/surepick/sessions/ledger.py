@@ -225,7 +225,7 @@ class Ledger:
             self.tapes.open_round([])
             return
         self.tapes.open_round(body["counts"])
-        self.recent_probes.extend(probe for probe, _ in body["counts"])
+        self.recent_probes.extend([probe for probe, _ in body["counts"]])
 
     def _measured(self, body: Body) -> None:
         problem, probe, count = self.setup.problem, probe_in(body), body.get("count", 1)

@@ -15,7 +15,7 @@ from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy, changed, epsilon_of
 from surepick.core.problem import Problem
-from surepick.errors import ParameterError, ProblemError, SessionError
+from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
 from surepick.policies import usual_name
 from surepick.sessions import codec
 
@@ -64,13 +64,12 @@ class Setup:
     @classmethod
     def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
         """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
-        _check_version(body["policy"])
-        pilot = body["pilot"]
+        policy, pilot = _policy_of(body["policy"]), body["pilot"]
         return cls(
             codec.problem_from_json(body["problem"], oracle).with_about(
                 **vars(About.from_json(body.get("about")))
             ),
-            codec.policy_from_json(body["policy"]),
+            policy,
             body["seed"],
             body["budget"],
             None if pilot is None else Pilot.from_json(pilot),
@@ -225,11 +224,17 @@ def whole(name: str, what: str, value: object, *, least: int) -> int:
     return number
 
 
-def _check_version(kept: Mapping[str, Any]) -> None:
-    current = codec.version_now(kept)
-    if kept["version"] != current:
-        raise SessionError(
-            f"this session was begun with {kept['name']} version {kept['version']}, and this surepick has "
-            f"version {current}, which may decide otherwise; nothing was changed: go on with the surepick "
-            "that began it, or export the measurements and import them into a new session"
-        )
+def _policy_of(kept: Mapping[str, Any]) -> Policy:
+    """The policy that a session was begun with; refused if this surepick has it in another version."""
+    try:
+        policy = codec.policy_from_json(kept)
+        if policy.version == kept["version"]:
+            return policy
+    except SurepickError:
+        if codec.version_now(kept) == kept["version"]:
+            raise
+    raise SessionError(
+        f"this session was begun with {kept['name']} version {kept['version']}, and this surepick has "
+        f"version {codec.version_now(kept)}, which may decide otherwise; nothing was changed: go on with the "
+        "surepick that began it, or export the measurements and import them into a new session"
+    )

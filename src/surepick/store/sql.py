@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import sys
 import threading
@@ -63,13 +64,16 @@ class SqlStore:
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         """The events after this head in their order, each checked against its checksum."""
+        return itertools.chain.from_iterable(self._pages(name, after, limit))
+
+    def _pages(self, name: str, after: Head, limit: int | None) -> Iterator[Iterable[Event]]:
         session, left = self._by_id(name), sys.maxsize if limit is None else limit
         while left > 0:
             size = min(left, PAGE)
             rows = self._transactions.query(
                 statements.READ, {**session, "after": after.position, "limit": size}
             )
-            yield from checked(rows, after, name)
+            yield checked(rows, after, name)
             if len(rows) < size:
                 return
             left, after = left - size, Event(*rows[-1]).head
