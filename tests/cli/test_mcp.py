@@ -93,3 +93,12 @@ def test_status_shows_no_single_value(tmp_path: Path) -> None:
     session = Session.create(store, problem, sp.BetGapE(), name="x")
     session.tell(session.pending()[0], 123.456)
     assert "123.456" not in str(Tools(store).status("x"))
+
+
+def test_new_states_the_assumption_that_the_file_makes_about_the_noise(tmp_path: Path) -> None:
+    from surepick.cli.mcp import Tools
+
+    file = tmp_path / "trips.toml"
+    file.write_text(PROBLEM.replace("noise_scale = 0.5", "bounds = [0.0, 9.0]"))
+    begun = Tools(f"sqlite:///{tmp_path}/x.db").new(str(file), "x")
+    assert begun["guarantee"].endswith("given independent measurements within the given bounds")

@@ -7,6 +7,8 @@ the promise rests on. `status` shows what holds at every moment, and no single v
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,57 +55,29 @@ def make_server(store: str) -> MCPServer[Any]:
         "surepick", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
     tools = Tools(store)
-
-    def check(file: str, delta: float = 0.05) -> dict[str, Any]:
-        """What a problem file (TOML or JSON) was understood to mean, and how many measurements to expect."""
-        return said(lambda: tools.check(file, delta))
-
-    def new(
-        file: str, name: str, delta: float = 0.05, epsilon: float = 0.0, budget: int | None = None
-    ) -> dict[str, Any]:
-        """Begin a session from a problem file. delta: allowed probability of a wrong answer; epsilon: a
-        difference that does not matter; budget: stop without a promise after this many measurements."""
-        return said(lambda: tools.new(file, name, delta, epsilon, budget))
-
-    def ask(session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
-        """What to measure now, up to n at once: a token and an arm for each, or a probe with the names of the
-        readings that one use of it gives. Asking again gives the same ones until they are told. Several
-        workers need names of their own."""
-        return said(lambda: tools.ask(session, n, worker))
-
-    def tell(
-        session: str, token: str, arm: str, value: float | dict[str, float], sure: bool = False
-    ) -> dict[str, Any]:
-        """Record the value that was measured for a token, as it came out; of a probe with several readings an
-        object with all of them by name. arm is the name that came with the token (the arm's or the probe's);
-        a token of another is refused, and so is a second value for a token. A value that nobody would expect
-        is refused once: if it is what was measured, tell it again with sure=true."""
-        return said(lambda: tools.tell(session, token, arm, value, sure))
-
-    def status(session: str) -> dict[str, Any]:
-        """Where a session stands: the answer or the plan that leads, how sure that is, what is missing."""
-        return said(lambda: tools.status(session))
-
-    def verify(session: str) -> dict[str, Any]:
-        """Replay the whole log of a session and check every decision; with the certificate once it ended."""
-        return said(lambda: tools.verify(session))
-
-    def said(work: Any) -> dict[str, Any]:
-        from surepick.views import to_json
-
-        try:
-            found: dict[str, Any] = to_json(work())
-        except SurepickError as error:
-            raise ToolError(str(error)) from None
-        return found
-
-    for tool in (check, new, ask, tell, status, verify):
-        server.add_tool(tool)
+    for tool in (tools.check, tools.new, tools.ask, tools.tell, tools.status, tools.verify):
+        server.add_tool(_as_tool(tool, ToolError))
     return server
 
 
+def _as_tool(work: Callable[..., Any], refused: type[Exception]) -> Callable[..., dict[str, Any]]:
+    """The same with its result as JSON values, and errors that are told to whoever called the tool."""
+
+    @functools.wraps(work)
+    def tool(*given: Any, **named: Any) -> dict[str, Any]:
+        from surepick.views import to_json
+
+        try:
+            found: dict[str, Any] = to_json(work(*given, **named))
+        except SurepickError as error:
+            raise refused(str(error)) from None
+        return found
+
+    return tool
+
+
 class Tools:
-    """What the tools do, without the protocol: each call opens the store, so that others may use it too.
+    """The tools, as programs are told of them; each call opens the store, so that others may use it too.
 
     >>> Tools("sqlite:///nowhere.db").status("trips")
     Traceback (most recent call last):
@@ -114,13 +88,17 @@ class Tools:
     def __init__(self, store: str) -> None:
         self._store = store
 
-    def check(self, file: str, delta: float) -> dict[str, Any]:
-        """What a problem file means, with a forecast."""
+    def check(self, file: str, delta: float = 0.05) -> dict[str, Any]:
+        """What a problem file (TOML or JSON) was understood to mean, and how many measurements to expect."""
         return describe_file(Path(file), delta)
 
-    def new(self, file: str, name: str, delta: float, epsilon: float, budget: int | None) -> dict[str, Any]:
-        """Begin a session."""
+    def new(
+        self, file: str, name: str, delta: float = 0.05, epsilon: float = 0.0, budget: int | None = None
+    ) -> dict[str, Any]:
+        """Begin a session from a problem file. delta: allowed probability of a wrong answer; epsilon: a
+        difference that does not matter; budget: stop without a promise after this many measurements."""
         from surepick.core.policy import takes_past
+        from surepick.core.promise import stated_guarantee
         from surepick.policies import policy_for
         from surepick.problems.files.load import load
         from surepick.sessions.session import Session
@@ -133,12 +111,14 @@ class Tools:
         begun = Session.create(self._store, loaded.problem, policy, **settings)
         return {
             "session": begun.name,
-            "guarantee": policy.guarantee,
+            "guarantee": stated_guarantee(policy, loaded.problem),
             "n_missing": state_of(begun)["n_missing"],
         }
 
-    def ask(self, session: str, n: int, worker: str) -> dict[str, Any]:
-        """The next measurements."""
+    def ask(self, session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
+        """What to measure now, up to n at once: a token and an arm for each, or a probe with the names of the
+        readings that one use of it gives. Asking again gives the same ones until they are told. Several
+        workers need names of their own."""
         opened = open_session(self._store, session)
         asked = opened.ask(n, worker=worker, wait=False)
         wanted = [request_to_json(one, opened) for one in asked]
@@ -146,9 +126,12 @@ class Tools:
         return {"measure": measure, "status": "running" if opened.status is None else str(opened.status)}
 
     def tell(
-        self, session: str, token: str, arm: str, value: float | dict[str, float], sure: bool
+        self, session: str, token: str, arm: str, value: float | dict[str, float], sure: bool = False
     ) -> dict[str, Any]:
-        """Record a value, or the readings of a probe."""
+        """Record the value that was measured for a token, as it came out; of a probe with several readings an
+        object with all of them by name. arm is the name that came with the token (the arm's or the probe's);
+        a token of another is refused, and so is a second value for a token. A value that nobody would expect
+        is refused once: if it is what was measured, tell it again with sure=true."""
         opened = open_session(self._store, session)
         right = opened.probe_names[opened.probe_of(token)]
         if arm != right:
@@ -166,14 +149,14 @@ class Tools:
         return {"receipt": str(receipt), "arm": right, "value": value, "status": status}
 
     def status(self, session: str) -> dict[str, Any]:
-        """Where it stands."""
+        """Where a session stands: the answer or the plan that leads, how sure that is, what is missing."""
         from surepick.views import look, summary
 
         opened = open_session(self._store, session, read_only=True)
         return {**state_of(opened), "sentence": summary(look(opened)).sentence}
 
     def verify(self, session: str) -> dict[str, Any]:
-        """Whether it holds."""
+        """Replay the whole log of a session and check every decision; with the certificate once it ended."""
         from surepick.sessions.verify import verify
 
         place = open_to_read(self._store)
