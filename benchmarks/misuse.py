@@ -133,7 +133,7 @@ def run(misuse: Misuse, seed: int) -> Ended:
     while requests := session.ask():
         worker.tell(session, requests[0])
     ledger, certificate = session.ledger(), session.certificate()
-    before = not misuse.pilot and spread_check(ledger.problem, ledger.run.moments)
+    before = not misuse.pilot and spread_check(ledger.problem, ledger.run.seen.moments)
     outcome = session.outcome
     assert outcome is not None
     return Ended(outcome.n_measurements, outcome.plan == 1, before, bool(certificate.noise_findings))

@@ -86,7 +86,7 @@ def state_of(session: Session) -> dict[str, Any]:
         "n_missing": ledger.tapes.n_missing,
         "n_rounds": ledger.n_rounds,
         "noise_warnings": [
-            str(finding) for finding in check_noise(ledger.problem, ledger.run.noise, ledger.withdrawals)
+            str(finding) for finding in check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals)
         ],
         "counts": dict(zip(ledger.problem.probe_names, ledger.evidence.counts.tolist(), strict=True)),
     }

@@ -145,8 +145,8 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),
         noise_scale=() if scale is None else tuple(scale.tolist()),
-        noise_findings=check_noise(problem, ledger.run.noise, ledger.withdrawals),
-        noise_check=could_have_seen(problem, ledger.run.noise),
+        noise_findings=check_noise(problem, ledger.run.seen.noise, ledger.withdrawals),
+        noise_check=could_have_seen(problem, ledger.run.seen.noise),
         counts=dict(zip(problem.probe_names, ledger.evidence.counts.tolist(), strict=True)),
         means={
             n: codec.finite_or_none(m)

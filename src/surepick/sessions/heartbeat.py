@@ -11,8 +11,8 @@ import os
 import threading
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from surepick.errors import StoreError
@@ -32,7 +32,7 @@ class Hold(NamedTuple):
 class Heartbeat:
     """Prolongs leases of one session from a thread of its own, which lives as long as there are some.
 
-    It changes by `hold`, `drop` and `beat`. Tokens are dropped when they are told or given back, and when
+    It changes by `hold`, `dropped` and `beat`. Tokens are dropped when they are told or given back, and when
     somebody else has them. A forked child has none: they are its parent's.
     """
 
@@ -51,10 +51,20 @@ class Heartbeat:
             self._holds.update((token, hold) for token in tokens)
             self._set_timer()
 
-    def drop(self, token: str) -> Hold | None:
-        """Keep this token no longer; how it was kept until now."""
+    @contextmanager
+    def dropped(self, token: str) -> Iterator[None]:
+        """Keep this token no longer, because it is told or given back within; again, if that fails.
+
+        It is dropped first, or a beat might lease again what was told a moment ago.
+        """
         with self._lock:
-            return self._holds.pop(token, None)
+            hold = self._holds.pop(token, None)
+        try:
+            yield
+        except BaseException:
+            if hold is not None:
+                self.hold([token], hold)
+            raise
 
     def beat(self) -> None:
         """Prolong all leases by as many seconds as they were asked for."""

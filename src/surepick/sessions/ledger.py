@@ -20,6 +20,7 @@ from surepick.sessions.noise_record import Withdrawals
 from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import Token, numbered, numbers_in, probe_in, readings_in
 from surepick.sessions.settings import Body, Setup
+from surepick.sessions.snapshot import as_answer
 from surepick.sessions.tapes import Tapes, Used
 from surepick.simulation.outcome import Status
 
@@ -133,12 +134,12 @@ class Ledger:
     @property
     def evidence(self) -> Evidence:
         """What the policy has seen."""
-        return self.run.evidence
+        return self.run.seen.evidence
 
     @property
     def n_measurements(self) -> int:
         """How many measurements the policy has seen."""
-        return self.run.evidence.n_measurements
+        return self.run.seen.evidence.n_measurements
 
     @property
     def n_rounds(self) -> int:
@@ -220,7 +221,7 @@ class Ledger:
     def _take(self, decision: Decision) -> None:
         kind, body = decision
         if kind == "stopped":
-            self.status, self.plan = Status(body["status"]), _as_answer(body["plan"])
+            self.status, self.plan = Status(body["status"]), as_answer(body["plan"])
             self.end_key = self.decision_key(body)
             self.tapes.open_round([])
             return
@@ -358,7 +359,7 @@ class Ledger:
             "epoch": self.epoch,
             "status": self.status,
             "end_key": self.end_key,
-            "plan": list(self.plan) if isinstance(self.plan, tuple) else self.plan,
+            "plan": self.plan,
             "policy": codec.policy_to_json(self.setup.policy),
             "budget": self.setup.budget,
             "recent": list(self.recent_probes),
@@ -373,10 +374,8 @@ class Ledger:
         for body in kept.get("arrived", ()):
             setup = with_added(setup, body)
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
-        ledger.tapes, ledger.arrived = (
-            Tapes.from_json(readings_per_probe(setup.problem), kept),
-            list(kept.get("arrived", ())),
-        )
+        ledger.tapes = Tapes.from_json(readings_per_probe(setup.problem), kept)
+        ledger.arrived = list(kept.get("arrived", ()))
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
         ledger.doubtful = [
             (arm, name if isinstance(name, str) else str(Token(arm, name or 0)), value)  # once an index
@@ -385,7 +384,7 @@ class Ledger:
         ledger.unasked_voided = set(kept.get("unasked_voided", ()))
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])
-        ledger.plan = _as_answer(kept["plan"])
+        ledger.plan = as_answer(kept["plan"])
         ledger.recent_probes.extend(kept["recent"])
         if "withdrawals" in kept:  # not in the first snapshots
             ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
@@ -402,7 +401,3 @@ def _follow_round(run: PolicyRun, used: list[Used], decision: Decision) -> int |
     if used:
         run.absorb(used)
     return run.n_rounds if run.decide() not in (None, decision) else None
-
-
-def _as_answer(plan: int | list[float] | None) -> Answer | None:
-    return tuple(plan) if isinstance(plan, list) else plan

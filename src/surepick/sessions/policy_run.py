@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.evidence import Evidence, Moments
+from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Begun, begin, hand_over, known_after, standing_after
 from surepick.core.policy import Onlooker, Policy, last_calling, n_asked, recalling, start
 from surepick.core.problem import Problem
 from surepick.core.run import (
-    Answer,
     BudgetedRun,
     GrowingRun,
     ProvingRun,
@@ -30,9 +27,9 @@ from surepick.core.run import (
 )
 from surepick.errors import SessionError
 from surepick.sessions.history import Sample, Trace
-from surepick.sessions.noise_record import NoiseRecord
+from surepick.sessions.seen import Seen
 from surepick.sessions.settings import Body, Setup
-from surepick.sessions.snapshot import from_json, restore_run, run_to_json, to_json
+from surepick.sessions.snapshot import as_answer, from_json, restore_run, run_to_json, to_json
 from surepick.sessions.tapes import LostTapesError, Used
 from surepick.simulation.outcome import Status, proved_stop
 from surepick.simulation.seeds import round_rng
@@ -40,10 +37,6 @@ from surepick.simulation.seeds import round_rng
 # Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
 ONCE_RECALLING = ("CombGapE", "Uniform")
 UNNUMBERED = -1  # in place of an event: snapshots once kept how many unasked measurements, and not which
-
-
-# The values told of a reading, each with the number of measurements that it is the mean of.
-_Told = tuple[int, list[tuple[float, int]]]
 
 
 class Decision(NamedTuple):
@@ -71,16 +64,12 @@ class PolicyRun:
     """
 
     def __init__(self, setup: Setup, *, is_kept: bool = False) -> None:
-        n_readings = setup.problem.n_readings
         self.setup = setup
         self.problem: AnyProblem = setup.problem  # with the noise scale, once it is known
         self.policy: Policy = setup.policy  # with the delta that is left after a pilot
         self.n_rounds = 0
-        self.evidence = self._none = Evidence.none_of(setup.problem)
-        self.moments = Moments(n_readings)
-        # Since the scale is known: a pilot would be checked against itself.
-        self.noise = NoiseRecord(n_readings)
-        self.trace = Trace(self._none)
+        self.seen = Seen(setup.problem)
+        self.trace = Trace(self.seen.none())
         self._counted: list[int] = []  # unasked measurements, by the numbers of their events
         self.called: Body | None = None  # the event of the last call
         self._n_last: int | None = None  # of its measurements, after the open round and until it is due
@@ -156,17 +145,9 @@ class PolicyRun:
         run = self._run
         last_calling(self.policy, self._begun(np.ones(self.problem.n_readings)).run if run is None else run)
 
-    def absorb(self, used: Iterable[Used]) -> None:
+    def absorb(self, used: Sequence[Used]) -> None:
         """Take in a complete round."""
-        counts, sums, used = *self._nothing(), list(used)
-        for reading, values, singles, _ in used:
-            counts[self._owner[reading]], sums[reading] = len(values), math.fsum(values)
-            for value in singles:
-                self.moments.add(reading, value)
-        for reading, told in self._apart([(one.reading, one.told) for one in used]):
-            for value, count in told:
-                self.noise.add(reading, value, count)
-        self.evidence = self.evidence + self._none.with_sums(counts, sums)
+        counts, sums = self.seen.add_round(used)
         if self._run is None:
             self._end_pilot(counts, sums)
         else:
@@ -210,11 +191,8 @@ class PolicyRun:
         self.problem = setup.problem
         if setup.pilot is not None and scale is not None:  # which no arm can have joined since
             self.problem = setup.problem.with_noise(scale, setup.problem.bounds)
-        n_arms = self.problem.n_arms
-        self._none, self.evidence = self._none.lengthened(n_arms), self.evidence.lengthened(n_arms)
-        self.moments.lengthen(n_arms)
-        self.noise.lengthen(n_arms)
-        self.trace.lengthen(n_arms)
+        self.seen.lengthen(self.problem.n_arms)
+        self.trace.lengthen(self.problem.n_arms)
         self._n_new += 1
 
     def _grow(self) -> None:
@@ -243,21 +221,21 @@ class PolicyRun:
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         budget = self.setup.budget
         if budget is not None and self.setup.cuts and isinstance(self._run, BudgetedRun):
-            self._run.allow(budget - self.evidence.n_measurements)
+            self._run.allow(budget - self.seen.evidence.n_measurements)
         if self.called is not None and self._n_last is not None:
             gaussian = self.called["gaussian"] or self.setup.pilot is not None
             last_calling(self.policy, self._run).call_last(self._n_last, gaussian=gaussian)
             self._n_last = None
         decision = self._run.decide(rng)
         if self.trace.wants(self.n_rounds):
-            self.trace.add(Sample(self.n_rounds, self.standing(), self.evidence))
+            self.trace.add(Sample(self.n_rounds, self.standing(), self.seen.evidence))
         if isinstance(decision, Stop):
             answer = proved_stop(decision, self.standing(), self.setup.policy.delta).plan
             plan = list(answer) if isinstance(answer, tuple) else answer
             status = Status.BUDGET_SPENT if plan is None else Status.CONFIDENT
             return Decision("stopped", {"status": str(status), "plan": plan})
         n = n_asked(self.policy, decision)
-        if budget is not None and self.evidence.n_measurements + n > budget:
+        if budget is not None and self.seen.evidence.n_measurements + n > budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None})
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)})
 
@@ -270,18 +248,9 @@ class PolicyRun:
         run = recalling(self.policy, self._run, unasked=True) if known else None
         if run is None:
             return
-        counts, sums = self._nothing()
-        for _, probe, use in known:
-            counts[probe] += 1
-            readings = self.problem.readings_of(probe)
-            for reading, value in zip(readings, use, strict=True):
-                sums[reading] += value
-                self.moments.add(reading, value)
-            told = [(r, [(value, 1)]) for r, value in zip(readings, use, strict=True)]
-            for reading, ((value, _),) in self._apart(told):
-                self.noise.add(reading, value)
+        uses = [(probe, self.problem.readings_of(probe), use) for _, probe, use in known]
+        counts, sums = self.seen.add_unasked(uses)
         run.recall(*self._known(counts, sums))
-        self.evidence = self.evidence + self._none.with_sums(counts, sums)
         self._counted += [position for position, _, _ in known]
         self._unasked = [one for one in self._unasked if not self._knows(one[1])]
 
@@ -295,33 +264,15 @@ class PolicyRun:
             return counts, sums
         return counts[: self._n_arms], sums[: self._n_arms]
 
-    def _apart(self, told: list[_Told]) -> Iterator[_Told]:
-        """What was told, by reading; freed of shared noise, as the check of the noise needs it."""
-        probes = self.problem.probes
-        if probes is None or not probes.covariances:
-            yield from told
-            return
-        for probe, group in itertools.groupby(told, key=lambda one: int(probes.owner[one[0]])):
-            of_use = list(group)
-            if probe in probes.covariances:
-                values = np.array([[value for value, _ in one] for _, one in of_use])
-                counts = [count for _, count in of_use[0][1]]
-                rows = probes.whiten_use(probe, values).tolist()
-                of_use = [
-                    (reading, list(zip(row, counts, strict=True)))
-                    for (reading, _), row in zip(of_use, rows, strict=True)
-                ]
-            yield from of_use
-
     def _end_pilot(self, counts: IntArray, sums: FloatArray) -> None:
         """Start the policy with the noise scale that the pilot bounds."""
         assert self.setup.pilot is not None
-        scale = self.setup.pilot.scale_bound(self.moments.variances(), self.problem, self.setup.policy.delta)
+        scale = self.setup.pilot.scale_bound(
+            self.seen.moments.variances(), self.problem, self.setup.policy.delta
+        )
         begun = self._begun(scale)
         self.problem, self.policy, self._own = begun
-        self.noise = NoiseRecord(self.problem.n_readings)
-        for arm in np.flatnonzero(counts).tolist():  # its spread gave the scale; its mean can be checked
-            self.noise.add(arm, float(sums[arm] / counts[arm]), int(counts[arm]))
+        self.seen.check_from(counts, sums)
         if self.setup.recalls:
             hand_over(begun, Evidence(counts, sums))
         elif begun.policy.name in ONCE_RECALLING:
@@ -330,15 +281,6 @@ class PolicyRun:
     def _begun(self, scale: FloatArray) -> Begun:
         assert self.setup.pilot is not None
         return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale, self.setup.past)
-
-    def _nothing(self) -> tuple[IntArray, FloatArray]:
-        return np.zeros(self.problem.n_probes, dtype=np.int64), np.zeros(self.problem.n_readings)
-
-    @property
-    def _owner(self) -> Sequence[int]:
-        """Whose reading each sum is; an arm that is measured by itself has its own."""
-        owner = self._none.owner
-        return range(self.problem.n_arms) if owner is None else owner.tolist()
 
     def to_json(self) -> Body | None:
         """As JSON values, or None when the policy's run does not say what its state is."""
@@ -349,10 +291,7 @@ class PolicyRun:
         standing = self.standing()
         return {
             "n_rounds": self.n_rounds,
-            "counts": self.evidence.counts.tolist(),
-            "sums": self.evidence.sums.tolist(),
-            "moments": self.moments.to_json(),
-            "noise": self.noise.to_json(),
+            **self.seen.to_json(),
             "trace": self.trace.to_json(),
             "counted": self._counted,
             "unasked": self._unasked,
@@ -377,10 +316,8 @@ class PolicyRun:
         run = cls(setup, is_kept=True)
         run.n_rounds = kept["n_rounds"]
         run._counted = kept["counted"] if "counted" in kept else [UNNUMBERED] * kept["n_counted"]
-        run.evidence = run._none.with_sums(np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"]))
-        run.moments = Moments.from_json(kept["moments"])
-        run.noise = NoiseRecord.from_json(kept.get("noise"), setup.problem.n_readings)
-        run.trace = Trace.from_json(run._none, kept["trace"])
+        run.seen = Seen.from_json(setup.problem, kept)
+        run.trace = Trace.from_json(run.seen.none(), kept["trace"])
         run.called, run._n_last = kept.get("called"), kept.get("n_last")
         unasked = (one if len(one) == 3 else [UNNUMBERED, *one] for one in kept["unasked"])
         run._unasked = [(at, probe, use if isinstance(use, list) else [use]) for at, probe, use in unasked]
@@ -411,12 +348,8 @@ def _standing_from(kept: list[Any] | None) -> Standing:
     if kept is None:
         return Standing()
     *parts, remaining, good = kept
-    listed = None if remaining is None else tuple(map(_as_answer, remaining))
-    return replace(standing_of(parts), remaining=listed, good=tuple(map(_as_answer, good)))
-
-
-def _as_answer(plan: int | list[float]) -> Answer:
-    return tuple(plan) if isinstance(plan, list) else plan
+    listed = None if remaining is None else tuple(map(as_answer, remaining))
+    return replace(standing_of(parts), remaining=listed, good=tuple(map(as_answer, good)))
 
 
 def _sparse(counts: IntArray) -> list[list[int]]:

@@ -74,8 +74,25 @@ def told_key(token: Token | str, part: int = 0) -> str:
     return f"told:{token}" + (f"+{part}" if part else "")
 
 
+class _OfProbe:
+    """What is about one use of a probe; where each arm is measured by itself, the probe is the arm."""
+
+    probe: int
+    probe_name: str
+
+    @property
+    def arm(self) -> int:
+        """The same as `probe`, for problems where each arm is measured by itself."""
+        return self.probe
+
+    @property
+    def arm_name(self) -> str:
+        """The same as `probe_name`, for problems where each arm is measured by itself."""
+        return self.probe_name
+
+
 @dataclass(frozen=True)
-class Request:
+class Request(_OfProbe):
     """A measurement that a worker should make: one use of this probe, told under this token.
 
     `readings` are the names of the numbers that are wanted of it; where each arm is measured by itself it is
@@ -91,16 +108,6 @@ class Request:
     expires: float  # seconds since 1970, UTC
     readings: tuple[str, ...] = (VALUE,)
 
-    @property
-    def arm(self) -> int:
-        """The same as `probe`, for problems where each arm is measured by itself."""
-        return self.probe
-
-    @property
-    def arm_name(self) -> str:
-        """The same as `probe_name`, for problems where each arm is measured by itself."""
-        return self.probe_name
-
 
 class Receipt(enum.StrEnum):
     """What became of a told value."""
@@ -112,7 +119,7 @@ class Receipt(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(_OfProbe):
     """A number as it was told; `token` is None for one that nobody asked for.
 
     `picked` says of an unasked one that it was chosen after looking, and is not counted for that. `event` is
@@ -135,16 +142,6 @@ class Measurement:
     def name(self) -> str:
         """What `void` calls it: its token or, where it has none, the number of its event."""
         return str(self.event) if self.token is None else self.token
-
-    @property
-    def arm(self) -> int:
-        """The same as `probe`, for problems where each arm is measured by itself."""
-        return self.probe
-
-    @property
-    def arm_name(self) -> str:
-        """The same as `probe_name`, for problems where each arm is measured by itself."""
-        return self.probe_name
 
 
 def told_in(body: Mapping[str, Any]) -> list[tuple[int, Mapping[str, float]]]:

@@ -4,6 +4,8 @@ A session is where the policies and the store meet. The log is the truth, the `L
 `Replica` keeps them together. `Reading` looks, `Leasing` hands out tokens, `Telling` takes measurements in.
 Whatever changes the session catches up with the log, makes an event from the ledger, and appends it in one
 transaction: what may be written is said in `telling`, `voiding`, `extending` and `ending`.
+
+Long because it is the page on which a user of sessions finds all that they do; what is done stands elsewhere.
 """
 
 from __future__ import annotations
@@ -201,17 +203,9 @@ class Session(Reading):
         this worker already told is refused. When another worker told the token first (a lease had ended),
         the value is kept like one that nobody asked for, and counts where those do.
         """
-        if isinstance(token, Request):
-            worker = token.worker if worker is None else worker
-            token = token.token
-        hold = self._heartbeat.drop(token)  # first, or a beat might lease again what was told a moment ago
-        try:
-            with self._changing():
-                return self._telling.tell(token, value, mean, count, worker or "")
-        except BaseException:
-            if hold is not None:
-                self._heartbeat.hold([token], hold)
-            raise
+        text, who = _whose(token, worker)
+        with self._heartbeat.dropped(text), self._changing():
+            return self._telling.tell(text, value, mean, count, who)
 
     def withdraw(self, token: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Give a token back unmeasured; it will be handed out again, and counts as nothing.
@@ -222,17 +216,9 @@ class Session(Reading):
         A token that another worker has by now, because a lease had ended, is refused: it is theirs. A request
         knows whose it is; of a token alone say it with `worker`, if it was asked for under a name.
         """
-        if isinstance(token, Request):
-            worker = token.worker if worker is None else worker
-            token = token.token
-        hold = self._heartbeat.drop(token)  # first, or a beat might take it back
-        try:
-            with self._changing():
-                self._leasing.forget(self._telling.withdraw(token, reason, worker or ""))
-        except BaseException:
-            if hold is not None:
-                self._heartbeat.hold([token], hold)
-            raise
+        text, who = _whose(token, worker)
+        with self._heartbeat.dropped(text), self._changing():
+            self._leasing.forget(self._telling.withdraw(text, reason, who))
 
     def void(self, token: str | int | Request, reason: str) -> bool:
         """Take back a value that was no measurement (a slip of the pen, the wrong road); the log keeps both.
@@ -403,6 +389,13 @@ class Session(Reading):
             )
         with self._lock:
             yield self._replica
+
+
+def _whose(token: str | Request, worker: str | None) -> tuple[str, str]:
+    """The text of a token, and whose it is: a request knows both."""
+    if isinstance(token, Request):
+        return token.token, token.worker if worker is None else worker
+    return token, worker or ""
 
 
 def _as_store(store: str | Store, *, create: bool) -> Store:

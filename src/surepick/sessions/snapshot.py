@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.run import KeptRun, Run
+from surepick.core.run import Answer, KeptRun, Run
 
 _ARRAY = "ndarray"
 
@@ -27,6 +27,11 @@ def restore_run(fresh: Run, kept: Any) -> None:
     if not isinstance(fresh, KeptRun):
         raise TypeError(f"{type(fresh).__name__} does not say what its state is")
     fresh.restore(from_json(kept))
+
+
+def as_answer(plan: int | list[float]) -> Answer:
+    """A plan that comes from JSON, where a vector is a list."""
+    return tuple(plan) if isinstance(plan, list) else plan
 
 
 def to_json(value: Any) -> Any:

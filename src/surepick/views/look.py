@@ -288,7 +288,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     """
     ledger = session.ledger()
     missing = ledger.tapes.missing()
-    first = tuple(map(str, itertools.islice(ledger.tapes.wanted(), n_tokens)))
+    first = list(itertools.islice(ledger.tapes.wanted(), n_tokens))
     decided_at, asked = _decision(session, ledger.n_rounds)
     standing = ledger.standing()
     now = Look(
@@ -319,7 +319,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         is_piloting=ledger.run.is_piloting,
         is_past=False,
         missing=missing,
-        first_tokens=first,
+        first_tokens=tuple(map(str, first)),
         first_readings=tuple(_still_to_come(ledger, token) for token in first),
         n_ahead=ledger.tapes.n_ahead,
         leases=tuple(session.leases()),
@@ -327,7 +327,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         asked=asked,
         samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
-        noise_findings=check_noise(ledger.problem, ledger.run.noise, ledger.withdrawals),
+        noise_findings=check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals),
     )
     if n_used is None or n_used >= now.n_used:
         return now
@@ -336,10 +336,9 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     return replace(past, decided_at=when, asked=asked)
 
 
-def _still_to_come(ledger: Ledger, text: str) -> tuple[str, ...]:
-    probe, index = Token.parse(text)
-    reads = ledger.setup.problem.reads(probe)
-    return tuple(reads[k] for k in ledger.tapes.of[probe].untold(index))
+def _still_to_come(ledger: Ledger, token: Token) -> tuple[str, ...]:
+    reads = ledger.setup.problem.reads(token.probe)
+    return tuple(reads[k] for k in ledger.tapes.of[token.probe].untold(token.index))
 
 
 def _decision(session: Session, n_rounds: int) -> tuple[float | None, tuple[tuple[int, int], ...]]:

@@ -1,0 +1,117 @@
+"""What a policy has seen in a session: counts and sums, and how the values behind them spread."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.evidence import Evidence, Moments
+from surepick.core.oracle_problem import AnyProblem
+from surepick.sessions.noise_record import NoiseRecord
+from surepick.sessions.settings import Body
+from surepick.sessions.tape import Used
+
+# The values told of a reading, each with the number of measurements that it is the mean of.
+_Told = tuple[int, list[tuple[float, int]]]
+
+
+class Seen:
+    """Evidence, and the spread of the values behind it.
+
+    It changes by what `PolicyRun` calls, and nobody else. `moments` are of single values, `noise` of all
+    since the scale is known: a pilot would be checked against itself.
+    """
+
+    def __init__(self, problem: AnyProblem) -> None:
+        self.evidence = self._none = Evidence.none_of(problem)
+        self.moments = Moments(problem.n_readings)
+        self.noise = NoiseRecord(problem.n_readings)
+        self._probes = problem.probes
+
+    def none(self) -> Evidence:
+        """No measurement of anything."""
+        return self._none
+
+    def add_round(self, used: Sequence[Used]) -> tuple[IntArray, FloatArray]:
+        """Take in a complete round; how many it has of each probe, and the sums of each reading."""
+        counts, sums = self._nothing()
+        owner = range(len(counts)) if self._none.owner is None else self._none.owner.tolist()
+        for reading, values, singles, _ in used:
+            counts[owner[reading]], sums[reading] = len(values), math.fsum(values)
+            for value in singles:
+                self.moments.add(reading, value)
+        for reading, told in self._apart([(one.reading, one.told) for one in used]):
+            for value, count in told:
+                self.noise.add(reading, value, count)
+        self.evidence = self.evidence + self._none.with_sums(counts, sums)
+        return counts, sums
+
+    def add_unasked(self, uses: Iterable[tuple[int, range, list[float]]]) -> tuple[IntArray, FloatArray]:
+        """Take in uses of probes that nobody asked for: the probe, its readings, and their values."""
+        counts, sums = self._nothing()
+        for probe, readings, values in uses:
+            counts[probe] += 1
+            for reading, value in zip(readings, values, strict=True):
+                sums[reading] += value
+                self.moments.add(reading, value)
+            told = [(r, [(value, 1)]) for r, value in zip(readings, values, strict=True)]
+            for reading, ((value, _),) in self._apart(told):
+                self.noise.add(reading, value)
+        self.evidence = self.evidence + self._none.with_sums(counts, sums)
+        return counts, sums
+
+    def check_from(self, counts: IntArray, sums: FloatArray) -> None:
+        """Check the noise from here on; of a pilot, whose spread gave the scale, the means can be checked."""
+        self.noise = NoiseRecord(len(sums))
+        for arm in np.flatnonzero(counts).tolist():
+            self.noise.add(arm, float(sums[arm] / counts[arm]), int(counts[arm]))
+
+    def lengthen(self, n_arms: int) -> None:
+        """Make room for arms after those that there are."""
+        self._none, self.evidence = self._none.lengthened(n_arms), self.evidence.lengthened(n_arms)
+        self.moments.lengthen(n_arms)
+        self.noise.lengthen(n_arms)
+
+    def _nothing(self) -> tuple[IntArray, FloatArray]:
+        return np.zeros_like(self._none.counts), np.zeros_like(self._none.sums)
+
+    def _apart(self, told: list[_Told]) -> Iterator[_Told]:
+        """What was told, by reading; freed of shared noise, as the check of the noise needs it."""
+        probes = self._probes
+        if probes is None or not probes.covariances:
+            yield from told
+            return
+        for probe, group in itertools.groupby(told, key=lambda one: int(probes.owner[one[0]])):
+            of_use = list(group)
+            if probe in probes.covariances:
+                values = np.array([[value for value, _ in one] for _, one in of_use])
+                counts = [count for _, count in of_use[0][1]]
+                rows = probes.whiten_use(probe, values).tolist()
+                of_use = [
+                    (reading, list(zip(row, counts, strict=True)))
+                    for (reading, _), row in zip(of_use, rows, strict=True)
+                ]
+            yield from of_use
+
+    def to_json(self) -> Body:
+        """As JSON values."""
+        return {
+            "counts": self.evidence.counts.tolist(),
+            "sums": self.evidence.sums.tolist(),
+            "moments": self.moments.to_json(),
+            "noise": self.noise.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, problem: AnyProblem, kept: Body) -> Seen:
+        """What was seen when these were kept."""
+        seen = cls(problem)
+        counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])
+        seen.evidence = seen._none.with_sums(counts, sums)
+        seen.moments = Moments.from_json(kept["moments"])
+        seen.noise = NoiseRecord.from_json(kept.get("noise"), problem.n_readings)
+        return seen
