@@ -1,6 +1,6 @@
 """How far a call walks through the code: what a reader or a debugger has to follow.
 
-    python benchmarks/hops.py            # a line for each of simulate, ask, tell and load
+    python benchmarks/hops.py            # a line for each of simulate, ask, tell, load and a page
     python benchmarks/hops.py --walk tell   # every call of one of them, indented by its depth
 
 Counted over the frames of surepick alone, warm, on a SQLite file: different functions, the files they stand
@@ -15,7 +15,8 @@ import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -40,30 +41,38 @@ class Walk(NamedTuple):
 
 
 def walk(work: Callable[[], Any]) -> Walk:
-    """Run this and take down every call of a function of surepick."""
+    """Run this and take down every call of a function of surepick, in threads that it starts too.
+
+    Of a generator the calls between its first and its second `yield` count.
+    """
     calls: list[tuple[int, CodeType]] = []
-    depth = 0
+    thread = threading.local()
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        nonlocal depth
-        if not frame.f_code.co_filename.startswith(SOURCE):
+        if not (frame.f_code.co_filename.startswith(SOURCE) and frame.f_code.co_filename.endswith(".py")):
             return
         if event == "call":
-            depth += 1
-            calls.append((depth, frame.f_code))
+            thread.depth = getattr(thread, "depth", 0) + 1
+            calls.append((thread.depth, frame.f_code))
         elif event == "return":
-            depth -= 1
+            thread.depth = getattr(thread, "depth", 0) - 1
 
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
-        work()
+        steps = work()
+        if isinstance(steps, Iterator):
+            next(steps)
+            calls.clear()
+            next(steps)
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return Walk(calls)
 
 
 def walks(folder: str) -> dict[str, Walk]:
-    """The four walks, each after one of its kind, so that nothing is done for the first time."""
+    """The walks, each after one of its kind, so that nothing is done for the first time."""
     problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], arm_names=["road", "rail", "ship"])
     means = {"road": 1.0, "rail": 2.0, "ship": 2.2}
     environment = sp.Gaussian(list(means.values()))
@@ -84,7 +93,26 @@ def walks(folder: str) -> dict[str, Walk]:
     found["tell"] = walk(lambda: session.tell(request, means[request.arm_name]))
     sp.Session.load(url, "hops")
     found["load"] = walk(lambda: sp.Session.load(url, "hops"))
+    found["page"] = page(url)
     return found
+
+
+def page(url: str) -> Walk:
+    """A session's page of the dashboard."""
+    from starlette.testclient import TestClient
+
+    from surepick.web.app import create_app
+    from surepick.web.settings import Settings
+
+    def shown() -> Iterator[None]:
+        with TestClient(create_app(Settings(url))[0], base_url="http://127.0.0.1") as client:
+            for _ in range(5):  # by then all its threads have begun, and know that they are watched
+                client.get("/sessions/hops").raise_for_status()
+            yield
+            client.get("/sessions/hops").raise_for_status()
+            yield
+
+    return walk(shown)
 
 
 def main() -> None:

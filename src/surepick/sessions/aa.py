@@ -29,7 +29,6 @@ from surepick.core.tails import chi_square_above, normal_above
 from surepick.core.wording import how_many
 
 LEVEL = 0.01  # how often an honest set-up is doubted, all looks at all readings together
-FEWEST = 4  # pairs
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from surepick.errors import DamageError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify
 from surepick.sessions.ending import outcome_of
-from surepick.sessions.leasing import leased, request_for
+from surepick.sessions.leasing import Leases, leased, request_for
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.plausible import doubt
 from surepick.sessions.replica import Replica, making_sense_of
@@ -195,8 +195,8 @@ class Reading(Shown):
 
         The first `n` of it, where a round may be long; of one arm or probe alone, by its number.
         """
-        with self.held() as ledger:
-            leases, nobody = leased(self.store.leases(self.name)), Lease("", "", 0.0)
+        with self._held_and_leased() as (ledger, leases):
+            nobody = Lease("", "", 0.0)
             wanted = ledger.tapes.wanted()
             if probe is not None:
                 wanted = (Token(probe, index) for index in ledger.tapes.of[probe].wanted())
@@ -215,8 +215,7 @@ class Reading(Shown):
 
     def leases(self) -> list[Lease]:
         """Who is measuring what, and until when; leases that ended without a value are among them."""
-        with self.held() as ledger:
-            leases = leased(self.store.leases(self.name))
+        with self._held_and_leased() as (ledger, leases):
             of = ledger.tapes.of
             return [lease for t, lease in leases.items() if not of[t.probe].is_told(t.index)]
 
@@ -305,6 +304,14 @@ class Reading(Shown):
         return verify(self.store, self.name, certificate, oracle=oracle_of(self.given_problem))
 
     # How it does it
+
+    @contextmanager
+    def _held_and_leased(self) -> Iterator[tuple[Ledger, Leases]]:
+        """The state of the session now, and who is measuring what, in one trip to the store."""
+        with self._lock:
+            view = self.store.look(self.name, after=self._replica.head)
+            self._replica.take_in(view.events)
+            yield self._ledger, leased(view.leases)
 
     @property
     def _ledger(self) -> Ledger:

@@ -13,7 +13,7 @@ from surepick.views.text import number
 
 WIDTH, HEIGHT = 640.0, 250.0  # of a chart, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 24.0, 24.0, 24.0, 54.0  # margins
-CELL, CELL_HEIGHT = 180.0, 22.0  # a chart within a table
+CELL = 180.0  # the width of a chart within a table
 WIDEST = 9.0  # the stroke of the largest amount
 LONGEST_NAME = 22  # letters that are written into a picture
 LETTER = 13.0  # the width of one on a telephone, where the letters are largest for the picture
