@@ -39,7 +39,7 @@ def _best_of(is_listed: bool, listing: Listing | None) -> str:
 def losses(loaded: Loaded, plan: Answer) -> tuple[float, float]:
     """How much worse under the truth this plan is than the best of the list, and of the whole family."""
     from surepick.planning.comparison import loss
-    from surepick.problems.family import FoundProblem
+    from surepick.problems.found import FoundProblem
 
     problem, means = loaded.problem, loaded.means
     assert means is not None

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from surepick.problems.candidates import plans_from_oracle as plans_from_oracle
     from surepick.problems.cities import city_hours as city_hours
     from surepick.problems.family import Family as Family
-    from surepick.problems.family import FoundProblem as FoundProblem
     from surepick.problems.files.kinds import Kind as Kind
     from surepick.problems.files.kinds import measuring as measuring
     from surepick.problems.files.load import load as load
     from surepick.problems.files.mps_lp import read_program as read_program
     from surepick.problems.files.section import Section as Section
+    from surepick.problems.found import FoundProblem as FoundProblem
     from surepick.problems.kinds.choice import best_arm as best_arm
     from surepick.problems.kinds.choice import subsets as subsets
     from surepick.problems.kinds.choice import top_k as top_k
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "candidates": "Candidates plans_from_oracle",
     "cities": "city_hours",
-    "family": "Family FoundProblem",
+    "family": "Family",
+    "found": "FoundProblem",
     "files.kinds": "Kind measuring",
     "files.load": "load",
     "files.mps_lp": "read_program",

@@ -16,7 +16,8 @@ from surepick.core.arrays import Bounds, Numbers, PerArm, aligned
 from surepick.core.polytope import Polytope
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import FEW_AT_MOST, Candidates, Progress, complete
-from surepick.problems.family import COMPLETE, Family, FamilyProblem, FoundProblem
+from surepick.problems.family import COMPLETE, Family, FamilyProblem
+from surepick.problems.found import FoundProblem
 from surepick.problems.numbers import half_widths
 
 BuilderT = TypeVar("BuilderT", bound=Callable[..., Any])

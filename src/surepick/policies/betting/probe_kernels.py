@@ -30,6 +30,21 @@ class Readings(NamedTuple):
     even: FloatArray  # (rank, rank) information of a unit of cost spread evenly
 
 
+class Values(NamedTuple):
+    """What is known of the targets z_j under the shares of this step."""
+
+    solved: FloatArray  # (n, rank) M^-1 z_j
+    value: FloatArray  # (n,) z_j' M^-1 z_j
+
+
+class Work(NamedTuple):
+    """Scratch of a step, and what a unit of cost on each probe does."""
+
+    weight: FloatArray  # (n_readings,)
+    uses: FloatArray  # (n_probes,)
+    matrix: FloatArray  # (rank, rank)
+
+
 @compiled_inner_fast
 def add_information(rows: FloatArray, weight: FloatArray, matrix: FloatArray) -> None:
     """matrix += sum_i weight_i x_i x_i'."""
@@ -115,6 +130,72 @@ def _add_uses(
             weight[i] = max(total, 0.0)
 
 
+@compiled_inner
+def _set_values(
+    targets: FloatArray, inverse: FloatArray, dual: FloatArray, looked_at: BoolArray, known: Values
+) -> tuple[float, float]:
+    """solved_j = M^-1 z_j and value_j = z_j' M^-1 z_j where looked at; returns phi and the largest value."""
+    phi, worst = 0.0, 0.0
+    for j in range(len(targets)):
+        if looked_at[j]:
+            _apply(inverse, targets[j], known.solved[j])
+            known.value[j] = _dot(targets[j], known.solved[j])
+            phi += dual[j] * known.value[j]
+            worst = max(worst, known.value[j])
+    return phi, worst
+
+
+@compiled_inner
+def _set_uses(
+    readings: Readings, solved: FloatArray, dual: FloatArray, looked_at: BoolArray, work: Work
+) -> float:
+    """uses_o = (1/c_o) sum over its readings of sum_j dual_j (x.solved_j)^2 where looked at; the largest."""
+    owner, weight, uses = readings.owner, work.weight, work.uses
+    for i in range(len(owner)):
+        weight[i] = 0.0 if looked_at[owner[i]] else -1.0
+    _add_uses(readings.rows, solved, dual, work.matrix, weight)
+    uses[:] = 0.0
+    for i in range(len(owner)):
+        uses[owner[i]] += max(weight[i], 0.0)
+    most = 0.0
+    for o in range(len(uses)):
+        uses[o] /= readings.costs[o]
+        most = max(most, uses[o])
+    return most
+
+
+@compiled_inner
+def _keep(weights: FloatArray, worth: FloatArray, least: tuple[float, float], kept: BoolArray) -> None:
+    """Keep what has a weight or a worth of at least these, with at least that weight; the rest has none."""
+    weight, value = least
+    for k in range(len(weights)):
+        kept[k] = weights[k] > weight or worth[k] > value
+        weights[k] = max(weights[k], weight) if kept[k] else 0.0
+
+
+@compiled_inner
+def _step(shares: FloatArray, uses: FloatArray, playing: BoolArray, phi: float) -> None:
+    """Multiply the shares in play by their uses relative to phi, to a power; they sum to 1."""
+    total = 0.0
+    for o in range(len(shares)):
+        if playing[o]:
+            shares[o] *= (uses[o] / phi) ** _OF_SHARES
+        total += shares[o]
+    for o in range(len(shares)):
+        shares[o] /= total
+
+
+@compiled_inner
+def _step_dual(dual: FloatArray, value: FloatArray, binding: BoolArray, phi: float) -> None:
+    """The same for the weights of the targets, by their values; the others have none."""
+    total = 0.0
+    for j in range(len(dual)):
+        dual[j] *= value[j] / phi if binding[j] else 0.0
+        total += dual[j]
+    for j in range(len(dual)):
+        dual[j] /= total
+
+
 @compiled_allocating
 def divide_probes(
     readings: Readings,
@@ -124,39 +205,25 @@ def divide_probes(
     effort: tuple[float, int],  # tolerance and the most steps
 ) -> float:
     """Shares of cost that nearly minimise the largest z' M^-1 z, and that value."""
-    rows, owner, costs, even = readings
-    tolerance, steps = effort
-    n_probes, n, rank = len(costs), targets.shape[0], targets.shape[1]
-    weight, uses = np.empty(len(rows)), np.empty(n_probes)
-    matrix, inverse, factor = np.empty((rank, rank)), np.empty((rank, rank)), np.zeros((rank, rank))
-    solved, value = np.empty((n, rank)), np.zeros(n)
-    playing, binding = np.ones(n_probes, dtype=np.bool_), np.ones(n, dtype=np.bool_)
+    rows, owner, costs = readings.rows, readings.owner, readings.costs
+    (tolerance, steps), (n, rank) = effort, targets.shape
+    work = Work(np.empty(len(rows)), np.empty(len(costs)), np.empty((rank, rank)))
+    known = Values(np.empty((n, rank)), np.zeros(n))
+    inverse, factor = np.empty((rank, rank)), np.zeros((rank, rank))
+    playing, binding = np.ones(len(costs), dtype=np.bool_), np.ones(n, dtype=np.bool_)
     best, best_dual, upper, lower = shares.copy(), dual.copy(), np.inf, 0.0
     for step in range(steps):
         full = step % _LOOK == 0 or step == steps - 1
+        if full:
+            playing[:], binding[:] = True, True
         for i in range(len(rows)):
-            weight[i] = shares[owner[i]] / costs[owner[i]]
-        matrix[:, :] = _TRACE * even
-        add_information(rows, weight, matrix)
-        if not invert(matrix, inverse, factor):
+            work.weight[i] = shares[owner[i]] / costs[owner[i]]
+        work.matrix[:, :] = _TRACE * readings.even
+        add_information(rows, work.weight, work.matrix)
+        if not invert(work.matrix, inverse, factor):
             break
-        phi, worst = 0.0, 0.0
-        for j in range(n):
-            if full or binding[j]:
-                _apply(inverse, targets[j], solved[j])
-                value[j] = _dot(targets[j], solved[j])
-                phi += dual[j] * value[j]
-                worst = max(worst, value[j])
-        for i in range(len(rows)):
-            weight[i] = 0.0 if full or playing[owner[i]] else -1.0
-        _add_uses(rows, solved, dual, matrix, weight)
-        uses[:] = 0.0
-        for i in range(len(rows)):
-            uses[owner[i]] += max(weight[i], 0.0)
-        most = 0.0
-        for o in range(n_probes):
-            uses[o] /= costs[o]
-            most = max(most, uses[o])
+        phi, worst = _set_values(targets, inverse, dual, binding, known)
+        most = _set_uses(readings, known.solved, dual, playing, work)
         if full:
             lower = max(lower, phi * phi / most)
             if worst < upper:
@@ -164,25 +231,10 @@ def divide_probes(
                 best[:], best_dual[:] = shares, dual
             if upper <= (1.0 + tolerance) * lower:
                 break
-            top_share, top_dual = shares.max(), dual.max()
-            for j in range(n):
-                binding[j] = dual[j] > _BINDING * top_dual or value[j] > _CLOSE * worst
-                dual[j] = max(dual[j], _BINDING * top_dual) if binding[j] else 0.0
-            for o in range(n_probes):
-                playing[o] = shares[o] > _IN_PLAY * top_share or uses[o] > _USEFUL * most
-                shares[o] = max(shares[o], _IN_PLAY * top_share) if playing[o] else 0.0
-        total_dual, total_share = 0.0, 0.0
-        for j in range(n):
-            dual[j] *= value[j] / phi if binding[j] else 0.0
-            total_dual += dual[j]
-        for o in range(n_probes):
-            if playing[o]:
-                shares[o] *= (uses[o] / phi) ** _OF_SHARES
-            total_share += shares[o]
-        for j in range(n):
-            dual[j] /= total_dual
-        for o in range(n_probes):
-            shares[o] /= total_share
+            _keep(dual, known.value, (_BINDING * dual.max(), _CLOSE * worst), binding)
+            _keep(shares, work.uses, (_IN_PLAY * shares.max(), _USEFUL * most), playing)
+        _step_dual(dual, known.value, binding, phi)
+        _step(shares, work.uses, playing, phi)
     shares[:], dual[:] = best, best_dual
     return upper
 

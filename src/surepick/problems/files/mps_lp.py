@@ -101,24 +101,12 @@ def _check_mps(text: str) -> _Variables:
         if not words or line.startswith("*"):
             continue
         if not line[0].isspace():
-            section = words.split()[0].upper()
+            section = _mps_section(words, number, order)
             if section == "ENDATA":
                 break
-            known = section == "NAME" or (
-                section in order and re.fullmatch(_MPS_SECTION, words, re.IGNORECASE)
-            )
-            if not known:
-                raise _UnreadError(
-                    f"line {number}: section {words!r} is not read here; it reads, in this order, NAME, "
-                    f"{', '.join(_MPS_LINES)}, ENDATA"
-                )
             order = order if section == "NAME" else order[order.index(section) + 1 :]
             continue
-        form, example = _MPS_LINES.get(section, ("(?!)", "nothing"))
-        match = re.fullmatch(form, words, re.IGNORECASE)
-        if match is None or words.split()[0].upper() == "NAME":
-            raise _UnreadError(f"line {number}: got {words!r}; a line of {section} is like {example}")
-        part = {key: text or "" for key, text in match.groupdict().items()}
+        part = _mps_line(words, number, section)
         in_whole = part["marker"].upper() == "INTORG" if part.get("marker") else in_whole
         said.in_sums |= {part.get("column", "")} - {""}
         if in_whole or part.get("kind", "").upper() in ("BV", "LI", "UI"):
@@ -135,6 +123,27 @@ def _check_mps(text: str) -> _Variables:
             "any number; give it a line in BOUNDS, such as PL for no upper bound"
         )
     return said
+
+
+def _mps_section(words: str, number: int, order: list[str]) -> str:
+    """The section that this line opens, if it may come now."""
+    section = words.split()[0].upper()
+    is_one = section in order and re.fullmatch(_MPS_SECTION, words, re.IGNORECASE)
+    if section not in ("NAME", "ENDATA") and not is_one:
+        raise _UnreadError(
+            f"line {number}: section {words!r} is not read here; it reads, in this order, NAME, "
+            f"{', '.join(_MPS_LINES)}, ENDATA"
+        )
+    return section
+
+
+def _mps_line(words: str, number: int, section: str) -> dict[str, str]:
+    """The parts of a line of this section, if it has its form."""
+    form, example = _MPS_LINES.get(section, ("(?!)", "nothing"))
+    match = re.fullmatch(form, words, re.IGNORECASE)
+    if match is None or words.split()[0].upper() == "NAME":
+        raise _UnreadError(f"line {number}: got {words!r}; a line of {section} is like {example}")
+    return {key: text or "" for key, text in match.groupdict().items()}
 
 
 def _check_lp(text: str) -> _Variables:

@@ -16,7 +16,8 @@ from surepick.core.problem import Problem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import chosen
-from surepick.problems.family import Family, FoundProblem
+from surepick.problems.family import Family
+from surepick.problems.found import FoundProblem
 from surepick.problems.numbers import as_count
 from surepick.problems.options import DrawOptions, builder_problem, lists
 

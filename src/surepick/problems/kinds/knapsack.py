@@ -28,7 +28,8 @@ from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
-from surepick.problems.family import Family, FoundProblem, OneCandidateError
+from surepick.problems.family import Family
+from surepick.problems.found import FoundProblem, OneCandidateError
 from surepick.problems.numbers import as_count, as_numbers, numbers_for, seeded
 from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.truth import Instance

@@ -25,7 +25,8 @@ from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
-from surepick.problems.family import Family, FoundProblem
+from surepick.problems.family import Family
+from surepick.problems.found import FoundProblem
 from surepick.problems.numbers import as_numbers
 from surepick.problems.options import SearchOptions, builder_problem, lists
 

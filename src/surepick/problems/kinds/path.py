@@ -17,7 +17,8 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
-from surepick.problems.family import Family, FoundProblem
+from surepick.problems.family import Family
+from surepick.problems.found import FoundProblem
 from surepick.problems.integer import Rows, least
 from surepick.problems.network import Graph, Network, as_network, other_end, reached
 from surepick.problems.options import SearchOptions, builder_problem, lists

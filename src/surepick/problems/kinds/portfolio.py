@@ -15,7 +15,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, Numbers, aligned, labels_of, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.family import Family, FoundProblem
+from surepick.problems.family import Family
+from surepick.problems.found import FoundProblem
 from surepick.problems.numbers import as_numbers
 from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.program import Program, as_program, program_family

@@ -10,8 +10,8 @@ import numpy as np
 
 from surepick.core.arrays import Numbers
 from surepick.core.oracle_problem import OracleProblem
-from surepick.problems.family import FoundProblem
 from surepick.problems.files.mps_lp import read_program
+from surepick.problems.found import FoundProblem
 from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.program import Program, as_program, program_family
 

@@ -31,7 +31,8 @@ from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import Distances, city_hours, city_points
-from surepick.problems.family import Family, FoundProblem
+from surepick.problems.family import Family
+from surepick.problems.found import FoundProblem
 from surepick.problems.numbers import as_numbers, half_widths, seeded
 from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.truth import Instance, Truth

@@ -12,7 +12,8 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
-from surepick.problems.family import Family, FamilyProblem, FoundProblem
+from surepick.problems.family import Family, FamilyProblem
+from surepick.problems.found import FoundProblem
 from surepick.problems.network import Graph, Network, as_network, reached
 from surepick.problems.numbers import seeded
 from surepick.problems.options import SearchOptions, builder_problem, lists
