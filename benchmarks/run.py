@@ -156,9 +156,9 @@ def main():
     parser.add_argument("--quick", action="store_true", help="smaller samples: at most ten minutes in all")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS), help="these alone")
     parser.add_argument("--out", type=Path, help="keep what is printed in this folder, with a summary")
-    parser.add_argument("--limit", type=float, help="minutes each of them may take; 20, with --quick 5")
+    parser.add_argument("--limit", type=float, help="minutes each of them may take; 30, with --quick 10")
     given = parser.parse_args()
-    limit = 60 * (given.limit or (5 if given.quick else 20))
+    limit = 60 * (given.limit or (10 if given.quick else 30))
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # ends the benchmark that is running, too

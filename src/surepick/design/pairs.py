@@ -12,6 +12,7 @@ from surepick.design.allocation import Bracket, Rows, checked_tolerance, column_
 from surepick.errors import ParameterError
 
 _PARTS = 8  # parts of the plans that each offer a farthest plan
+_MOST_ITERATIONS = 500
 _BLOCK = 1024  # plans per block of the pairwise distances: a block of 1024 x 1024 stays near 8 MB
 
 
@@ -22,9 +23,7 @@ class PairAllocation(Bracket):
     pairs: IntArray  # (m, 2) the pairs that bind, one for each entry of `dual`
 
 
-def pair_allocation(
-    plans: npt.ArrayLike, *, tolerance: float = 1e-3, max_iterations: int = 500
-) -> PairAllocation:
+def pair_allocation(plans: npt.ArrayLike, *, tolerance: float = 1e-3) -> PairAllocation:
     """The shares w that minimise the max over pairs of plans of sum_s (z_s - z'_s)^2 / w_s, certified.
 
     Pairs are never listed: for given weights the worst pair is the diameter of the points z / sqrt(w), exact
@@ -35,7 +34,7 @@ def pair_allocation(
     ([0.333, 0.667, 0.0], 9.0, [0, 1])
     """
     rows = _PairRows(checked_plans(plans))
-    found = column_generation(rows, checked_tolerance(tolerance), max(1, max_iterations), None)
+    found = column_generation(rows, checked_tolerance(tolerance), _MOST_ITERATIONS, None)
     live = found.dual > 1e-9 * found.dual.max()
     pairs = np.column_stack(np.divmod(found.ids[live], rows.n_plans))
     dual = found.dual[live] / found.dual[live].sum()

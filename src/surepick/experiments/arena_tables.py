@@ -12,11 +12,14 @@ from surepick.experiments.arena import Arena, ArenaTable, Placing
 from surepick.experiments.arena_entrants import QUESTIONS
 from surepick.experiments.outputs import write_table
 from surepick.experiments.tables import (
-    NOTHING,
     as_csv,
+    cut_off,
     markdown_table,
+    mean,
+    median,
     notes_below,
     plain_table,
+    run_counts,
     wrong_answers,
 )
 from surepick.plots.style import BLUE, GREY, ORANGE, saved, styled
@@ -39,11 +42,11 @@ def _line(placing: Placing) -> list[str]:
     summary = placing.summary
     return [
         placing.entrant.label,
-        NOTHING if summary.multiple is None else str(summary.multiple.mean),
-        NOTHING if summary.multiple is None else str(summary.multiple.median),
-        NOTHING if summary.measurements is None else str(summary.measurements.mean),
+        mean(summary.multiple),
+        median(summary.multiple),
+        mean(summary.measurements),
         wrong_answers(summary.errors),
-        str(summary.n_cut_off) if summary.n_cut_off else NOTHING,
+        cut_off(summary),
         f"{placing.cpu_seconds:.3f}",
         "yes" if placing.proved else "no",
     ]
@@ -87,12 +90,7 @@ def _record(table: ArenaTable, placing: Placing) -> dict[str, Any]:
         "family": table.family.name,
         "method": placing.entrant.name,
         "proved": placing.proved,
-        "runs": summary.n_runs,
-        "cut_off": summary.n_cut_off,
-        "answers": summary.errors.answers,
-        "wrong": summary.errors.wrong,
-        "wrong_rate_low": summary.errors.low,
-        "wrong_rate_high": summary.errors.high,
+        **run_counts(summary),
         "multiple_mean": None if multiple is None else multiple.mean.number,
         "multiple_median": None if multiple is None else multiple.median.number,
         "measurements_mean": None if measured is None else measured.mean.number,

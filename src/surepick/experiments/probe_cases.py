@@ -27,14 +27,14 @@ def soare(d: int, angle: float) -> tuple[Problem, FloatArray]:
     return Problem(vectors, probes=vectors), 2.0 * np.eye(d)[0]
 
 
-def sphere(n: int, d: int, seed: int, alpha: float = 0.01) -> tuple[Problem, FloatArray]:
+def sphere(n: int, d: int, seed: int) -> tuple[Problem, FloatArray]:
     """Random unit vectors, with the means near the closest two of them."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(n, d))
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
     apart = 2 - 2 * vectors @ vectors.T + 9 * np.eye(n)
     i, j = np.unravel_index(apart.argmin(), apart.shape)
-    return Problem(vectors, probes=vectors), vectors[i] + alpha * (vectors[j] - vectors[i])
+    return Problem(vectors, probes=vectors), vectors[i] + 0.01 * (vectors[j] - vectors[i])
 
 
 def transductive(d: int, angle: float = 0.1) -> tuple[Problem, FloatArray]:

@@ -81,12 +81,12 @@ def _as_printed(number: float) -> str:
 def _details(summary: MethodSummary) -> list[str]:
     return [
         str(summary.n_runs),
-        _median(summary.relative),
-        _median(summary.measurements),
+        median(summary.relative),
+        median(summary.measurements),
         wrong_answers(summary.errors),
-        f"{summary.n_cut_off}" if summary.n_cut_off else NOTHING,
-        NOTHING if summary.multiple is None else str(summary.multiple.mean),
-        _median(summary.multiple),
+        cut_off(summary),
+        mean(summary.multiple),
+        median(summary.multiple),
         _seconds(summary.seconds),
     ]
 
@@ -97,8 +97,19 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.2f}" if seconds < 10 else brief(seconds)
 
 
-def _median(spread: Spread | None) -> str:
+def mean(spread: Spread | None) -> str:
+    """As it stands in a table."""
+    return NOTHING if spread is None else str(spread.mean)
+
+
+def median(spread: Spread | None) -> str:
+    """As it stands in a table."""
     return NOTHING if spread is None else str(spread.median)
+
+
+def cut_off(summary: MethodSummary) -> str:
+    """How many runs their budget ended, if any."""
+    return str(summary.n_cut_off) if summary.n_cut_off else NOTHING
 
 
 def wrong_answers(errors: Errors) -> str:
@@ -155,18 +166,25 @@ def _record(result: Reproduction, found: ColumnResult, name: str) -> dict[str, A
         "instances": found.column.label,
         "method": name,
         "guarantee": has_guarantee(result, name),
-        "runs": summary.n_runs,
-        "cut_off": summary.n_cut_off,
-        "answers": summary.errors.answers,
-        "wrong": summary.errors.wrong,
-        "wrong_rate_low": summary.errors.low,
-        "wrong_rate_high": summary.errors.high,
+        **run_counts(summary),
         **_spread_record("relative", summary.relative),
         "paper_relative_mean": printed[0],
         "paper_relative_deviation": printed[1],
         **_spread_record("measurements", summary.measurements),
         **_spread_record("multiple_of_limit", summary.multiple),
         "seconds_mean": summary.seconds,
+    }
+
+
+def run_counts(summary: MethodSummary) -> dict[str, Any]:
+    """How many runs, answers and wrong answers there were, with the interval of the error rate."""
+    return {
+        "runs": summary.n_runs,
+        "cut_off": summary.n_cut_off,
+        "answers": summary.errors.answers,
+        "wrong": summary.errors.wrong,
+        "wrong_rate_low": summary.errors.low,
+        "wrong_rate_high": summary.errors.high,
     }
 
 
