@@ -3,7 +3,7 @@
     python benchmarks/finish.py [method ...]
 
 CPU time of this process; loops are compiled before, on a smaller budget. A run that its budget cut off is
-marked with >=: its seconds are those of the budget.
+marked with >=: its seconds are those of the budget. A method that is not for these problems has no time.
 """
 
 import sys
@@ -24,6 +24,10 @@ def timed(case: Case) -> tuple[float, str, int]:
     return time.process_time() - began, ">= " if row.cut_off else "", row.n_measurements
 
 
+def told(seconds: float, mark: str, n_measured: int) -> str:
+    return f"{mark}{seconds:.3f} s, {n_measured:.3g} measured"
+
+
 def main() -> None:
     methods = methods_named(sys.argv[1:] or None)
     print(f"{'method':<20}" + "".join(f"{e.name + ', ' + column:>34}" for e, column, _ in INSTANCES))
@@ -31,8 +35,8 @@ def main() -> None:
         cells = []
         for experiment, column, seed in INSTANCES:
             settings = Settings(runs=1, seed=seed, policies=(method.name,), budget=BUDGETS[method.pace])
-            seconds, mark, measured = timed(cases_of(experiment, settings)[column, method.name][0])
-            cells.append(f"{mark}{seconds:.3f} s, {measured:.3g} measured")
+            cases = cases_of(experiment, settings).get((column, method.name))
+            cells.append(told(*timed(cases[0])) if cases else "-")
         print(f"{method.label:<20}" + "".join(f"{cell:>34}" for cell in cells), flush=True)
 
 
