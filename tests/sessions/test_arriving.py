@@ -53,6 +53,23 @@ def test_a_plan_that_arrives_in_the_middle_of_a_round_can_win_and_is_verified():
     assert session.outcome.counts[3] > 0
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_one_that_arrives_while_a_block_is_measured_in_parts_waits_for_its_end(epsilon):
+    policy = sp.BetGapE(delta=1e-6, epsilon=epsilon, max_batch=1)
+    session = measured(begun(policy=policy, budget=120), 10)
+    assert not session.ledger().run._run.may_grow  # the round is over soon, the block is not
+    session.add_plan("by bike", "bike + walk")
+    measured(session, 1)
+    assert len(session.ledger().run._run.log_evidence()) == 2  # it still does not know
+    session.last_call(60)
+    n_called = session.ledger().n_told
+    certificate = measured(session).certificate()
+    assert session.ledger().n_told - n_called == 60
+    assert session.outcome.lead_name == "by bike"
+    assert session.verify(certificate.to_json()).holds
+    assert sp.Session.load(session.store, "trips").outcome.plan == session.outcome.plan
+
+
 def test_one_that_arrives_after_the_answer_reopens_the_session():
     session = measured(begun())
     assert session.outcome.plan_name == "by bus"

@@ -216,7 +216,12 @@ class ProvingRun(Run, Protocol):
 
 @runtime_checkable
 class GrowingRun(Run, Protocol):
-    """A run to whose problem plans may be added, as its proof allows: between two rounds."""
+    """A run to whose problem plans may be added, as its proof allows: between two blocks."""
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether that can be now, or a block that is measured in parts has to be complete first."""
+        ...
 
     def grow(self, problem: Problem) -> None:
         """Go on with this problem, whose first plans are those that there were."""

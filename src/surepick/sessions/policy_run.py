@@ -184,7 +184,7 @@ class PolicyRun:
         return isinstance(run, GrowingRun)
 
     def grow(self, setup: Setup) -> None:
-        """Take in a plan from the next decision on; the open round was decided without it."""
+        """Take in a plan from the next decision on, or the end of a block that is measured in parts."""
         assert isinstance(setup.problem, Problem)
         _ = self._run  # awake, with the plans that its state is about
         self.setup, scale = setup, self.problem.noise_scale
@@ -198,8 +198,16 @@ class PolicyRun:
     def _grow(self) -> None:
         assert isinstance(self._run, GrowingRun)
         assert isinstance(self.problem, Problem)
-        self._run.grow(self.problem)
-        self._n_new, self._n_arms, self._has_grown = 0, self.problem.n_arms, True
+        if self._run.may_grow:
+            self._run.grow(self.problem)
+            self._n_new, self._n_arms, self._has_grown = 0, self.problem.n_arms, True
+
+    def _call_last(self) -> None:
+        """Pass the last call on, when the plans that have come before it are known to the policy."""
+        if self.called is not None and self._n_last is not None and not self._n_new:
+            gaussian = self.called["gaussian"] or self.setup.pilot is not None
+            last_calling(self.policy, self._run).call_last(self._n_last, gaussian=gaussian)
+            self._n_last = None
 
     def go_on_with(self, setup: Setup) -> None:
         """Take another budget from here on."""
@@ -222,10 +230,7 @@ class PolicyRun:
         budget = self.setup.budget
         if budget is not None and self.setup.cuts and isinstance(self._run, BudgetedRun):
             self._run.allow(budget - self.seen.evidence.n_measurements)
-        if self.called is not None and self._n_last is not None:
-            gaussian = self.called["gaussian"] or self.setup.pilot is not None
-            last_calling(self.policy, self._run).call_last(self._n_last, gaussian=gaussian)
-            self._n_last = None
+        self._call_last()
         decision = self._run.decide(rng)
         if self.trace.wants(self.n_rounds):
             self.trace.add(Sample(self.n_rounds, self.standing(), self.seen.evidence))
@@ -237,6 +242,8 @@ class PolicyRun:
         n = n_asked(self.policy, decision)
         if budget is not None and self.seen.evidence.n_measurements + n > budget:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None})
+        if self._n_last is not None:  # a call that waits: what is asked for meanwhile is of its number
+            self._n_last -= n
         return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)})
 
     def _recall(self) -> None:

@@ -180,24 +180,39 @@ def _remaining(look: Look, needed: float) -> FloatArray:
     for plan in np.unique(best).tolist():
         here = best == plan
         left[here] = _remaining_for(look, plan, values[here], shares, needed)
+    if look.epsilon > 0:  # the lead will do as well, where it is close enough to that world's best plan
+        left = np.minimum(left, _remaining_for(look, look.lead, values, shares, needed))
     return left
 
 
 def _remaining_for(
     look: Look, plan: int, values: FloatArray, shares: FloatArray, needed: float
 ) -> FloatArray:
-    """The same in worlds whose best plan is this one."""
-    gap_now, error = look.comparing(plan)
+    """The same if this plan is to be the answer; infinite where it may not be."""
     unit_error = look.errors_after(plan, shares)
-    known = in_errors(gap_now + look.epsilon, error).clip(0.0) ** 2 / 2
-    if plan == look.lead and look.log_evidence is not None:
-        known = look.log_evidence
-    missing = np.maximum(needed - known, 0.0)
+    missing = np.maximum(needed - _known(look, plan), 0.0)
     missing[plan] = 0.0
     gap = np.maximum(values[:, [plan]] - values + look.epsilon, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.where(missing > 0, 2 * missing * unit_error**2 / gap**2, 0.0)
     return np.asarray(np.nan_to_num(left, nan=0.0, posinf=np.inf).max(axis=1))
+
+
+def _known(look: Look, plan: int) -> FloatArray:
+    """The log of the evidence that there is against each plan as a rival of this one.
+
+    What is proved, where the policy says it; against the lead itself, and with epsilon as rivals of another
+    plan than the lead, that is nothing: measurements have been made, and no bet was won by them.
+    """
+    proved = look.log_evidence
+    if proved is None:
+        gap, error = look.comparing(plan)
+        return np.asarray(in_errors(gap + look.epsilon, error).clip(0.0) ** 2 / 2)
+    if plan == look.lead:
+        return proved
+    rivals = np.zeros(len(proved)) if look.epsilon > 0 else proved.copy()
+    rivals[look.lead] = 0.0
+    return rivals
 
 
 def _recent_shares(look: Look) -> FloatArray:

@@ -142,6 +142,11 @@ class BlockRun(ABC, Generic[B]):
         self._left = left
 
     @property
+    def may_grow(self) -> bool:
+        """Whether no block is open: its counts and bets were fixed without the plans that have come."""
+        return self._block is None
+
+    @property
     def evidence(self) -> Evidence:
         """All blocks that are complete."""
         return self._evidence
