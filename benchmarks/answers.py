@@ -15,7 +15,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.planning.comparison import is_error
-from surepick.planning.limit_value import fewest
+from surepick.planning.limit_value import binary_kl, fewest
 from surepick.problems import knapsack_instance, transport_instance
 
 SEED = 9_300_000
@@ -39,10 +39,10 @@ def drawn(draw, n):
     return list(itertools.islice(endless(draw), n))
 
 
-def endless(draw):
+def endless(draw, too_long=TOO_LONG):
     for case in map(draw, itertools.count(SEED)):
         time = sp.limit(case.problem, case.means).characteristic_time
-        if time < TOO_LONG:
+        if time < too_long:
             limit = fewest(time, int(case.problem.relevant.sum()), 0.05)
             yield case.problem, np.asarray(case.means), limit
 
@@ -166,12 +166,10 @@ def last_call_risk(scale):
     multiples = (1, 2, 4, 8)
     print("| instances | " + " | ".join(f"{m} T*" for m in multiples) + " | wrong and risk <= .05 |")
     print("|---" * (len(multiples) + 2) + "|")
-    families = [("knapsack, 9 items", knapsacks(9), 40, 4), ("three of ten", ThreeOfTen, 24, 4)]
-    for name, draw, n, repeats in (*families, ("transport", transport_instance, 12, 3)):
+    families = [("knapsack, 9 items", knapsacks(9), 60, 8), ("three of ten", ThreeOfTen, 60, 8)]
+    for name, draw, n, repeats in (*families, ("transport", transport_instance, 20, 4)):
         cells, n_wrong, n_runs = [], 0, 0
-        cases = (
-            moderate(draw, max(3, int(n * scale))) if repeats == 4 else drawn(draw, max(3, int(n * scale)))
-        )
+        cases = between(draw, max(3, int(n * scale)), 4, 150_000)
         for multiple in multiples:
             ends = [
                 called(case, SEED + 1000 * k + r, multiple)
@@ -179,19 +177,24 @@ def last_call_risk(scale):
                 for r in range(repeats)
             ]
             risks = np.array([risk for risk, _ in ends])
-            n_wrong, n_runs = (
-                n_wrong + sum(risk <= 0.05 and wrong for risk, wrong in ends),
-                n_runs + len(ends),
-            )
-            cells.append(f"{np.median(risks):.3f}; {100 * np.mean(risks <= 0.05):.0f}%")
+            n_wrong += sum(risk <= 0.05 and wrong for risk, wrong in ends)
+            n_runs += len(ends)
+            cells.append(f"{median(risks.reshape(-1, repeats))}; {100 * np.mean(risks <= 0.05):.0f}%")
         print(f"| {name} ({len(ends)} runs each) | {' | '.join(cells)} | {n_wrong} of {n_runs} |", flush=True)
+
+
+def median(runs):
+    """Of all runs, with its standard error over instances, which are drawn again and again for it."""
+    rng = np.random.default_rng(0)
+    again = [np.median(runs[rng.integers(0, len(runs), len(runs))]) for _ in range(400)]
+    return f"{np.median(runs):.3f} +- {np.std(again):.3f}"
 
 
 def called(case, seed, multiple):
     """The risk after a budget of so many T*, half of it a last call, and whether the lead is wrong."""
-    problem, means, _ = case
-    time = sp.limit(problem, means).characteristic_time
-    budget = max(int(multiple * time), 2 * int(problem.relevant.sum()))
+    problem, means, limit = case
+    n_arms = int(problem.relevant.sum())
+    budget = max(int(multiple * limit / binary_kl(0.05)), 2 * n_arms)
     how = {"budget": budget, "last_call": 0.5, "gaussian": True}
     policy = sp.BetGapE(delta=1e-3)  # with .05 it would stop there, and no risk would be much less
     o = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, **how)
@@ -248,6 +251,16 @@ def moderate(draw, n):
     return list(itertools.islice(found, n))
 
 
+def between(draw, n, least, most):
+    """The first n instances with T* of at least this many measurements of each arm that matters, below most.
+
+    As `surepick reproduce budget` takes them.
+    """
+    unit = least * binary_kl(0.05)
+    found = (case for case in endless(draw, most) if case[2] >= unit * int(case[0].relevant.sum()))
+    return list(itertools.islice(found, n))
+
+
 def chance(scale):
     """Stated chance of the lead after Pick, and how often it was right; stated and real loss.
 
@@ -301,10 +314,16 @@ def sure_within(scale):
     bins = (0.0, 0.02, 0.2, 0.4, 0.6, 0.8, 0.98, 1.01)
     named = [f"{low:g} to {min(high, 1):g}" for low, high in itertools.pairwise(bins)]
     print("| stated chance | " + " | ".join(named) + " |\n" + "|---" * len(bins) + "|")
-    for name, draw, n in (("knapsack, 9 items", knapsacks(9), 40), ("three of ten", ThreeOfTen, 24)):
+    exact, within = sp.BetGapE(), sp.BetGapE(epsilon=0.05)
+    for name, cases, n, policy in (
+        ("knapsack, 9 items", lambda n: moderate(knapsacks(9), n), 60, exact),
+        ("three of ten", lambda n: moderate(ThreeOfTen, n), 40, exact),
+        ("transport", lambda n: between(transport_instance, n, 4, TOO_LONG), 12, exact),
+        ("transport by freeway, epsilon .05", freeways, 20, within),
+    ):
         looks = []
-        for k, case in enumerate(moderate(draw, max(4, int(n * scale)))):
-            looks += watched(case, SEED + k)
+        for k, case in enumerate(cases(max(4, int(n * scale)))):
+            looks += watched(case, SEED + k, policy)
         looks = np.array(looks, dtype=float)
         cells = []
         for low, high in itertools.pairwise(bins):
@@ -313,15 +332,21 @@ def sure_within(scale):
         print(f"| {name}, {len(looks)} looks: sure | {' | '.join(cells)} |", flush=True)
 
 
-def watched(case, seed):
+def freeways(n):
+    """Transports whose plans tie: no limit is known, and none is needed."""
+    drawn = (transport_instance(SEED + k, distances="freeway") for k in range(n))
+    return [(case.problem, np.asarray(case.means), math.nan) for case in drawn]
+
+
+def watched(case, seed, policy):
     """(stated chance, whether it was so) at 2, 5, 12, 30, 80, 200 measurements of each arm."""
     from surepick import views
 
     problem, means, _ = case
     rng, said = np.random.default_rng(seed), []
-    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="watched")
+    session = sp.Session.create("memory://", problem, policy, name="watched")
     due = [k * int(problem.relevant.sum()) for k in (2, 5, 12, 30, 80, 200)]
-    while requests := session.ask(64):
+    while requests := session.ask(4096):
         for request in requests:
             session.tell(request, means[problem.arm(request.arm_name)] + rng.standard_normal())
         n_used = session.ledger().n_measurements

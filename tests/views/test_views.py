@@ -527,3 +527,19 @@ def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brin
     assert all(arm.worth > 0 for arm in seen.arms.rows)
     assert {arm.stays_to is None for arm in seen.arms.rows} == {True, False}
     assert seen.summary.what_if.startswith(f"“{seen.summary.runner_up}” would win if")
+
+
+def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measured():
+    """Of eighty ties nearly any will do, and other plans than the lead are the best in most worlds."""
+    problem, rng = sp.Problem(np.eye(80)), np.random.default_rng(1)
+    session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=1.0), name="ties")
+    said = []
+    while requests := session.ask(512):
+        for request, value in zip(requests, rng.standard_normal(len(requests)), strict=True):
+            session.tell(request, value)
+        coming = views.progress(look(session)).forecast
+        said += [] if coming is None else [(session.ledger().n_measurements, coming.middle)]
+    end = session.ledger().n_measurements
+    late = [(end - n) / middle if middle else math.inf for n, middle in said[len(said) // 2 :]]
+    assert len(late) > 3
+    assert np.median(late) < 3
