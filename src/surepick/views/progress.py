@@ -208,10 +208,12 @@ def _known(look: Look, plan: int) -> FloatArray:
     if proved is None:
         gap, error = look.comparing(plan)
         return np.asarray(in_errors(gap + look.epsilon, error).clip(0.0) ** 2 / 2)
-    if plan == look.lead:
+    lead = look.lead
+    assert isinstance(lead, int)
+    if plan == lead:
         return proved
     rivals = np.zeros(len(proved)) if look.epsilon > 0 else proved.copy()
-    rivals[look.lead] = 0.0
+    rivals[lead] = 0.0
     return rivals
 
 
