@@ -54,3 +54,18 @@ def test_nothing_is_shown_by_no_cut_or_by_a_cut_without_prices_and_tangent():
     nothing = Cut(math.nan, math.nan, 1.0, np.zeros(len(system.right)))
     for nodes in ([], [Node((), -1, 0.0)], [Node((nothing,), -1, 0.0)]):
         assert not is_covered(question, system, nodes)
+
+
+def test_nothing_is_shown_by_prices_and_tangents_beyond_what_numbers_can_hold():
+    question, vertices = question_about(SMALL, 1)
+    question = question._replace(target=float(log_wealth(question, vertices).min()) + 0.1)
+    system = system_of(SMALL.form, question)
+    ones = np.ones(len(system.right))
+    with np.errstate(all="ignore"):
+        for cut in (
+            Cut(math.nan, math.nan, 1e300, 1e300 * ones),
+            Cut(math.nan, math.nan, 1.0, math.nan * ones),
+            Cut(1e308, 1e-3, 1e-3, ones),
+            Cut(1.0, 1.0, 1e300, 1e300 * ones),
+        ):
+            assert not is_covered(question, system, [Node((cut,), -1, 0.0)])

@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from surepick import views
 from surepick.core.policy import decide_as
+from surepick.core.run import Measure
 from surepick.core.vertex_proof import objections
 from surepick.policies.betting import poly_bet
 from surepick.sessions.codec import problem_from_json, problem_to_json
@@ -132,3 +133,55 @@ def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_foll
     assert certificate.plan == (2.0, 3.0, 0.0)
     assert certificate.last_call == 200
     assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
+
+
+def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
+    """The certificate has the proof of the test, and `verify` says what is wrong with one that was spoilt."""
+    session = sp.Session.create("memory://", problem, sp.PolyBet(0.01, 0.3), name="called")
+    rng = np.random.default_rng(7)
+    measure(session, rng, n=3)
+    session.last_call(300, gaussian=True)
+    measure(session, rng)
+    certificate = session.certificate()
+    assert certificate.is_confident
+    assert certificate.last_call == 300
+    written = json.loads(json.dumps(certificate.to_json()))
+    assert written["proof"]["test"]["gaussian"] is True
+    assert session.verify(written).holds
+    written["proof"]["test_boxes"] = written["proof"]["test_boxes"][:-1]
+    assert any("boxes of the test do not" in words for words in session.verify(written).objections)
+    written["proof"]["test"]["target"] = "many"
+    assert any("it has another form" in words for words in session.verify(written).objections)
+
+
+def test_a_budget_is_spent_to_the_last_measurement_and_the_log_verifies(problem):
+    for policy in (sp.PolyBet(1e-9), sp.PolyBet(1e-9, 0.01)):
+        store = MemoryStore()
+        session = sp.Session.create(store, problem, policy, name="short", budget=47)
+        measure(session, np.random.default_rng(3), n=2)
+        session = sp.Session.load(store, "short")
+        measure(session, np.random.default_rng(4))
+        certificate = session.certificate()
+        assert (certificate.plan, certificate.n_measurements) == (None, 47)
+        assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
+
+
+def test_a_proof_holds_where_a_variable_without_room_is_basic():
+    """A row of nothing but a fixed amount makes it basic; without it, it may be either."""
+    for rows in (
+        {"A_eq": [[1, 1, 1, 0], [0, 0, 0, 1]], "b_eq": [1.0, 2.0]},
+        {"A_eq": [[1, 1, 1, 1]], "b_eq": [3.0]},
+        {"A_ub": [[1, 1, 1, 1], [1, 0, 0, 0]], "b_ub": [3.0, 0.5]},
+        {"upper": [1, 1, 1, 2]},
+    ):
+        fixed = sp.Polytope(**{"lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2], **rows})
+        run, means = sp.PolyBet().start(fixed), np.array([3.0, 2.0, -1.0, 1.0])
+        while isinstance(decision := run.decide(), Measure):
+            run.absorb(decision.counts, decision.counts * means)
+        proof = json.loads(json.dumps(run.proof()))
+        assert objections(fixed, decision.plan, proof, 0.05) == []
+        for k in range(len(proof["edges"])):
+            fewer = {"edges": proof["edges"][:k] + proof["edges"][k + 1 :]}
+            assert objections(fixed, decision.plan, fewer, 0.05) == ["the edges are not those of a basis"]
+        proof["edges"][0]["moves"] = {"arm 0": float("nan")}
+        assert objections(fixed, decision.plan, proof, 0.05)

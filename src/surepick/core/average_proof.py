@@ -11,6 +11,10 @@ W is convex in (L, Q) and lies above its tangent at that point, Q(x) lies below 
 what is then left is linear, bounded by the prices (Neumaier and Shcherbina 2004). The bound rules out the
 box, or else says how far each variable can be from its bounds in a plan that is not ruled out. No solver
 takes part.
+
+After a last call the plan that was tested comes with two such trees: W(x) >= log_wealth for every plan before
+the last block, and by the means of that block alone the plan is ahead of every other one by z standard
+errors, epsilon included. Together they are worth log_wealth - log p(z).
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
 from surepick.core.standard_form import ROUNDING, StandardForm
+from surepick.core.tails import normal_below
 from surepick.core.vertex_proof import variable_names
 
 NATS = 1e-9  # what logarithms and exponentials may err by
@@ -164,6 +169,8 @@ def _cut(
         (np.abs(costs) + np.abs(system.matrix.T) @ np.abs(prices)) @ np.maximum(np.abs(low), np.abs(high))
     )
     room = need - (const + float(prices @ system.right) + float(ends.sum()) - ROUNDING * size)
+    if not math.isfinite(room):  # prices or a tangent beyond what numbers can hold
+        return box
     if room < 0:  # not at 0: without a tangent and without prices nothing is shown
         return None
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -191,34 +198,148 @@ def _tangent(question: Question, gain: float, square: float) -> tuple[float, flo
     return slope, gain - slope * square + (question.target - here) / first
 
 
+def errors_ahead(
+    plan: FloatArray,
+    means: FloatArray,
+    spread: FloatArray,
+    epsilon: float,
+    *,
+    rounded: bool = False,
+) -> Question:
+    """Whether a plan is ahead of all plans by `target` standard errors (0: to be set), epsilon included.
+
+    The plan is in units of the form, `means` are so that larger is better, `spread` are their variances.
+    `rounded`: L is lowered by what rounding may be.
+    """
+    nothing, gain = np.zeros(0), float(plan @ means) + epsilon
+    if rounded:
+        gain -= ROUNDING * (float(np.abs(plan) @ np.abs(means)) + epsilon)
+    return Question(gain, -means, float(spread @ plan**2), spread * plan, spread, 0.0, 0.0, nothing, nothing)
+
+
 def proof_of(problem: Polytope, average: FloatArray, question: Question, nodes: list[Node]) -> dict[str, Any]:
     """The proof as JSON values."""
-    names = [*variable_names(problem), _GAIN]
-    numbers = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in question._asdict().items()}
     return {
         "average": [float(x) for x in average],
-        "series": numbers,
-        "boxes": [
-            {
-                "cuts": [
-                    [
-                        None if math.isnan(cut.at_gain) else [cut.at_gain, cut.at_square],
-                        cut.unit,
-                        [int(x) for x in cut.prices.tolist()],
-                    ]
-                    for cut in node.cuts
-                ],
-                "split": None if node.variable < 0 else [names[node.variable], node.value],
-            }
-            for node in nodes
-        ],
+        "series": _numbers(question),
+        "boxes": _boxes(problem, nodes),
     }
 
 
-def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float) -> list[str]:
-    """What is wrong with a proof that this plan is within epsilon of all; nothing where it holds."""
-    question = Question(**{k: _number(x) for k, x in proof["series"].items()})
-    form = problem.form
+class Test(NamedTuple):
+    """What a last block shows: the plan is `question.target` standard errors ahead of every other one."""
+
+    question: Question
+    nodes: list[Node]
+    gaussian: bool  # whether the noise is Gaussian, not only sub-Gaussian
+
+
+def proof_of_test(
+    problem: Polytope, plan: FloatArray, before: tuple[float, Question | None, list[Node]], test: Test
+) -> dict[str, Any]:
+    """The proof of a plan that was tested, as JSON values.
+
+    `before` is what the log wealth was at least, and what proves it: a question and boxes, or None where it
+    is the cash alone.
+    """
+    log_wealth, question, nodes = before
+    return {
+        "average": [float(x) for x in plan],
+        "log_wealth": log_wealth,
+        "series": None if question is None else _numbers(question),
+        "boxes": _boxes(problem, nodes),
+        "test": {"gaussian": test.gaussian, **_numbers(test.question)},
+        "test_boxes": _boxes(problem, test.nodes),
+    }
+
+
+def _numbers(question: Question) -> dict[str, Any]:
+    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in question._asdict().items()}
+
+
+def _boxes(problem: Polytope, nodes: list[Node]) -> list[dict[str, Any]]:
+    names = [*variable_names(problem), _GAIN]
+    return [
+        {
+            "cuts": [
+                [
+                    None if math.isnan(cut.at_gain) else [cut.at_gain, cut.at_square],
+                    cut.unit,
+                    [int(x) for x in cut.prices.tolist()],
+                ]
+                for cut in node.cuts
+            ],
+            "split": None if node.variable < 0 else [names[node.variable], node.value],
+        }
+        for node in nodes
+    ]
+
+
+def objections(
+    problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float, epsilon: float = 0.0
+) -> list[str]:
+    """What is wrong with a proof that this plan is within epsilon of all; nothing where it holds.
+
+    Only the proof of a test is about `epsilon` by itself; that of a series has it in its sums.
+    """
+    average, target = np.array(proof["average"], dtype=float), -math.log(delta)
+    found = {
+        "the answer is not the average of the leads": np.abs(problem.vector(plan) - average).max()
+        / problem.form.unit
+        > _MET,
+        "the answer is no plan": not _is_plan(problem, problem.vector(plan)),
+    }
+    if "test" in proof:
+        found |= _of_test(problem, plan, proof, target, epsilon)
+        target = float(proof["log_wealth"])
+    if proof["series"] is not None:
+        found |= _of_series(problem, proof, target)
+    return [words for words, wrong in found.items() if wrong]
+
+
+def _of_series(problem: Polytope, proof: Mapping[str, Any], target: float) -> dict[str, bool]:
+    """What may be wrong with boxes that prove the wealth of a series to be at least this."""
+    question = _question(proof["series"])
+    is_positive = len(question.rates) and (question.rates > 0).all() and (question.squares >= 0).all()
+    staked = np.logaddexp.reduce(np.append(question.log_stakes, question.log_cash))
+    return {
+        "the evidence asked for is not enough": not question.target >= target,
+        "stakes or squares are not positive": not is_positive,
+        "more was staked than there was": not staked <= NATS,
+        "the boxes do not rule out all plans": not _is_shown(problem, question, proof["boxes"]),
+    }
+
+
+def _of_test(
+    problem: Polytope, plan: Answer, proof: Mapping[str, Any], target: float, epsilon: float
+) -> dict[str, bool]:
+    """What may be wrong with a test of this plan by the means of a last block."""
+    given = dict(proof["test"])
+    gaussian, question = bool(given.pop("gaussian")), _question(given)
+    x, z, known = problem.vector(plan) / problem.form.unit, question.target, float(proof["log_wealth"])
+    log_p = math.log(max(normal_below(-z), 1e-300)) if gaussian else -0.5 * z * z
+    spread, means = question.squares, -question.gains
+    ahead = errors_ahead(x, means, spread, epsilon)
+    room = _MET * (float(np.abs(x) @ np.abs(means)) + epsilon)
+    is_about_it = (
+        not len(question.rates)
+        and (spread >= 0).all()
+        and question.gain <= ahead.gain + room
+        and (np.abs(question.crosses - ahead.crosses) <= _MET * spread).all()
+        and abs(question.square - ahead.square) <= _MET * float(spread.sum())
+    )
+    return {
+        "the test is not about the answer": not is_about_it,
+        "the evidence of the test is not enough": not (z > 0 and known - log_p >= target - NATS),
+        "more cash is stated than there was": proof["series"] is None and not known <= NATS,
+        "the boxes of the test do not rule out all plans": not _is_shown(
+            problem, question, proof["test_boxes"]
+        ),
+    }
+
+
+def _is_shown(problem: Polytope, question: Question, boxes: Any) -> bool:
+    """Whether these boxes, as JSON values, rule out every plan."""
     names = {name: j for j, name in enumerate([*variable_names(problem), _GAIN])}
     nodes = [
         Node(
@@ -226,20 +347,16 @@ def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta:
             -1 if box["split"] is None else names[box["split"][0]],
             0.0 if box["split"] is None else float(box["split"][1]),
         )
-        for box in proof["boxes"]
+        for box in boxes
     ]
-    average = np.array(proof["average"], dtype=float)
-    found = {
-        "the evidence asked for is not enough": not question.target >= -math.log(delta),
-        "stakes or squares are not positive": not (
-            len(question.rates) and (question.rates > 0).all() and (question.squares >= 0).all()
-        ),
-        "the answer is not the average of the leads": np.abs(problem.vector(plan) - average).max() / form.unit
-        > _MET,
-        "the answer is no plan": not _is_plan(problem, problem.vector(plan)),
-        "the boxes do not rule out all plans": not is_covered(question, system_of(form, question), nodes),
-    }
-    return [words for words, wrong in found.items() if wrong]
+    return is_covered(question, system_of(problem.form, question), nodes)
+
+
+def _question(numbers: Mapping[str, Any]) -> Question:
+    question = Question(**{k: _number(x) for k, x in numbers.items()})
+    if not all(np.isfinite(x).all() for x in question):
+        raise ValueError("a number is not finite")
+    return question
 
 
 def _number(value: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
-from surepick.core.standard_form import AT_LOWER, BASIC
+from surepick.core.standard_form import AT_LOWER, BASIC, StandardForm
 
 _MET = 1e-8  # how far an equation or a bound may be missed; amounts are near 1
 
@@ -55,8 +55,7 @@ def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta:
     n_arms, n_slacks = problem.n_arms, len(form.lower) - problem.n_arms
     numbers = {name: j for j, name in enumerate(variable_names(problem))}
     leaving = [numbers.get(edge["leaves"], -1) for edge in edges]
-    n_free = int((form.upper > form.lower).sum()) - _rank(form.matrix[:, form.upper > form.lower])
-    if len({*leaving} - {-1}) != len(edges) or len(edges) != n_free:
+    if len({*leaving} - {-1}) != len(edges):
         return ["the edges are not those of a basis"]
     steps = np.zeros((len(edges), len(form.lower)))
     for k, edge in enumerate(edges):
@@ -64,6 +63,8 @@ def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta:
             steps[k, problem.arm(arm)] = amount
     slacks = form.matrix[:n_slacks, :n_arms]
     steps[:, n_arms:] = -steps[:, :n_arms] @ slacks.T
+    if not _spans(form, steps, leaving):
+        return ["the edges are not those of a basis"]
     vertex = problem.vector(plan) / form.unit
     values = np.append(vertex, form.right[:n_slacks] - slacks @ vertex)
     is_low = np.array([edge["bound"] == "lower" for edge in edges])
@@ -77,9 +78,18 @@ def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta:
         "an edge leaves the rows": np.abs(steps @ form.matrix.T),
         "an edge moves a variable that should stay at its bound": np.abs(steps[:, leaving] - unit_steps),
     }
-    wrong = [words for words, missed in found.items() if missed.max(initial=0.0) > _MET]
+    wrong = [words for words, missed in found.items() if not missed.max(initial=0.0) <= _MET]
     return [*wrong, *(f"the evidence on the edge of {name!r} is not enough" for name in weak[:1])]
 
 
-def _rank(matrix: FloatArray) -> int:
-    return int(np.linalg.matrix_rank(matrix)) if matrix.size else 0
+def _spans(form: StandardForm, steps: FloatArray, leaving: list[int]) -> bool:
+    """Whether A w = 0 leaves w = 0 alone, where w is 0 on what leaves its bound and on what cannot move.
+
+    w = x - v - sum_j |x_j - v_j| e_j is so for every plan x: variables without room are the same in x and v,
+    and count where no edge moves them.
+    """
+    still = (form.upper <= form.lower) & ~steps.any(axis=0)
+    still[leaving] = True
+    others = form.matrix[:, ~still]
+    rank = int(np.linalg.matrix_rank(others)) if others.size else 0
+    return rank == int(others.shape[1])

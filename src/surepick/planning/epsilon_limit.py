@@ -35,16 +35,14 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.average_proof import NATS, Question, system_of
+from surepick.core.average_proof import NATS, Question, errors_ahead, system_of
 from surepick.core.polytope import Polytope
-from surepick.core.standard_form import ROUNDING
 from surepick.design.allocation import optimal_allocation
 from surepick.policies.betting.box_cuts import ALIVE, COVERED
 from surepick.policies.betting.covering import Effort, cover
 from surepick.policies.betting.good_plans import GoodPlans
 from surepick.policies.betting.rivals import Rivals
 
-_NOTHING = np.zeros(0)
 _DRAWS = 8  # plans of draws around the means, of each width
 _WIDTHS = (0.03, 0.1, 0.3, 1.0)  # of draws, in units of the range of the means
 _LOCAL = 20  # rivals from which others are looked for
@@ -173,11 +171,8 @@ class NearBest:
     def _question(self, plan: FloatArray, variance: FloatArray, shares: FloatArray, ratio: float) -> Question:
         """Whether (plan - x).mu + epsilon is at least `ratio` errors for all plans x."""
         spread = variance / np.maximum(shares, _LEAST)
-        gain = float(plan @ self._means) + self._epsilon
-        gain -= ROUNDING * (float(np.abs(plan) @ np.abs(self._means)) + self._epsilon)
-        return Question(
-            gain, -self._means, float(spread @ plan**2), spread * plan, spread, ratio, 0.0, _NOTHING, _NOTHING
-        )
+        ahead = errors_ahead(plan, self._means, spread, self._epsilon, rounded=True)
+        return ahead._replace(target=ratio)
 
     def _look_around(self, plan: FloatArray, variance: FloatArray, found: _Shares) -> None:
         """Add plans that are harder to tell from this one than those that are known."""

@@ -10,6 +10,7 @@ from typing import Any
 from surepick._version import __version__
 from surepick.core import average_proof, vertex_proof
 from surepick.core.oracle_problem import Best, OracleProblem
+from surepick.core.policy import epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, ParameterError, ProblemError
@@ -179,9 +180,12 @@ def _of_proof(ledger: Ledger, proof: Any) -> list[str]:
     if not (isinstance(ledger.problem, Polytope) and ledger.plan is not None and proof):
         return []
     try:
-        kind = average_proof if "series" in proof else vertex_proof
-        wrong = kind.objections(ledger.problem, ledger.plan, proof, ledger.run.policy.delta)
-    except (KeyError, TypeError, ValueError, ProblemError):
+        policy, given = ledger.run.policy, (ledger.problem, ledger.plan, proof)
+        if "series" in proof:
+            wrong = average_proof.objections(*given, policy.delta, epsilon_of(policy))
+        else:
+            wrong = vertex_proof.objections(*given, policy.delta)
+    except (ArithmeticError, KeyError, TypeError, ValueError, ProblemError):
         wrong = ["it has another form"]
     return [f"the certificate's proof does not hold: {words}" for words in wrong]
 

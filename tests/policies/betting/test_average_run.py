@@ -35,11 +35,11 @@ def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_
     assert objections(problem, plan, proof, 0.04) == ["the evidence asked for is not enough"]
     moved = problem.vector(plan) + 1e-3
     assert "the answer is no plan" in objections(problem, tuple(moved), proof, 0.05)
-    for spoil in ("target", "gain", "log_cash"):
-        worse = {"target": 0.5, "gain": -epsilon / 2, "log_cash": 0.0}[spoil]
+    for spoil, worse in {"target": 0.5, "gain": -epsilon / 2}.items():
         series = {**proof["series"], spoil: proof["series"][spoil] + worse}
-        if spoil != "log_cash":
-            assert objections(problem, plan, {**proof, "series": series}, 0.05)
+        assert objections(problem, plan, {**proof, "series": series}, 0.05)
+    richer = {**proof["series"], "log_cash": 0.5}
+    assert objections(problem, plan, {**proof, "series": richer}, 0.05) == ["more was staked than there was"]
     fewer = {**proof, "boxes": proof["boxes"][:-1]}
     assert objections(problem, plan, fewer, 0.05) == ["the boxes do not rule out all plans"]
 

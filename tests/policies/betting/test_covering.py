@@ -6,6 +6,7 @@ import pytest
 import surepick as sp
 from polytopes import question_about, transport
 from surepick.core.average_proof import is_covered, log_wealth, system_of
+from surepick.policies.betting import covering
 from surepick.policies.betting.box_cuts import ALIVE, COVERED, UNKNOWN
 from surepick.policies.betting.covering import Effort, cover
 from surepick.policies.betting.edges import Vertices
@@ -59,6 +60,20 @@ def test_gives_up_where_it_may_not_go_on():
     assert found.status == COVERED
     assert found.n_programs > 1
     assert searched(problem, question, most=-1).status == UNKNOWN
+
+
+def test_a_proof_is_kept_whole_however_long_it_is(monkeypatch):
+    problem = random_polytope(1)
+    question, vertices = question_about(problem, 3)
+    question = question._replace(target=0.9 * float(log_wealth(question, vertices).min()))
+    whole = searched(problem, question, keep=True)
+    n_cuts = sum(len(node.cuts) for node in whole.nodes)
+    assert whole.status == COVERED
+    monkeypatch.setattr(covering, "_ROOM", -29_999)  # there is room for one
+    again = searched(problem, question, keep=True)
+    assert n_cuts > 1
+    assert sum(len(node.cuts) for node in again.nodes) == n_cuts
+    assert is_covered(question, system_of(problem.form, question), again.nodes)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,5 +1,6 @@
-"""PolyBet from a past, which wins no bet, to a last call, whose evidence is as rare as it says."""
+"""PolyBet from a past, which wins no bet, to the end of a budget or a last call, as rare as they say."""
 
+import json
 import math
 
 import numpy as np
@@ -8,12 +9,14 @@ from scipy.stats import binom
 
 import surepick as sp
 from polytopes import KINDS, transport
+from surepick.core.average_proof import objections
 from surepick.core.run import Measure, Stop
 from surepick.policies.betting.average_run import AverageRun, Claim
 from surepick.policies.betting.poly_run import PolyRun
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 300
+TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0])
 NOTHING_OR_ONE = sp.Polytope(A_ub=np.ones((1, 5)), b_ub=[1.0])  # nothing, or one of five, or mixtures
 
 
@@ -128,7 +131,116 @@ def test_a_last_call_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
     assert run.decide() == Stop(None)
 
 
-TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0])
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_within_epsilon_the_test_of_a_last_call_is_checked_by_arithmetic_alone(gaussian):
+    """Boxes for the wealth before it, and for the test; whatever is spoilt is noticed."""
+    problem, means = KINDS["3x3"](301)
+    run, rng = sp.PolyBet(0.05, 0.1).start(problem), np.random.default_rng(2)
+    for n_round in range(40):
+        if n_round == 12:
+            run.call_last(400, gaussian=gaussian)
+        decision = run.decide()
+        if isinstance(decision, Stop):
+            break
+        counts = decision.counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(9))
+    plan, proof = decision.plan, json.loads(json.dumps(run.proof()))
+    assert plan is not None
+    assert proof["series"] is not None
+    assert objections(problem, plan, proof, 0.05, 0.1) == []
+    again = sp.PolyBet(0.05, 0.1).start(problem)
+    again.restore(run.state())
+    assert json.loads(json.dumps(again.proof())) == proof
+    assert objections(problem, plan, proof, 0.04, 0.1) == ["the evidence of the test is not enough"]
+    assert "the test is not about the answer" in objections(problem, plan, proof, 0.05, 0.09)
+    test = proof["test"]
+    spoilt = {
+        "the evidence of the test is not enough": {"test": {**test, "target": test["target"] - 0.1}},
+        "the boxes of the test do not rule out all plans": {"test_boxes": proof["test_boxes"][1:]},
+        "the boxes do not rule out all plans": {"boxes": proof["boxes"][1:]},
+        "the evidence asked for is not enough": {"log_wealth": proof["log_wealth"] + 0.1},
+        "more cash is stated than there was": {"series": None},
+        "the test is not about the answer": {"test": {**test, "gain": test["gain"] + 0.01}},
+        "the answer is not the average of the leads": {"average": [x + 1e-3 for x in proof["average"]]},
+    }
+    for words, change in spoilt.items():
+        assert words in objections(problem, plan, {**proof, **change}, 0.05, 0.1), words
+    with pytest.raises(ValueError, match="not finite"):
+        objections(problem, plan, {**proof, "test": {**test, "gain": math.inf}}, 0.05, 0.1)
+
+
+def budget_spent(run, rng, means, budget, peek=False):
+    """Measure until the budget is spent; whoever peeks measures a cut block twice and keeps the better."""
+    used, counts = 0, []
+    while True:
+        run.allow(budget - used)
+        decision = run.decide()
+        if isinstance(decision, Stop) or decision.counts.sum() > budget - used:
+            return used, counts
+        n, draw = decision.counts, lambda n: n * means + np.sqrt(n) * rng.standard_normal(len(means))
+        sums = draw(n)
+        if peek and counts:
+            lead = np.array(run.standing().lead)
+            sums = max((draw(n) for _ in range(8)), key=lambda seen: lead @ seen)
+        used += int(n.sum())
+        counts.append(n)
+        run.absorb(n, sums)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_the_last_block_is_cut_to_the_budget_and_only_that(epsilon):
+    problem, means = KINDS["3x3"](301)
+    for budget in (9, 12, 29, 30, 57):
+        whole, cut = (sp.PolyBet(1e-9, epsilon).start(problem) for _ in range(2))
+        used, counts = budget_spent(cut, np.random.default_rng(3), means, budget)
+        assert used == budget  # none is lost
+        rng, n_same = np.random.default_rng(3), 0
+        while n_same < len(counts) - 1:  # all but the last are as without a budget
+            asked = whole.decide().counts
+            assert asked.tolist() == counts[n_same].tolist()
+            whole.absorb(asked, asked * means + np.sqrt(asked) * rng.standard_normal(9))
+            n_same += 1
+        last, asked = counts[-1], whole.decide().counts
+        assert last.sum() <= asked.sum()
+        assert (last <= asked).all()
+        standing = cut.standing()
+        again = sp.PolyBet(1e-9, epsilon).start(problem)
+        again.restore(cut.state())
+        assert again.standing() == standing
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_a_block_that_has_begun_is_not_cut(epsilon):
+    """Whoever cuts it then has seen some of its values: the bets would be on what is known."""
+    problem, means = KINDS["3x3"](301)
+    run = sp.PolyBet(0.05, epsilon, max_batch=4).start(problem)
+    for _ in range(3):  # the first block, of nine
+        counts = run.decide().counts
+        run.absorb(counts, counts * means)
+    counts = run.decide().counts
+    run.absorb(counts, counts * means)
+    rest = run.decide().counts
+    run.allow(1)
+    assert run.decide().counts.tolist() == rest.tolist()
+    assert rest.sum() > 1
+
+
+def risk_at_the_end(kind, epsilon, seed, peek):
+    """The risk of a wrong lead after a few blocks, the last of them cut; of two plans one is hardly worse."""
+    run, rng = kind(TWO, sp.PolyBet(0.001, epsilon)), np.random.default_rng(seed)
+    budget_spent(run, rng, np.array([0.0, -epsilon - 1e-9]), 61, peek)
+    standing = run.standing()
+    return standing.risk if standing.lead[1] > 1 - 1e-9 else 1.0
+
+
+@pytest.mark.parametrize("peek", [False, True])
+@pytest.mark.parametrize(("kind", "epsilon"), [(PolyRun, 0.0), (AverageRun, 0.3)])
+def test_cut_blocks_keep_the_promise_and_one_that_is_chosen_afterwards_is_caught(kind, epsilon, peek):
+    found = np.array([risk_at_the_end(kind, epsilon, seed, peek) for seed in range(200)])
+    refuted = [a for a in LEVELS if binom.sf(int((found <= a * (1 + 1e-9)).sum()) - 1, 200, a) < 1e-6]
+    assert bool(refuted) == peek
+
+
 WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
 
 

@@ -14,24 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Question, log_wealth, proof_of
+from surepick.core.average_proof import Question, errors_ahead, log_wealth, proof_of
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
 from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.run import Measure, Standing, Stop
-from surepick.core.standard_form import ROUNDING
+from surepick.policies.betting.average_test import Claim, Rule, evidence_of, proof_of_claim
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.box_cuts import ALIVE, COVERED
 from surepick.policies.betting.division import divide
-from surepick.policies.betting.last_call import (
-    GAUSSIAN_NOISE,
-    LastCall,
-    LastCallRun,
-    errors_for,
-    last_counts,
-    log_p,
-)
+from surepick.policies.betting.last_call import GAUSSIAN_NOISE, LastCall, LastCallRun, fitted, last_counts
 from surepick.policies.betting.poly_bet import PolyBet
 from surepick.policies.betting.prover import BELOW, Prover
 from surepick.policies.betting.rivals import Rivals
@@ -91,13 +84,6 @@ class _View(NamedTuple):
         return float((self.gap / np.sqrt(np.maximum(self.spread, 1e-300))).min())
 
 
-class Claim(NamedTuple):
-    """What the last block tests, fixed before it: a plan, and the least wealth against all plans."""
-
-    plan: FloatArray  # (n_arms,)
-    log_wealth: float
-
-
 class AverageRun(LastCallRun[Bets]):
     """A run of PolyBet within epsilon; owned and changed by whoever started it."""
 
@@ -118,6 +104,7 @@ class AverageRun(LastCallRun[Bets]):
         self._proved: int | None = None  # the series whose average is proved
         self._risk_now: float | None = None  # of declaring the average; None until somebody asks
         self._tested: Claim | None = None
+        self._asked: Question | None = None  # by the test, once it is made; its target is 0
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """The next part of the block, or the average of the leads once it is proved."""
@@ -127,31 +114,40 @@ class AverageRun(LastCallRun[Bets]):
             return Stop(self._answer(self._series[self._proved].average))
         if self._block is None and last is not None and last.evidence is not None:
             assert self._tested is not None
-            return Stop(self._answer(self._tested.plan) if last.evidence[0] >= self._target else None)
+            return Stop(self._answer(self._tested.plan) if self._is_shown else None)
         if self._block is None and last is not None and last.left <= 0:
             return Stop(None)  # the block that was open has taken all that were left: there is no test
         if self._block is None:
             self._block = self._open_block()
-        if (
-            self._block.is_untouched
-            and self._block.bets is not None
-            and last is not None
-            and not last.is_open
-        ):
-            self._block = self._last_block(last, self._block.bets)
+        if self._block.is_untouched and self._block.bets is not None:
+            self._block = self._fitted(self._block, self._block.bets)
         return Measure(self._block.next_request(self._policy.max_batch))
 
-    def _last_block(self, last: LastCall, bets: Bets) -> Block[Bets]:
-        """The block that is a test: of the average that is closest to a proof, or of the lead."""
-        last.is_open = True
+    def _fitted(self, block: Block[Bets], bets: Bets) -> Block[Bets]:
+        """An untouched block, cut to what is left of a budget, or the test that it becomes with a last call.
+
+        The lead stays, and the weight falls with the counts: both are fixed before the block, as ever.
+        """
+        counts = fitted(self._last, self._left, block.counts, -1, self._test_counts)
+        if counts is block.counts:
+            return block
+        if self._last is not None:
+            self._tested = self._claim(bets.lead)
+            return Block(counts, bets)
+        share = float(counts.sum()) / float(block.counts.sum())
+        return Block(counts, bets._replace(weight=share * bets.weight))
+
+    def _test_counts(self, n: int) -> IntArray:
+        """How the last n measurements are divided."""
+        assert self._share is not None
+        return last_counts(self._share, self._costs, np.flatnonzero(self._relevant), n)
+
+    def _claim(self, lead: FloatArray) -> Claim:
+        """What the last block tests: the average that is closest to a proof, or the lead."""
         k = self._furthest()
         if k is None:
-            self._tested = Claim(bets.lead, self._log_cash)
-        else:
-            self._tested = Claim(self._series[k].average, self._level(k, self._log_cash))
-        assert self._share is not None
-        arms = np.flatnonzero(self._relevant)
-        return Block(last_counts(self._share, self._costs, arms, last.left), bets)
+            return Claim(lead, self._log_cash)
+        return Claim(self._series[k].average, self._level(k, self._log_cash), k)
 
     def remember(self, past: Past) -> None:
         """Begin with this past: it informs leads, division and bets from the start, and wins none."""
@@ -204,11 +200,28 @@ class AverageRun(LastCallRun[Bets]):
     def proof(self) -> Mapping[str, Any] | None:
         """Boxes that together hold all plans, each ruled out; `core/average_proof.py` checks it."""
         if self._proved is None:
-            return None
+            return self._proof_of_test()
         question = self._question(self._proved)
         found = self._prover.prove(question, keep=True)
         average = self._series[self._proved].average * self._form.unit
         return proof_of(self._problem, average, question, found.nodes)
+
+    def _proof_of_test(self) -> Mapping[str, Any] | None:
+        """The same of the plan that was tested: boxes for the wealth before the test, and for the test."""
+        last, claim, asked = self._last, self._tested, self._asked
+        if last is None or claim is None or asked is None or not self._is_shown:
+            return None
+        before = None if claim.log_wealth <= self._log_cash else self._question(claim.series)
+        return proof_of_claim(self._problem, claim, (before, asked), self._prover, self._test_of(last))
+
+    def _test_of(self, last: LastCall) -> Rule:
+        return Rule(self._target, GAUSSIAN_NOISE if last.gaussian else self._problem.noise)
+
+    @property
+    def _is_shown(self) -> bool:
+        """Whether the last block has shown enough of the plan that it tested."""
+        evidence = None if self._last is None else self._last.evidence
+        return evidence is not None and bool(evidence[0] >= self._target)
 
     def _question(self, k: int) -> Question:
         return self._series[k].question(self._policy.epsilon, self._target + 1e-9, self._log_cash)
@@ -256,32 +269,26 @@ class AverageRun(LastCallRun[Bets]):
 
     def _find_rivals(self) -> _View:
         """Compare the lead with its rivals, and look for harder ones until none is found."""
+        epsilon = self._policy.epsilon
         for _ in range(TUNING.rounds):
             view = self._view(self._rivals.lead)
             means, spread = self._estimates()
             error = np.sqrt(np.maximum(view.spread, 1e-300))
             level = max(view.clear, _LEAST_LEVEL)
             found = self._rivals.find(
-                self._sureness(view.lead, means, spread, level),
+                errors_ahead(view.lead, means, spread, epsilon)._replace(target=level),
                 np.argsort(view.gap / error, kind="stable")[:_LOCAL],
             )
             price = self._price / np.maximum(view.share, 1e-300)
             need = view.urgency * (view.squares @ price)
             level = math.sqrt(max(1.0 / max(view.worst, 1e-300), 1e-12))
             found += self._rivals.find(
-                self._sureness(view.lead, means, price, level), np.argsort(-need, kind="stable")[:_LOCAL]
+                errors_ahead(view.lead, means, price, epsilon)._replace(target=level),
+                np.argsort(-need, kind="stable")[:_LOCAL],
             )
             if not found:
                 break
         return self._view(self._rivals.lead) if found else view
-
-    def _sureness(self, lead: FloatArray, means: FloatArray, spread: FloatArray, level: float) -> Question:
-        """Whether the lead is ahead of all plans by `level` standard errors, epsilon included."""
-        nothing = np.zeros(0)
-        gain = float(lead @ means) + self._policy.epsilon
-        return Question(
-            gain, -means, float(spread @ lead**2), spread * lead, spread, level, 0.0, nothing, nothing
-        )
 
     def _view(self, lead: FloatArray) -> _View:
         plans, (means, spread) = self._rivals.plans, self._estimates()
@@ -347,6 +354,8 @@ class AverageRun(LastCallRun[Bets]):
         if self._last is not None and self._last.is_open:
             self._last.evidence = np.array([self._test(self._last, seen, means)])
             return
+        if not (seen.counts[self._relevant] > 0).all():
+            return  # a block cut so short, which its counts say beforehand, is no bet
         for series in self._series:
             series.add(bets.lead, bets.weight, means, self._variance / counts)
         for k in range(len(self._series)):
@@ -357,24 +366,13 @@ class AverageRun(LastCallRun[Bets]):
 
     def _test(self, last: LastCall, seen: Evidence, means: FloatArray) -> float:
         """The log of the evidence against all plans: the block's own means, and the wealth before it."""
-        assert self._tested is not None
-        plan, before = self._tested
+        claim = self._tested
+        assert claim is not None
         if not (seen.counts[self._relevant] > 0).all():
-            return before
+            return claim.log_wealth
         spread = self._variance / np.maximum(seen.counts, 1)
-        question = self._sureness(plan, means, spread, 0.0)
-        size = float(np.abs(plan) @ np.abs(means)) + self._policy.epsilon
-        question = question._replace(gain=question.gain - ROUNDING * size)
-        gap = question.gain + self._rivals.plans @ question.gains
-        error = np.sqrt((plan - self._rivals.plans) ** 2 @ spread)
-        tails = GAUSSIAN_NOISE if last.gaussian else self._problem.noise
-        most = before - float(log_p(gap, error, tails)[error > 0].max(initial=-np.inf))
-        levels = [self._target] * (most >= self._target) + [most - below for below in BELOW]
-
-        def ask(level: float) -> Question:
-            return question._replace(target=errors_for(level - before, gaussian=last.gaussian))
-
-        return self._prover.first_level(levels, before, ask)
+        self._asked = errors_ahead(claim.plan, means, spread, self._policy.epsilon, rounded=True)
+        return evidence_of(claim, self._asked, self._rivals.plans, self._prover, self._test_of(last))
 
     def _is_proved(self, k: int) -> bool:
         """Whether every plan is ruled out by this series; what is found not to be becomes a rival."""
@@ -404,6 +402,7 @@ class AverageRun(LastCallRun[Bets]):
             "bets": [] if bets is None else list(bets),
             **({} if self._last is None else {"last_call": self._last.state()}),
             **({} if self._tested is None else {"tested": list(self._tested)}),
+            **({} if self._asked is None else {"asked": list(self._asked)}),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -415,6 +414,7 @@ class AverageRun(LastCallRun[Bets]):
         self._rivals.restore(state["rivals"])
         self._last = LastCall(*state["last_call"]) if "last_call" in state else None
         self._tested = Claim(*state["tested"]) if "tested" in state else None
+        self._asked = Question(*state["asked"]) if "asked" in state else None
         self._risk_now = None
 
 

@@ -42,6 +42,7 @@ from surepick.policies.betting.box_cuts import (
 )
 
 _STACK = 400  # boxes that wait at once: the depth of the tree
+_ROOM = 800  # nodes and cuts that are kept beyond the most programs, at first
 _TANGENTS = 7  # that are tried in a node
 ROOT_ROUNDS = 12  # of tightening all arms at the root
 _NODE_ARMS = 20  # arms that are tightened at another node
@@ -299,6 +300,17 @@ class Effort(NamedTuple):
 
 def cover(question: Question, system: System, effort: Effort, *, keep: bool = False) -> Cover:
     """Whether every plan is ruled out; `keep` asks for the proof."""
+    n_kept = effort.most + _ROOM if keep else 1
+    status, found = _search(question, system, effort, n_kept)
+    n_found = int(max(found.numbers[1], found.numbers[2]))  # nodes and cuts
+    if keep and n_found > n_kept:
+        status, found = _search(question, system, effort, n_found)  # the same again, with room for all of it
+    nodes = _nodes(found) if keep and status == COVERED else []
+    return Cover(status, found.alive, nodes, int(found.numbers[3]))
+
+
+def _search(question: Question, system: System, effort: Effort, n_kept: int) -> tuple[int, Found]:
+    """The status of a search and what it found, of which so many nodes and cuts are kept."""
     m, n = system.matrix.shape
     tableau = empty_tableau(
         system.matrix, system.right, (system.lower.copy(), system.upper.copy()), priced=True
@@ -308,7 +320,6 @@ def cover(question: Question, system: System, effort: Effort, *, keep: bool = Fa
     wide_matrix[:m, :n] = system.matrix
     bounds = np.zeros(n + 1), np.zeros(n + 1)
     wide = empty_tableau(wide_matrix, np.append(system.right, 0.0), bounds, priced=True)
-    n_kept = effort.most + 2 * _STACK if keep else 1
     found = Found(
         np.zeros(4, dtype=np.int64),
         np.zeros(len(question.gains)),
@@ -322,8 +333,7 @@ def cover(question: Question, system: System, effort: Effort, *, keep: bool = Fa
     if restore(tableau):
         begin = math.log(max(effort.square, 1e-300))
         status = _cover(question, tableau, wide, (begin, effort.most, effort.rounds), found)
-    nodes = _nodes(found) if keep and status == COVERED else []
-    return Cover(status, found.alive, nodes, int(found.numbers[3]))
+    return status, found
 
 
 def _nodes(found: Found) -> list[Node]:

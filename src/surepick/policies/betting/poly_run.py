@@ -25,7 +25,14 @@ from surepick.policies.betting import edge_bets
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.edge_bets import NOTHING, EdgeBets, Purses, compare_edges, settle_edges
 from surepick.policies.betting.edges import Edges, Vertices
-from surepick.policies.betting.last_call import GAUSSIAN_NOISE, LastCall, LastCallRun, last_counts, log_p
+from surepick.policies.betting.last_call import (
+    GAUSSIAN_NOISE,
+    LastCall,
+    LastCallRun,
+    fitted,
+    last_counts,
+    log_p,
+)
 from surepick.policies.betting.poly_bet import PolyBet
 
 
@@ -97,17 +104,22 @@ class PolyRun(LastCallRun[EdgeBets]):
         return Measure(self._block.next_request(self._policy.max_batch))
 
     def _fitted(self, block: Block[EdgeBets]) -> Block[EdgeBets]:
-        """The block, or the test that it becomes with the last call; its bets are not settled then."""
+        """An untouched block, cut to what is left of a budget, or the test that it becomes with a last call.
+
+        Its bets stay, and depend on the past alone, as its counts do; a test does not settle them.
+        """
+        counts = fitted(self._last, self._left, block.counts, -1, self._test_counts)
+        return block if counts is block.counts else Block(counts, block.bets)
+
+    def _test_counts(self, n: int) -> IntArray:
+        """How the last n measurements are divided over the arms of the lead's open edges."""
         account = self._account
         assert account is not None
-        if self._last is None or self._last.is_open:
-            return block
-        self._last.is_open = True
         is_open = account.is_open(self._target)
         gap, spread = self._estimates(account, self._known_counts())
         share, _ = self._shares(account, is_open, gap, spread)
         differs = np.flatnonzero(account.edges.squares[is_open].any(axis=0))
-        return Block(last_counts(share, self._costs, differs, self._last.left), block.bets)
+        return last_counts(share, self._costs, differs, n)
 
     @property
     def _is_tested(self) -> bool:
@@ -146,7 +158,8 @@ class PolyRun(LastCallRun[EdgeBets]):
 
     def _unless(self, account: Account, log_evidence: FloatArray) -> tuple[str, ...]:
         """The variables that leave their bounds along edges that are not out: arms, and slacks of rows."""
-        moving = np.flatnonzero(account.edges.at != BASIC)[log_evidence < self._target]
+        is_open = account.edges.is_edge & (log_evidence < self._target)
+        moving = np.flatnonzero(account.edges.at != BASIC)[is_open]
         names = variable_names(self._problem)
         return tuple(names[j] for j in moving.tolist())
 
@@ -251,7 +264,9 @@ class PolyRun(LastCallRun[EdgeBets]):
             now = np.logaddexp(self._log_cash, account.purses.purse)
             self._last.evidence = now - log_p(gap, np.sqrt(spread), tails)
         else:
-            settle_edges(bets, account.purses, gap, spread, self._log_cash)
+            # no bet on an edge with an arm that a cut block has left out, which its counts say beforehand
+            centre = np.where(np.isfinite(spread), bets.centre, -1.0)
+            settle_edges(bets._replace(centre=centre), account.purses, gap, spread, self._log_cash)
         known = self._log_evidence(account)[account.edges.is_edge]
         self._is_sure = bool((known >= self._target).all())
 

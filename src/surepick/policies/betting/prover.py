@@ -26,30 +26,26 @@ class Prover:
         self._few = max(_FEWEST, min(_FEW, _FEW * _WORK // size))
         self._few_rounds = ROOT_ROUNDS if size <= _WORK else 1
 
-    def prove(self, question: Question, *, keep: bool = False) -> Cover:
-        """Look for a proof, and keep it if asked to."""
-        return self._cover(question, Effort(self._first, self._square(question), self._most), keep=keep)
+    def prove(self, question: Question, *, keep: bool = False, glance: bool = False) -> Cover:
+        """Look for a proof, and keep it if asked to.
+
+        A glance takes a moment, whatever the size, and may miss a proof.
+        """
+        effort = Effort(self._first, self._square(question), self._most)
+        if glance:
+            effort = effort._replace(most=self._few, rounds=self._few_rounds)
+        return cover(question, system_of(self._form, question), effort, keep=keep)
 
     def first_level(
         self, levels: Iterable[float], least: float, ask: Callable[[float], Question], *, glance: bool = False
     ) -> float:
-        """The first of these levels, above the least one, whose question is proved; the least one if none is.
-
-        A glance takes a moment, whatever the size, and may miss a proof.
-        """
+        """The first of these levels, above the least one, whose question is proved; else the least one."""
         for level in levels:
             if level <= least:
                 break
-            question = ask(level)
-            effort = Effort(self._first, self._square(question), self._most)
-            if glance:
-                effort = effort._replace(most=self._few, rounds=self._few_rounds)
-            if self._cover(question, effort).status == COVERED:
+            if self.prove(ask(level), glance=glance).status == COVERED:
                 return level
         return least
-
-    def _cover(self, question: Question, effort: Effort, *, keep: bool = False) -> Cover:
-        return cover(question, system_of(self._form, question), effort, keep=keep)
 
     def _square(self, question: Question) -> float:
         return self._epsilon**2 / (8 * max(question.target, 0.1))
