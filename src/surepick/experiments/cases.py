@@ -20,7 +20,6 @@ from surepick._version import __version__
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_deviation
-from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
@@ -166,7 +165,7 @@ def run_case(case: Case) -> Row:
 def _environment(found: Prepared) -> Gaussian:
     """Gaussian noise of the scale that the problem says; with probes that of their readings."""
     problem = found.instance.problem
-    if isinstance(problem, Problem) and problem.probes is not None:
+    if problem.probes is not None:
         return Gaussian(found.means)
     return Gaussian(found.means, known_deviation(problem))
 
@@ -202,7 +201,7 @@ def _build(problem: str) -> Prepared:
     instance = instance_from_spec(json.loads(problem))
     assert instance.means is not None
     second_gap = None
-    if isinstance(instance.problem, Problem):
+    if instance.problem.is_listed:
         values = instance.problem.sign * instance.problem.values(instance.means)
         second_gap = float(values.max() - np.partition(values, -2)[-2])
     least = limit(instance.problem, instance.means)
@@ -211,7 +210,7 @@ def _build(problem: str) -> Prepared:
 
 def _fingerprint(instance: Truth) -> str:
     means = np.asarray(instance.means, dtype=float).tobytes()
-    if not isinstance(instance.problem, Problem):
+    if not instance.problem.is_listed:
         return codec.digest(codec.dumps(codec.problem_to_json(instance.problem)).encode() + means)
     plans = instance.problem.plans
     dense = plans if isinstance(plans, np.ndarray) else plans.toarray()

@@ -78,7 +78,7 @@ def _policy_kind(spec: Spec) -> type[Policy]:
 
 
 def _told(value: str, instance: Truth | None, what: str) -> float:
-    if instance is None or instance.means is None or not isinstance(instance.problem, Problem):
+    if instance is None or instance.means is None or not instance.problem.is_listed:
         raise ParameterError(f"{what} is the {value!r} of an instance, and no instance was given")
     if value == MEANS_NORM:
         return float(np.linalg.norm(instance.means))
