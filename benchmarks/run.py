@@ -161,7 +161,6 @@ def main():
     limit = 60 * (given.limit or (10 if given.quick else 30))
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # ends the benchmark that is running, too
     ended, of_what = {}, versions()
     for name in given.only:
         benchmark = BENCHMARKS[name]
@@ -179,4 +178,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # ends the benchmark that is running, too
     main()
