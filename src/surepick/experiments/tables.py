@@ -1,4 +1,4 @@
-"""The tables of a reproduction: for a terminal, as Markdown, CSV and JSON."""
+"""The tables of a reproduction, for a terminal, as Markdown, CSV and JSON; and what all tables share."""
 
 from __future__ import annotations
 

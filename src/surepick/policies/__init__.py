@@ -1,7 +1,8 @@
 """The methods: every policy by its stable name, surepick's own and what other packages add (see `plugins`).
 
-A family of policies has its own folder here. The room may import `core`, `kernels`, `design`, `plugins` and
-`errors`; policies never see problems' builders, true means, files or the clock.
+A family of policies has its own folder here; settings and promises that families share are in `sound`. The
+room may import `core`, `kernels`, `design`, `plugins` and `errors`; policies never see problems' builders,
+true means, files or the clock.
 """
 
 from __future__ import annotations

@@ -1,5 +1,18 @@
 """Policies that bet: every plan's claim to be best has a wealth, and a plan is ruled out when it is ruined.
 
-`bet_gap_e` for plans in a list, `obet` behind an oracle; `block_run` is what they share, `books` and `blocks`
-are the compiled state and steps of BetGapE, `wealth` and `ruling_out` are OBet's, `bets` and `division` both.
+Each policy with the files that it is made of; those in brackets are compiled:
+
+    bet_gap_e    BetGapE, plans in a list: tuning, arriving (new plans), [books] (state), [blocks] (steps)
+      all_leads    within epsilon and few plans: every plan is a possible lead
+      probe_run    where probes are measured: block_estimates, purses, covers, [probe_kernels]
+    obet         OBet, plans behind an oracle: wealth, ruling_out, [row_sums]
+      play_run     where plans are played: prior_bets
+    poly_bet     PolyBet, all plans of a polytope
+      poly_run     the best one: edges, [edge_bets]
+      average_run  one within epsilon: rivals, series, prover, [covering], [box_cuts], [boundary]
+    challenge    Challenge, against the plan of today
+
+They share `block_run` (a block is fixed, measured whole and settled), `last_call` (the last block as a test),
+`by_variance` (noise of bounded variance), [`bets`] (what a bet is about and brings) and [`division`] (of a
+block between the arms). `good_plans` is for the limit within epsilon (`planning`).
 """
