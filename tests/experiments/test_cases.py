@@ -92,6 +92,8 @@ def test_another_version_of_a_policy_is_refused() -> None:
 def test_policy_specs_round_trip() -> None:
     policy = CombGapE(delta=0.2, radius="published", arm_rule="naive")
     assert policy_from_spec(policy_spec(policy)) == policy
+    for other in POLICIES.values():
+        assert policy_from_spec(policy_spec(other())) == other()
 
 
 def test_a_parameter_may_be_the_largest_gap_of_the_instance() -> None:

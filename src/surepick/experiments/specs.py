@@ -36,10 +36,8 @@ def policy_spec(policy: Policy) -> dict[str, Any]:
     >>> policy_spec(CombGapE(delta=0.1))["policy"], policy_spec(CombGapE(delta=0.1))["delta"]
     ('CombGapE', 0.1)
     """
-    fields: tuple[str, ...] = tuple(getattr(policy, "__dataclass_fields__", ()))
-    parameters = {
-        name: getattr(policy, name) for name in fields if name not in ("name", "version", "randomized")
-    }
+    settings = dataclasses.fields(policy)  # type: ignore[arg-type]
+    parameters = {field.name: getattr(policy, field.name) for field in settings}
     return {"policy": policy.name, "version": policy.version, **parameters}
 
 
