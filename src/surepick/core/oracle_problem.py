@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from surepick.core.about import NOTHING, About
 from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
+from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
-from surepick.core.reading_probes import ARMS, PLAN_ARMS
 from surepick.core.wording import counted, plural, shortened
 from surepick.errors import ProblemError, SurepickError
 

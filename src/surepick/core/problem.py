@@ -26,11 +26,11 @@ from surepick.core.arrays import (
 from surepick.core.cards import MOST_ROWS, listing
 from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
+from surepick.core.given_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.layout import Layout
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
 from surepick.core.new_arms import GivenArms, joined, settled
 from surepick.core.probes import DEPENDENT, INDEPENDENT
-from surepick.core.reading_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.tables import TablePath, read_table
 from surepick.core.telling_apart import refuse_inseparable
 from surepick.core.wording import counted, plural

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from surepick.core.given_probes import ARMS
 from surepick.core.layout import Layout
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
@@ -20,7 +21,6 @@ from surepick.core.policy import Policy, as_version
 from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
-from surepick.core.reading_probes import ARMS
 from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
 from surepick.policies import policy_named
 

@@ -1,7 +1,7 @@
 """Sessions: real measurements by many workers, kept in a store, decided as a simulation would.
 
 A session is where the policies and the store meet. The log is the truth, the `Ledger` is its fold, a
-`Replica` keeps them together. `Reading` looks, `Leasing` hands out tokens, `Telling` takes measurements in.
+`Replica` keeps them together. `Looking` looks, `Leasing` hands out tokens, `Telling` takes measurements in.
 Whatever changes the session catches up with the log, makes an event from the ledger, and appends it in one
 transaction: what may be written is said in `telling`, `voiding`, `extending` and `ending`.
 
@@ -31,7 +31,7 @@ from surepick.sessions.extending import extension
 from surepick.sessions.heartbeat import Heartbeat, Hold
 from surepick.sessions.leasing import Leasing
 from surepick.sessions.ledger import Ledger, NewEvent
-from surepick.sessions.reading import Reading, in_seconds, oracle_of, title_key
+from surepick.sessions.looking import Looking, in_seconds, oracle_of, title_key
 from surepick.sessions.replica import Change, Replica, drafts_of
 from surepick.sessions.requests import Receipt, Request
 from surepick.sessions.settings import LEASE, NewSession, Settings, refuse_other
@@ -42,7 +42,7 @@ from surepick.store import Head, Store, open_store
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 
 
-class Session(Reading):
+class Session(Looking):
     """A problem, a policy and every measurement, in a store; any number of them may share one log.
 
     A session changes by its methods, and by what other processes write: every method looks first. Threads may

@@ -119,8 +119,10 @@ class Guard:
             return None  # websockets: there are none
         guarded = _with_headers(send)
         try:
-            scope["scheme"] = self._origin(HTTPConnection(scope)).split(":")[0]  # cookies go by it
-            self._check(HTTPConnection(scope), reads=scope["method"] in READING)
+            asked = HTTPConnection(scope)
+            own = self._origin(asked)
+            scope["scheme"] = own.split(":")[0]  # cookies go by it
+            self._check(asked, own, reads=scope["method"] in READING)
             if scope["method"] not in READING:
                 receive = _replay(await self._body(Request(scope, receive)))
         except RefusedError as refused:
@@ -130,12 +132,12 @@ class Guard:
             return await answer(scope, receive, guarded)
         return await self.app(scope, receive, guarded)
 
-    def _check(self, asked: HTTPConnection, *, reads: bool) -> None:
+    def _check(self, asked: HTTPConnection, own: str, *, reads: bool) -> None:
         host, path = asked.headers.get("host", ""), asked.scope["path"]
         name = _without_port(host)
         if not self._settings.knows_host(name):
             raise RefusedError(421, f"Host {name!r} is not allowed; restart with --allow-host {name}.")
-        self._check_origin(asked.headers, self._origin(asked), reads=reads)
+        self._check_origin(asked.headers, own, reads=reads)
         if path.startswith("/static/") or path in ("/login", "/logout"):
             return
         self._check_token(asked, path, reads=reads)

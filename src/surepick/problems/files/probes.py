@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from surepick.core.given_probes import ARMS, KINDS
 from surepick.core.probes import Probe
-from surepick.core.reading_probes import ARMS, KINDS
 from surepick.problems.files.section import Section
 
 _READS, _MIX, _READINGS = "reads", "mix", "readings"  # what a probe measures: exactly one of these

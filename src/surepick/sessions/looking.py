@@ -38,7 +38,7 @@ from surepick.simulation.outcome import Outcome, Status
 from surepick.store import START, Event, Head, Lease, Store
 
 
-class Reading(Shown):
+class Looking(Shown):
     """A session that is open, as far as looking goes; `Session` adds what changes it.
 
     Threads may share one: whoever uses its ledger holds its lock.
@@ -325,13 +325,14 @@ class Reading(Shown):
 
     def _known_head(self, position: int) -> Head:
         """Where the log ended at the last decision up to this position, found by the keys of rounds."""
+        found: dict[int, Event | None] = {}
 
         def decided(n_rounds: int) -> int:
-            event = self.decision(n_rounds)
+            event = found[n_rounds] = self.decision(n_rounds)
             return position + 1 if event is None else event.position
 
         n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
-        event = self.decision(n_before - 1) if n_before else None
+        event = found.get(n_before - 1)
         return START if event is None else event.head
 
     def _probe(self, probe: int | str) -> int:
