@@ -119,8 +119,8 @@ def answer_others_although_it_failed(patch: pytest.MonkeyPatch) -> None:
 def grant_to_others_what_is_mine(patch: pytest.MonkeyPatch) -> None:
     requests = leasing.Leasing._claim_here
 
-    def shared(self: leasing.Leasing, wish: leasing.Wish) -> list[Request]:
-        given = requests(self, wish)
+    def shared(self: leasing.Leasing, asked: leasing.Asked) -> list[Request]:
+        given = requests(self, asked)
         last = getattr(self, "last", [])
         self.last = given  # type: ignore[attr-defined]
         return last or given

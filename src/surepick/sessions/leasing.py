@@ -15,7 +15,7 @@ from typing import NamedTuple
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import Replica
 from surepick.sessions.requests import Request, Token
-from surepick.sessions.turns import Turn, in_turn, turn_of
+from surepick.sessions.turns import Urgency, in_turn, urgency_of
 from surepick.store import Claim, Lease, View, mailbox
 from surepick.store.write_queue import ServedError
 
@@ -45,7 +45,7 @@ def request_for(ledger: Ledger, token: Token, lease: Lease) -> Request:
     )
 
 
-class Wish(NamedTuple):
+class Asked(NamedTuple):
     """What a worker asks for: so many tokens, for so many seconds."""
 
     n: int
@@ -56,25 +56,22 @@ class Wish(NamedTuple):
 class Leasing:
     """Claims tokens of one session for workers; it remembers the leases as they were at its last look."""
 
-    def __init__(self, replica: Replica, seconds: float) -> None:
+    def __init__(self, replica: Replica) -> None:
         self._replica = replica
-        self._seconds = seconds
         self._leases: Leases = {}  # those of told tokens mean nothing
 
-    def claim(self, n: int, worker: str, seconds: float | None = None) -> list[Request]:
-        """Up to n measurements that are the worker's from now on, the most urgent first; none at the end.
-
-        They are leased for these seconds, or for as long as the session says.
+    def claim(self, n: int, worker: str, seconds: float) -> list[Request]:
+        """Up to n measurements that are the worker's for these seconds, most urgent first; none at the end.
 
         A session that is alone claims what should be free by all it knows, and looks whether it is. One that
         has company looks first, and holds the leases while it claims: all who look at the same moment
         would otherwise choose the same tokens, and all but one in vain. In a crowd even looking takes too
         much, when somebody who has looked can choose for all.
         """
-        replica, wish = self._replica, Wish(n, worker, self._seconds if seconds is None else seconds)
-        if replica.is_crowded and (requests := self._claim_in_turn(wish)):
+        replica, asked = self._replica, Asked(n, worker, seconds)
+        if replica.is_crowded and (requests := self._claim_in_turn(asked)):
             return requests
-        view, granted = self._look(wish)
+        view, granted = self._look(asked)
         if granted and not view.events and not replica.is_stale and replica.ledger.tapes.n_missing:
             return self._requests(granted)
         replica.take_in(view.events)
@@ -83,21 +80,21 @@ class Leasing:
             replica.store.release(replica.name, list(map(str, granted)))  # they were claimed in vain
             return []
         now = replica.clock()
-        chosen = self._choose(wish, now)
-        return self._requests(chosen) if self._are_fresh(chosen, wish, now) else self._claim_in_turn(wish)
+        chosen = self._choose(asked, now)
+        return self._requests(chosen) if self._are_fresh(chosen, asked, now) else self._claim_in_turn(asked)
 
     def forget(self, token: Token) -> None:
         """The lease on this token has ended."""
         self._leases.pop(token, None)
 
-    def _look(self, wish: Wish) -> tuple[View, list[Token]]:
+    def _look(self, asked: Asked) -> tuple[View, list[Token]]:
         """What is new; and, claimed in the same trip by who seems to be alone, the tokens it was granted."""
         replica, claim, chosen = self._replica, None, list[Token]()
         if replica.is_alone() and not replica.ledger.is_over:
             now = replica.clock()
-            chosen = self._choose(wish, now)
-            if not self._are_fresh(chosen, wish, now):
-                claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
+            chosen = self._choose(asked, now)
+            if not self._are_fresh(chosen, asked, now):
+                claim = Claim(list(map(str, chosen)), asked.worker, now + asked.seconds, now)
         view = replica.store.look(replica.name, after=replica.head, claim=claim)
         self._leases = leased(view.leases)
         if claim is None:
@@ -105,30 +102,30 @@ class Leasing:
         granted = self._note_granted(chosen, claim, view.held)
         return view, granted if len(granted) == len(chosen) else []
 
-    def _claim_in_turn(self, wish: Wish) -> list[Request]:
+    def _claim_in_turn(self, asked: Asked) -> list[Request]:
         """What this worker gets while nobody else claims anything, or whoever holds the log gives it."""
         try:
-            with self._replica.my_turn(durable=False, wish=("ask", *wish)) as view:
+            with self._replica.my_turn(durable=False, wish=("ask", *asked)) as view:
                 self._leases = leased(view.leases)
-                requests = self._claim_here(wish)
+                requests = self._claim_here(asked)
                 self.grant(view.wishes)
         except ServedError as served:
             problem = self._replica.ledger.setup.problem
             return [
-                Request(text, probe, problem.probe_names[probe], n, wish.worker, until, tuple(readings))
+                Request(text, probe, problem.probe_names[probe], n, asked.worker, until, tuple(readings))
                 for text, n, until, readings in json.loads(served.reply)
                 for probe in [Token.parse(text).probe]
             ]
         return requests
 
-    def _claim_here(self, wish: Wish) -> list[Request]:
+    def _claim_here(self, asked: Asked) -> list[Request]:
         """Choose and claim, in the open transaction."""
         replica = self._replica
         if replica.ledger.is_over:
             return []
         now = replica.clock()
-        chosen = self._choose(wish, now)
-        claim = Claim(list(map(str, chosen)), wish.worker, now + wish.seconds, now)
+        chosen = self._choose(asked, now)
+        claim = Claim(list(map(str, chosen)), asked.worker, now + asked.seconds, now)
         held = replica.store.claim(
             replica.name, claim.tokens, worker=claim.worker, until=claim.until, now=now
         )
@@ -136,12 +133,12 @@ class Leasing:
 
     def grant(self, wishes: Iterable[mailbox.Wish], leases: Iterable[Lease] | None = None) -> None:
         """Give measurements to those who ask for some, in the open transaction; these are the leases now."""
-        asked = [(wish, self._replica.wish_in(wish) or [""]) for wish in wishes if wish.reply is None]
-        asks = [(wish, Wish(*rest)) for wish, (kind, *rest) in asked if kind == "ask" and len(rest) == 3]
+        wished = [(wish, self._replica.wish_in(wish) or [""]) for wish in wishes if wish.reply is None]
+        asks = [(wish, Asked(*rest)) for wish, (kind, *rest) in wished if kind == "ask" and len(rest) == 3]
         if asks and leases is not None:
             self._leases = leased(leases)
-        for wish, mine in asks:
-            requests = self._claim_here(mine)
+        for wish, asked in asks:
+            requests = self._claim_here(asked)
             wish.reply = json.dumps([(r.token, r.wanted, r.expires, r.readings) for r in requests])
 
     def _requests(self, tokens: Iterable[Token]) -> list[Request]:
@@ -157,11 +154,11 @@ class Leasing:
                 granted.append(token)
         return granted
 
-    def _are_fresh(self, tokens: Iterable[Token], wish: Wish, now: float) -> bool:
+    def _are_fresh(self, tokens: Iterable[Token], asked: Asked, now: float) -> bool:
         """Whether the worker holds all of these for long enough to begin measuring."""
         for token in tokens:
             lease = self._leases.get(token)
-            if lease is None or lease.worker != wish.worker or lease.expires < now + wish.seconds / 2:
+            if lease is None or lease.worker != asked.worker or lease.expires < now + asked.seconds / 2:
                 return False
         return True
 
@@ -170,28 +167,28 @@ class Leasing:
         now, leases = self._replica.clock(), self._leases.values()
         return min((lease.expires for lease in leases if lease.expires > now), default=math.inf)
 
-    def _choose(self, wish: Wish, now: float) -> list[Token]:
+    def _choose(self, asked: Asked, now: float) -> list[Token]:
         """Up to n tokens for this worker: its own, what nobody measures, and some ahead of the round.
 
-        The most urgent come first, in the same order every time: what the round waits for, by its turn.
+        The most urgent come first, in the same order every time: what the round waits for, in its order.
         """
-        ledger, (n, worker, _) = self._replica.ledger, wish
+        ledger, (n, worker, _) = self._replica.ledger, asked
         active = {token: lease for token, lease in self._leases.items() if lease.expires > now}
-        busy = [turn_of(ledger, t) for t in active if not ledger.tapes.of[t.probe].is_told(t.index)]
-        chosen = sorted([turn for turn in busy if active[turn.token].worker == worker])[:n]
+        busy = [urgency_of(ledger, t) for t in active if not ledger.tapes.of[t.probe].is_told(t.index)]
+        chosen = sorted([one for one in busy if active[one.token].worker == worker])[:n]
         if len(chosen) < n:
-            free = (turn for turn in in_turn(ledger) if turn.token not in active)
+            free = (one for one in in_turn(ledger) if one.token not in active)
             chosen += itertools.islice(free, n - len(chosen))
         if len(chosen) < n and ledger.run.called is None:  # after a last call nothing comes next
             workers = {worker, *[lease.worker for lease in active.values()], *ledger.recent_workers}
-            busy_ahead = sum([turn.is_ahead for turn in busy])
+            busy_ahead = sum([one.is_ahead for one in busy])
             left = min(AHEAD, max(n, AHEAD_PER_WORKER * len(workers))) - busy_ahead - ledger.tapes.n_ahead
-            free = (turn for turn in _ahead(ledger) if turn.token not in active)
+            free = (one for one in _ahead(ledger) if one.token not in active)
             chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
-        return [turn.token for turn in sorted(chosen)]
+        return [one.token for one in sorted(chosen)]
 
 
-def _ahead(ledger: Ledger) -> Iterator[Turn]:
+def _ahead(ledger: Ledger) -> Iterator[Urgency]:
     """Measurements beyond the open round that may be wanted next, the likeliest first, without end.
 
     The guess is that each probe is followed by the one that followed it the last time. A wrong guess costs
@@ -209,4 +206,4 @@ def _ahead(ledger: Ledger) -> Iterator[Turn]:
         while of.is_told(index):
             index += 1
         following[probe] = index + 1
-        yield Turn(True, 0, 0.0, Token(probe, index))
+        yield Urgency(True, 0, 0.0, Token(probe, index))

@@ -69,7 +69,7 @@ class Session(Looking):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(store, name, oracle=oracle, read_only=read_only, clock=clock)
-        self._leasing = Leasing(self._replica, self.lease)
+        self._leasing = Leasing(self._replica)
         self._telling = Telling(self._replica)
         self._heartbeat = Heartbeat(store, name, self._clock)
         self._replica.helper = Combining(self._replica, self._telling, self._leasing)

@@ -21,7 +21,7 @@ from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token
 
 
-class Turn(NamedTuple):
+class Urgency(NamedTuple):
     """When a measurement is to be made: what the open round waits for comes first, in their order."""
 
     is_ahead: bool  # of the open round, which does not wait for it
@@ -36,28 +36,28 @@ def is_balanced(problem: AnyProblem) -> bool:
     return order == BALANCED or (not order and problem.probes is not None)
 
 
-def in_turn(ledger: Ledger) -> Iterator[Turn]:
+def in_turn(ledger: Ledger) -> Iterator[Urgency]:
     """The measurements that the open round waits for, in the order in which they are handed out."""
     if not is_balanced(ledger.setup.problem):
         for token in ledger.tapes.wanted():
-            yield Turn(False, 0, 0.0, token)
+            yield Urgency(False, 0, 0.0, token)
         return
-    yield from heapq.merge(*[_turns_of(ledger, probe) for probe in ledger.tapes.probes_of_round()])
+    yield from heapq.merge(*[_balanced_of(ledger, probe) for probe in ledger.tapes.probes_of_round()])
 
 
-def turn_of(ledger: Ledger, token: Token) -> Turn:
-    """When this measurement has its turn."""
+def urgency_of(ledger: Ledger, token: Token) -> Urgency:
+    """How urgent this measurement is."""
     if not ledger.tapes.of[token.probe].is_wanted(token.index):
-        return Turn(True, 0, 0.0, token)
-    return _balanced(ledger, token) if is_balanced(ledger.setup.problem) else Turn(False, 0, 0.0, token)
+        return Urgency(True, 0, 0.0, token)
+    return _balanced(ledger, token) if is_balanced(ledger.setup.problem) else Urgency(False, 0, 0.0, token)
 
 
-def _turns_of(ledger: Ledger, probe: int) -> Iterator[Turn]:
+def _balanced_of(ledger: Ledger, probe: int) -> Iterator[Urgency]:
     """Those of one probe, in balanced order."""
     return (_balanced(ledger, Token(probe, index)) for index in ledger.tapes.of[probe].wanted())
 
 
-def _balanced(ledger: Ledger, token: Token) -> Turn:
+def _balanced(ledger: Ledger, token: Token) -> Urgency:
     at = token.index - ledger.tapes.of[token.probe].begin_of_round
     place = random.Random(f"{ledger.setup.seed} {ledger.n_rounds} {at // 2} {token.probe}").random()
-    return Turn(False, at, place if at % 2 == 0 else -place, token)
+    return Urgency(False, at, place if at % 2 == 0 else -place, token)

@@ -100,9 +100,9 @@ class WriteQueue:
         file.unlock(0, CHAIRS)
         return True
 
-    def join(self) -> Place:
+    def join(self) -> InLine:
         """Stand at the end of the line."""
-        return Place(self._open(create=True))
+        return InLine(self._open(create=True))
 
     def post(self, log: str, wish: str) -> mailbox.Post | None:
         """Let whoever writes to this log know of a wish, if there is a way to."""
@@ -145,7 +145,7 @@ class Turn:
         self._queue = queue
         self._patience = patience
         self._wait = wait
-        self._place: Place | None = None
+        self._place: InLine | None = None
         self._post: mailbox.Post | None = None
         self._reply: str | None = None
         self._taken_at: float | None = None  # when somebody was first seen to do the wish
@@ -225,7 +225,7 @@ class Turn:
                 self._wait.meanwhile()
         time.sleep(self._pause(ahead) * random.uniform(0.5, 1.0))  # or all would come back together
 
-    def _join(self, queue: WriteQueue) -> Place:
+    def _join(self, queue: WriteQueue) -> InLine:
         self._place = queue.join()
         if self._wait.wish is not None and self._post is None:
             self._post = queue.post(self._wait.log, self._wait.wish)
@@ -253,7 +253,7 @@ class Turn:
         return "another process may yet write this, and repeating it is harmless"
 
 
-class Place:
+class InLine:
     """A place in line; it changes by `move_up` alone, and ends with `leave`."""
 
     def __init__(self, file: SharedBytes | None) -> None:
