@@ -87,7 +87,7 @@ class Look:
     surprises: tuple[int, ...]
     noise_findings: tuple[NoiseFinding, ...]
 
-    @property
+    @cached_property
     def n_used(self) -> int:
         """Measurements that the policy has seen."""
         return self.evidence.n_measurements
@@ -97,17 +97,17 @@ class Look:
         """Measurements that the open round waits for."""
         return sum(count for _, count in self.missing)
 
-    @property
+    @cached_property
     def cost(self) -> float:
         """The price of the measurements that were used."""
         return float(self.evidence.counts @ self.problem.costs)
 
-    @property
+    @cached_property
     def epsilon(self) -> float:
         """How much worse than the best the answer may be."""
         return epsilon_of(self.policy)
 
-    @property
+    @cached_property
     def lead(self) -> Answer | None:
         """The answer; before there is one, the plan that looks best to the policy."""
         return self.standing.lead if self.answer is None else self.answer
