@@ -16,6 +16,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.experiments import probe_cases as cases
+from surepick.simulation.probed import GaussianReadings
 
 SEED, DELTA, MOST = 7_300_000, 0.05, 3_000_000
 INSTANCES = {  # name: (problem and means, goal)
@@ -83,24 +84,38 @@ def together(correlation, *, pairs):
     return sp.Problem(np.eye(10), arm_names=names, probes=probes)
 
 
+def unknown(problem):
+    """The same probes, of whose noise nothing is known."""
+    probes = problem.probes
+    named = {name: list(own) for name, own in zip(probes.names, probes.reading_names, strict=True)}
+    return sp.Problem(problem.plans, arm_names=problem.arm_names, probes=named, noise_scale=None)
+
+
 def pairs(runs):
-    print("\n| ten arms, gap .3: one use reads | correlation .8, uses | independent, uses | ratio | wrong |")
-    print("|---|---|---|---|---|")
     means = np.array([0.3] + [0.0] * 9)
+    print(
+        "\n| ten arms, gap .3: one use reads | independent, uses | correlation .8 | ratio | unknown | ratio | wrong |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for words, by_pairs in (("all ten", False), ("two of them", True)):
+        apart, shared = (together(correlation, pairs=by_pairs) for correlation in (0.0, 0.8))
         used, wrong = [], 0
-        for correlation in (0.8, 0.0):
-            problem = together(correlation, pairs=by_pairs)
+        for problem, truth in ((apart, apart), (shared, shared), (unknown(shared), shared)):
+            world = GaussianReadings(means, truth.probes, None)
             outcomes = [
-                sp.simulate(problem, sp.BetGapE(DELTA), sp.Gaussian(means), seed=SEED + run)
-                for run in range(runs)
+                sp.simulate(problem, sp.BetGapE(DELTA), world, seed=SEED + run) for run in range(runs)
             ]
             used.append(np.mean([outcome.n_measurements for outcome in outcomes]))
             wrong += sum(outcome.plan != 0 for outcome in outcomes)
-        ratio = used[0] / used[1]
-        print(
-            f"| {words} | {used[0]:,.0f} | {used[1]:,.0f} | {ratio:.2f} | {wrong} of {2 * runs} |", flush=True
-        )
+        ratios = used[1] / used[0], used[2] / used[1]
+        cells = [
+            f"{used[0]:,.0f}",
+            f"{used[1]:,.0f}",
+            f"{ratios[0]:.2f}",
+            f"{used[2]:,.0f}",
+            f"{ratios[1]:.2f}",
+        ]
+        print(f"| {words} | {' | '.join(cells)} | {wrong} of {3 * runs} |", flush=True)
 
 
 def main():

@@ -125,6 +125,11 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
             f"that it sees, which makes the rest about {pilot['cost_factor']:.2g} times as long as with a "
             "known scale" + ("" if pilot["one_scale"] else shared)
         )
+    if not loaded.problem.knows_noise:
+        return (
+            "unknown, Gaussian. Every block is measured in equal parts, and bets are on how they agree; "
+            "neither a pilot nor a part of delta is spent on it"
+        )
     low, high = float(noise.min()), float(noise.max())
     what = "arm" if loaded.problem.probes is None else "reading"
     scale = f"{low:g} for every {what}" if low == high else f"from {low:g} to {high:g}, by {what}"

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import (
+    DEFAULT_NOISE_SCALE,
     LARGEST,
     Bounds,
     FloatArray,
@@ -100,11 +101,8 @@ def read_probes(
     bounds: Bounds | None,
 ) -> tuple[Probes, FloatArray | None]:
     """The probes, and the bounds of each reading if there are any."""
-    if noise_scale is None:
-        raise ProblemError(
-            "a problem with probes needs the noise scale of their readings: a pilot that would find it "
-            "measures single arms; pass noise_scale, or a covariance for each probe"
-        )
+    if noise_scale is None:  # a guess, or what bounds say
+        noise_scale = DEFAULT_NOISE_SCALE
     if isinstance(given, Probes):
         given.rows.sort_indices()
         return _with_numbers(given, noise_scale, costs, bounds)
@@ -133,7 +131,8 @@ def _with_numbers(
     assert scale is not None
     prices = per_arm("costs", 1.0 if costs is None else costs, probes.names, kind="probe")
     kept = {
-        name: getattr(probes, name) for name in ("names", "reading_names", "rows", "covariances", "dependent")
+        name: getattr(probes, name)
+        for name in ("names", "reading_names", "rows", "covariances", "dependent", "unknown")
     }
     return Probes(costs=prices, noise_scale=scale, **kept), limits
 

@@ -110,9 +110,14 @@ class Measurable:
             return f"arm {reading} ({self.arm_names[reading]!r})"
         return self.probes.reading_name(reading)
 
+    @property
+    def knows_noise(self) -> bool:
+        """Whether the noise scale is a bound on the noise: neither to be learned by a pilot, nor a guess."""
+        return self.noise_scale is not None and not (self.probes is not None and self.probes.unknown)
+
     def must_be_whole(self, probe: int) -> bool:
-        """Whether the readings of one use belong together: they share noise whose covariance is given."""
-        return self.probes is not None and probe in self.probes.covariances
+        """Whether the readings of one use belong together: they share noise, or may do so."""
+        return self.probes is not None and self.probes.share_noise(probe)
 
     def as_means(self, means: Numbers) -> FloatArray:
         """These means, in the order of the arms or by their names, as one finite number per arm."""
@@ -186,6 +191,11 @@ class Measurable:
         """
         return self._with(about=replace(self.about, **changes))
 
+    @property
+    def _noise_words(self) -> str:
+        """The noise scale, or that it is not known."""
+        return brief(self.noise_scale) if self.knows_noise and self.noise_scale is not None else "unknown"
+
     def _card(self, plans: str, relevant: BoolArray, *more: str) -> str:
         """The problem as a small table in HTML, for notebooks."""
         n = int(relevant.sum())
@@ -195,7 +205,7 @@ class Measurable:
             ("arms", f"{len(self.arm_names):,}, of which {n:,} {plural(n, 'matters', 'matter')}"),
             *([] if self.probes is None else [("probes", self.probes.summary)]),
             *([("measured by", "plays of whole plans, each reading every arm of one")] if self.plays else []),
-            ("noise scale", "unknown" if self.noise_scale is None else brief(self.noise_scale)),
+            ("noise scale", self._noise_words),
         ]
         return card(self.about.title or "Problem", rows, *more)
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Mix: TypeAlias = Mapping[str, float]
 # A list of arms, each read by itself; one mix; or named readings.
 Readings: TypeAlias = "Sequence[str] | Mix | Mapping[str, str | Mix]"
-INDEPENDENT, DEPENDENT = "independent", "dependent"  # what is known of the readings of one use
+# what is known of the readings of one use; "unknown": nothing but that their noise is Gaussian
+INDEPENDENT, DEPENDENT, UNKNOWN = "independent", "dependent", "unknown"
 VALUE = "value"  # the name of the reading of a probe that has one
 
 
@@ -60,6 +61,7 @@ class Probes:
         default_factory=dict
     )  # of probes whose readings share noise
     dependent: bool = False  # whether readings of one use, without a covariance, may depend in any way
+    unknown: bool = False  # whether scales and covariances are guesses: the noise is Gaussian, and no more
 
     def __post_init__(self) -> None:
         for name in ("rows", "costs", "noise_scale"):
@@ -123,7 +125,11 @@ class Probes:
     @cached_property
     def is_diagonal(self) -> bool:
         """Whether every reading is of one arm, with noise of its own: information is then a sum per arm."""
-        return not self.covariances and bool((np.diff(self.rows.indptr) == 1).all())
+        return not self.covariances and not self.unknown and bool((np.diff(self.rows.indptr) == 1).all())
+
+    def share_noise(self, probe: int) -> bool:
+        """Whether the readings of one use of this probe belong together, since their noise does."""
+        return probe in self.covariances or (self.unknown and len(self.reading_names[probe]) > 1)
 
     @cached_property
     def whitened(self) -> sparse.csr_array:
@@ -195,7 +201,12 @@ def refuse_probes(problem: Any, who: str) -> None:
 
 
 def refuse_dependent(probes: Probes, who: str) -> None:
-    """Refuse readings of one use that may depend in any way, where a proof needs them whitened."""
+    """Refuse noise that is unknown, or that may depend in any way, where a proof needs it whitened."""
+    if probes.unknown:
+        raise ProblemError(
+            f"{who} needs to know the noise of every reading, and of this problem it is unknown; use "
+            "BetGapE, or give scales and covariances"
+        )
     if probes.dependent and probes.share_uses:
         raise ProblemError(
             f"{who} takes the readings of one use to be independent, or of a given covariance, and this "

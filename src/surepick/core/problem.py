@@ -19,7 +19,6 @@ from surepick.core.arrays import (
     Numbers,
     PerArm,
     Plans,
-    brief,
     index_of,
     names_for,
 )
@@ -30,7 +29,7 @@ from surepick.core.given_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.layout import Layout
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
 from surepick.core.new_arms import GivenArms, joined, settled
-from surepick.core.probes import DEPENDENT, INDEPENDENT
+from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.tables import TablePath, read_table
 from surepick.core.telling_apart import refuse_inseparable
 from surepick.core.wording import counted, plural
@@ -63,7 +62,9 @@ class Problem(Measurable):
     of probes by name (lists of arms, mixes, named readings, `Probe`), an array with a row for each, a file,
     or a list of these. `noise_scale` and `bounds` are then those of readings, `costs` those of probes. Plans
     that no probe can tell apart are refused. With `readings="dependent"` nothing is assumed of how the
-    readings of one use depend on each other, beyond covariances that are given.
+    readings of one use depend on each other, beyond covariances that are given. With `readings="unknown"`, or
+    `noise_scale=None`, neither scales nor covariances are known: they are guesses that help to plan, noise is
+    Gaussian, and BetGapE learns from equal parts of every block how far the gaps scatter.
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
@@ -138,14 +139,20 @@ class Problem(Measurable):
         if noise == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
         if not by_arm:
-            if readings not in (INDEPENDENT, DEPENDENT):
-                raise ProblemError(f"readings are {INDEPENDENT!r} or {DEPENDENT!r}, got {readings!r}")
+            if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
+                raise ProblemError(
+                    f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}"
+                )
             if noise == BOUNDED_VARIANCE:
                 raise ProblemError(f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or probes")
             listed = Listed(matrix, kept, arms)
             ways, limits = read_probes(probes, listed, noise_scale=noise_scale, costs=costs, bounds=bounds)
             refuse_inseparable(ways, matrix, kept, arms)
-            self._measured_by(replace(ways, dependent=ways.dependent or readings == DEPENDENT), limits)
+            unknown = ways.unknown or readings == UNKNOWN or (noise_scale is None and bounds is None)
+            if unknown and limits is not None:
+                raise ProblemError("bounds say how large noise can be; leave them out, or readings='unknown'")
+            dependent = ways.dependent or readings == DEPENDENT
+            self._measured_by(replace(ways, dependent=dependent, unknown=unknown), limits)
 
     @property
     def n_plans(self) -> int:
@@ -278,7 +285,7 @@ class Problem(Measurable):
         return self._card(self.completeness, self.relevant, listed)
 
     def __repr__(self) -> str:
-        noise = "unknown" if self.noise_scale is None else brief(self.noise_scale)
+        noise = self._noise_words
         goal = "minimize" if self.minimize else "maximize"
         arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
         ways = "" if self.probes is None else f"{self.probes.summary}, "

@@ -17,6 +17,8 @@ GAUSSIAN = "independent Gaussian noise of the given scale"
 PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
 BOUNDED = "independent measurements within the given bounds"  # in place of the first
 OF_VARIANCE = "independent noise whose standard deviation is at most the given scale"  # the same
+# in place of any of them, where probes have noise that nothing is known of
+UNKNOWN_NOISE = "Gaussian noise, independent from use to use, whatever its scales and covariances are"
 # besides, where one use of a probe gives several readings
 SHARED_USE = ", where the readings of one use are independent or have the given covariance"
 DEPENDENT_USE = ", however the readings of one use depend on each other beyond the given covariances"
@@ -85,6 +87,8 @@ class Promise:
         if promise.proved and listing is not None and not listing.is_complete:
             promise = replace(promise, goal=_of_listed(promise.goal, listing.words))
         probes = problem.probes
+        if promise.proved and probes is not None and probes.unknown:
+            return replace(promise, assumption=UNKNOWN_NOISE)
         if promise.proved and (problem.plays or (probes is not None and probes.share_uses)):
             shared = DEPENDENT_USE if probes is not None and probes.dependent else SHARED_USE
             promise = replace(promise, besides=promise.besides + shared)

@@ -48,12 +48,12 @@ class Play(Protocol):
         ...
 
 
-def information_of(probes: Probes) -> Information:
-    """The information of these probes, kept as their readings allow."""
+def information_of(probes: Probes, basis: FloatArray | None = None) -> Information:
+    """The information of these probes, kept as their readings allow; in this basis, if it is known."""
     rows = probes.whitened
     if probes.is_diagonal:
         return Diagonal(rows.indices.astype(np.int64), rows.data**2, probes.owner, len(probes), rows.shape[1])
-    basis = span(probes.rows)
+    basis = span(probes.rows) if basis is None else basis
     return Dense(np.ascontiguousarray(rows @ basis.T), probes.owner, len(probes), basis)
 
 

@@ -251,6 +251,8 @@ def _use_assumption(ledger: Ledger) -> str:
         return ""
     lost = how_many(n_lost, "measurement", "measurements")
     words = f"; in {lost} readings were lost, whatever they would have been" if n_lost else ""
+    if problem.probes.unknown:
+        return words
     if problem.probes.covariances:
         return f"; readings of one use have the given covariance, others are independent{words}"
     return words if problem.probes.dependent else f"; readings of one use are independent too{words}"
@@ -261,6 +263,11 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
         return (
             "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
             "half of their width as its scale"
+        )
+    if setup.problem.probes is not None and setup.problem.probes.unknown:
+        return (
+            "independent uses of probes with Gaussian noise, whatever its scales are and however the "
+            "readings of one use depend on each other; nothing rests on the noise that was guessed"
         )
     if setup.problem.noise == BOUNDED_VARIANCE:
         return "independent measurements with noise whose standard deviation is at most the given scale"

@@ -26,6 +26,7 @@ from surepick.policies import policy_named
 
 FORMAT = 1
 PROBE_FORMAT = 2  # of problems with probes of their own
+UNKNOWN_FORMAT = 3  # of those whose noise is unknown
 SHORT, FULL = 16, 64  # digits of fingerprints
 FUNCTION = "function"  # the kind of oracle that no file keeps
 
@@ -80,7 +81,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
     scale = problem.noise_scale
     return {
         # a problem with probes must not be read by a surepick that does not know them
-        "format": FORMAT if problem.probes is None else PROBE_FORMAT,
+        "format": _format_of(problem),
         **({} if problem.probes is None else {"probes": _probes_to_json(problem.probes)}),
         **(_listed_to_json(problem) if problem.is_listed else _oracle_to_json(problem)),
         "noise_scale": None if scale is None else scale.tolist(),
@@ -91,6 +92,12 @@ def problem_to_json(problem: AnyProblem) -> Json:
         **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
         **({} if problem.noise == SUB_GAUSSIAN_NOISE else {"noise": problem.noise}),
     }
+
+
+def _format_of(problem: AnyProblem) -> int:
+    if problem.probes is None:
+        return FORMAT
+    return UNKNOWN_FORMAT if problem.probes.unknown else PROBE_FORMAT
 
 
 def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> AnyProblem:
@@ -104,7 +111,8 @@ def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | No
 
 
 def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> AnyProblem:
-    _check_format(data, "problem", FORMAT if "probes" not in data else PROBE_FORMAT)
+    with_probes = UNKNOWN_FORMAT if data.get("format") == UNKNOWN_FORMAT else PROBE_FORMAT
+    _check_format(data, "problem", FORMAT if "probes" not in data else with_probes)
     if needs_function(data):
         oracle = _with_function(data, oracle)
     if isinstance(oracle, OracleProblem) and "oracle" in data:
@@ -160,6 +168,7 @@ def _probes_to_json(probes: Probes) -> Json:
         "rows": _plans_to_json(probes.rows),
         **({"covariances": shared} if shared else {}),
         **({"dependent": True} if probes.dependent else {}),
+        **({"unknown": True} if probes.unknown else {}),
     }
 
 
@@ -174,6 +183,7 @@ def _probes_from_json(data: Mapping[str, Any]) -> Probes:
         noise_scale=nothing,
         covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
         dependent=bool(data.get("dependent", False)),
+        unknown=bool(data.get("unknown", False)),
     )
 
 

@@ -72,7 +72,8 @@ def check_noise(
     """
     if problem.noise_scale is None:
         return ()
-    if problem.noise == BOUNDED_VARIANCE:  # the looks at values are made for tails like Gaussian ones
+    # the looks at values are made for tails like Gaussian ones, of a scale that is known
+    if problem.noise == BOUNDED_VARIANCE or not problem.knows_noise:
         return () if withdrawals is None else tuple(_withdrawn(problem, record, withdrawals))
     looked = [one for one in _readings(problem, record) if one.record.levels[0].n > 1]
     apart = [one for one in looked if one.is_apart]
@@ -123,7 +124,7 @@ def _readings(problem: AnyProblem, record: NoiseRecord) -> Iterator[_Looked]:
     probes, names = problem.probes, problem.reading_names
     for probe in range(problem.n_probes):
         for k, r in enumerate(problem.readings_of(probe)):
-            if problem.must_be_whole(probe):
+            if probes is not None and probe in probes.covariances:
                 yield _Looked(r, f"{names[r]}, freed of shared noise", 1.0, record.arms[r])
             else:
                 apart = k == 0 or probes is None or not probes.dependent
@@ -291,7 +292,7 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
 
     Nothing is said of a record that is not whole.
     """
-    if not record.is_whole or problem.noise == BOUNDED_VARIANCE:
+    if not record.is_whole or problem.noise == BOUNDED_VARIANCE or not problem.knows_noise:
         return ""
     n, word = sum(arm.count for arm in record.arms), "measurement" if problem.probes is None else "reading"
     freedom = sum(max(arm.levels[0].n - 1, 0) for arm in record.arms)

@@ -26,7 +26,8 @@ def doubt(problem: AnyProblem, reading: int, told: Sequence[float], values: Iter
     name, about, count = problem.reading_names[reading], problem.about, len(told)
     unit = f" {about.unit}" if about.unit else ""
     mean = math.fsum(told) / count if count else math.nan
-    noise = math.inf if problem.noise_scale is None else float(problem.noise_scale[reading])
+    stated = problem.noise_scale if problem.knows_noise else None
+    noise = math.inf if stated is None else float(stated[reading])
     scale = noise * math.sqrt(1 + 1 / count) if count > 1 and noise > 0 else math.inf
     for value in values:
         if about.plausible is not None and problem.probes is None:  # which is said of arms

@@ -318,8 +318,10 @@ def _use(problem: AnyProblem, probe: int, given: Any, wanted: Sequence[int]) -> 
     }
     if problem.must_be_whole(probe) and len(told) < len(reads):
         missing = ", ".join(repr(name) for name in reads if name not in told)
+        known = problem.knows_noise
+        shared = "share noise whose covariance is given" if known else "may share noise that is unknown"
         raise SessionError(
-            f"the readings of {problem.probe_names[probe]!r} share noise whose covariance is given, so "
+            f"the readings of {problem.probe_names[probe]!r} {shared}, so "
             f"they are told together, and {missing} is missing; nothing was recorded: repeat the whole "
             "measurement, or withdraw its token"
         )

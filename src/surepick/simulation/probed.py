@@ -66,7 +66,7 @@ def _gaussian(probes: Probes, environment: Gaussian, allow_noisier: bool) -> Gau
 def _refuse_noisier(probes: Probes, scale: FloatArray, allow_noisier: bool) -> None:
     """Refuse readings with more noise than the problem says: the promise would not hold for them."""
     wrong = np.flatnonzero(scale > probes.noise_scale * (1 + ROUNDING))
-    if wrong.size and not allow_noisier:
+    if wrong.size and not allow_noisier and not probes.unknown:
         r = int(wrong[0])
         raise ParameterError(
             f"{probes.reading_name(r)} has noise of scale {scale[r]:.4g} in this environment, and the "

@@ -37,6 +37,7 @@ from surepick.policies.betting.arriving import grown
 from surepick.policies.betting.block_run import BettingPolicy, Block
 from surepick.policies.betting.books import make_books, put_past, refill, state_of
 from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
+from surepick.policies.betting.parted_run import probe_run
 from surepick.policies.betting.probe_run import ProbeRun
 
 
@@ -66,7 +67,7 @@ class BetGapE(BettingPolicy):
     def start(self, problem: Problem) -> BetRun | AllLeadsRun | ProbeRun:
         """A fresh run on this problem."""
         if problem.probes is not None:
-            return ProbeRun(problem, self)
+            return probe_run(problem, self)
         if self.version > 2 and problem.n_plans <= MOST_PLANS:
             return AllLeadsRun(problem, self)
         _warm_up()

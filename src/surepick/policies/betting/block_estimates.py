@@ -52,7 +52,8 @@ class Estimator(Protocol):
     def show(self, away: FloatArray, counts: IntArray, means: FloatArray, largest: float) -> Shown:
         """Gaps y.mu for rows `away` from a block's counts and whitened averages.
 
-        `largest` is the largest whitened average of the past, by size.
+        Averages of several blocks of the same counts may stand side by side. `largest` is the largest
+        whitened average of the past, by size.
         """
         ...
 
@@ -69,9 +70,9 @@ class Estimator(Protocol):
         ...
 
 
-def estimator_for(probes: Probes) -> Estimator:
-    """Chosen by the problem alone, never by the data."""
-    information = information_of(probes)
+def estimator_for(probes: Probes, basis: FloatArray | None = None) -> Estimator:
+    """Chosen by the problem alone, never by the data; `basis` is that of the same readings, if known."""
+    information = information_of(probes, basis)
     if isinstance(information, Diagonal):
         return DiagonalEstimator(
             information, np.sqrt(information.precision) * np.sign(probes.rows.data), probes

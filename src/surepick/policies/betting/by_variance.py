@@ -12,7 +12,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 
 # the middles of twelve equally likely parts of N(0, 1)
-_PARTS = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
+TWELFTHS = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
 
 
 def log_factors(gap: FloatArray, spread: FloatArray, g: FloatArray) -> FloatArray:
@@ -32,6 +32,6 @@ def log_mixtures(gap: FloatArray, spread: FloatArray, centre: FloatArray, prior:
     >>> bool(log_mixtures(one, one, one, 0.01 * one)[0] < log_mixtures(2 * one, one, one, 0.01 * one)[0])
     True
     """
-    g = centre[:, None] + np.sqrt(prior)[:, None] * _PARTS
+    g = centre[:, None] + np.sqrt(prior)[:, None] * TWELFTHS
     factors = np.exp(log_factors(gap[:, None], spread[:, None], np.maximum(g, 0.0)))
     return np.asarray(np.log((factors * (g > 0)).sum(axis=1) / (g > 0).sum(axis=1)))

@@ -34,7 +34,6 @@ _WARMTH = 0.9  # of the start of a division from the last one
 _BINDING = 1e-3  # of the largest weight: targets that rounding looks at
 _LEAST_DEFICIT = 0.1  # nats: a rival about to be dropped still counts a little
 _NOMINATIONS = 64  # leads whose nomination is remembered; a forgotten one counts as new
-_COVERS = 2.0  # covers that a block costs at least where readings mix arms: short ones interpolate
 
 
 class ProbePolicy(BlockPolicy, Protocol):
@@ -72,6 +71,8 @@ class ProbeRun(BlockRun[Bets]):
 
     With `even` every probe is used equally often, for comparison; the bets are the same.
     """
+
+    _covers = 2.0  # that a block costs at least where readings mix arms: short ones interpolate
 
     def __init__(self, problem: Problem, policy: ProbePolicy, *, even: bool = False) -> None:
         probes = problem.probes
@@ -115,7 +116,7 @@ class ProbeRun(BlockRun[Bets]):
         """The next part of the block, or the lead when no rival is left."""
         del rng  # nothing is drawn
         if self._block is None and self._lead < 0:
-            self._block = Block(self._counts_of_first(), None, len(self._none.sums))
+            self._block = self._new_block(self._counts_of_first(), None)
         if self._block is None and not self._is_stopped:
             self._open()
         if self._block is None:
@@ -140,7 +141,10 @@ class ProbeRun(BlockRun[Bets]):
         centre = gap - (self._distrust * np.sqrt(old) + TUNING.caution) * np.sqrt(spread)
         bets = Bets(lead, rivals, centre, spread, self._unit[rivals])
         counts = self._count(rivals, away, gap + purses.epsilon, spread)
-        self._block = Block(counts, bets, len(self._none.sums))
+        self._block = self._new_block(counts, bets)
+
+    def _new_block(self, counts: IntArray, bets: Bets | None) -> Block[Bets]:
+        return Block(counts, bets, len(self._none.sums))
 
     def _count(self, rivals: IntArray, away: FloatArray, gap: FloatArray, spread: FloatArray) -> IntArray:
         """Whole counts of the block: divided for the rivals that are worst off, and showing every gap."""
@@ -153,9 +157,9 @@ class ProbeRun(BlockRun[Bets]):
         need = 2.0 * float((deficit / (ahead + TUNING.need_smoothing * spread) * price).max())
         span = cover(self._information, self._shares, costs, away)
         dense = isinstance(self._information, Dense)
-        once = float(costs[span].sum()) * (_COVERS if dense else 1.0)
         spent = float(self._evidence.counts @ costs)
-        budget = max(once, min(TUNING.block_share * spent, TUNING.need_share * need))
+        wished = min(TUNING.block_share * spent, TUNING.need_share * need)
+        budget = self._budget(float(costs[span].sum()) * (self._covers if dense else 1.0), wished)
         if self._even:
             return np.full(len(costs), max(1, round(budget / float(costs.sum()))), dtype=np.int64)
         if isinstance(self._information, Dense):
@@ -169,6 +173,10 @@ class ProbeRun(BlockRun[Bets]):
         side = self._once & (counts == 0)
         counts[side] = np.floor(TUNING.side_share * budget / (costs[side] * self._once.sum()))
         return counts
+
+    def _budget(self, least: float, wished: float) -> float:
+        """What a block, or each of its equal parts, costs: as much as wished, and at least this."""
+        return max(least, wished)
 
     def _divide(
         self, rivals: IntArray, away: FloatArray, urgency: FloatArray
@@ -206,14 +214,17 @@ class ProbeRun(BlockRun[Bets]):
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
+        self._settle_shown(bets, seen.counts, np.nan_to_num(seen.means))
+
+    def _settle_shown(self, bets: Bets, counts: IntArray, averages: FloatArray) -> None:
+        """Settle by these averages of the readings, (n_readings,), or of each of the parts, one a column."""
         rivals, purses = bets.rivals, self._purses
-        averages = self._probes.whiten(np.nan_to_num(seen.means))
         away = self._plans[bets.lead] - self._plans[rivals]
-        shown = self._estimator.show(away, seen.counts, averages, self._largest)
+        shown = self._estimator.show(away, counts, self._probes.whiten(averages), self._largest)
         ok = shown.counts
         settled = Settled(
             plans=rivals[ok],
-            gap=(shown.gap - shown.bias)[ok],
+            gap=(shown.gap.T - shown.bias).T[ok],
             spread=shown.variance[ok],
             centre=bets.centre[ok],
             prior=bets.prior[ok],
@@ -225,7 +236,7 @@ class ProbeRun(BlockRun[Bets]):
         purses.count(settled.plans, bets.lead)
         if len(rivals) == 1 and ok.all():  # bet against the lead too: if it is not best, this rival may be
             lead = np.array([bets.lead])
-            against = settled._replace(plans=lead, gap=-(shown.gap + shown.bias), centre=np.zeros(1))
+            against = settled._replace(plans=lead, gap=-(shown.gap.T + shown.bias).T, centre=np.zeros(1))
             purses.settle(against)
             purses.count(lead, bets.lead)
 
@@ -273,8 +284,12 @@ class ProbeRun(BlockRun[Bets]):
         known = self._nominated.pop(lead, None)
         if len(self._nominated) >= _NOMINATIONS:
             del self._nominated[next(iter(self._nominated))]
-        self._nominated[lead] = self._matrix if known is None else known
+        self._nominated[lead] = self._mark() if known is None else known
         return self._nominated[lead]
+
+    def _mark(self) -> FloatArray:
+        """What is kept of a nomination: M."""
+        return self._matrix
 
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""

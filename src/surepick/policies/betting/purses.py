@@ -24,8 +24,8 @@ class Settled(NamedTuple):
     """Bets that a block decides: what was bet against each plan, and what the block showed of its gap."""
 
     plans: IntArray
-    gap: FloatArray
-    spread: FloatArray  # its variance
+    gap: FloatArray  # (n,); where noise is unknown (n, n_parts), as each part of the block shows it
+    spread: FloatArray  # its variance; where noise is unknown, what that of one part is thought to be
     centre: FloatArray  # of the mixture; no bet where it is negative
     prior: FloatArray  # variance of the mixture
     unit: FloatArray  # of the ladder's rungs
@@ -77,20 +77,17 @@ class Purses:
 
     def settle(self, bets: Settled) -> None:
         """Multiply the stakes of the bets against these plans by their factors."""
-        from surepick.policies.betting.bets import settle_singles
-
         purse = self._purse[bets.plans]
-        settle_singles(bets.gap, bets.spread, bets.centre, bets.prior, bets.unit, self._rung, purse)
+        _settle(bets, self._rung, purse)
         self._purse[bets.plans] = purse
 
     def settle_piece(self, lead: int, bets: Settled) -> None:
         """The same in the piece of this lead, where a gap counts from -epsilon on."""
-        from surepick.policies.betting.bets import settle_singles
-
         own, _ = self._own_piece(lead)
         purse = own[bets.plans, None]
-        gap, centre = bets.gap + self.epsilon, bets.centre + self.epsilon
-        settle_singles(gap, bets.spread, centre, bets.prior, bets.unit, _NO_RUNG, purse)
+        _settle(
+            bets._replace(gap=bets.gap + self.epsilon, centre=bets.centre + self.epsilon), _NO_RUNG, purse
+        )
         own[bets.plans] = purse[:, 0]
 
     def count(self, plans: IntArray, lead: int) -> None:
@@ -134,3 +131,15 @@ class Purses:
         self._log_cash, self.next_stake = state["cash"].tolist()
         self._purse[...], self.now[...], self.peak[...] = state["purse"], state["now"], state["peak"]
         self._pieces = {int(lead): (purse.copy(), peak.copy()) for lead, purse, peak in state["pieces"]}
+
+
+def _settle(bets: Settled, rung: FloatArray, purse: FloatArray) -> None:
+    """Multiply these purses by their factors: with the noise that is known, or whatever it is."""
+    if bets.gap.ndim == 2:
+        from surepick.policies.betting.by_parts import settle_parts
+
+        settle_parts(bets.gap, bets.spread, bets.centre, bets.prior, bets.unit, rung, purse)
+        return
+    from surepick.policies.betting.bets import settle_singles
+
+    settle_singles(bets.gap, bets.spread, bets.centre, bets.prior, bets.unit, rung, purse)

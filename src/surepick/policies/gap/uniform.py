@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from surepick.core.problem import Problem
+from surepick.policies.betting.parted_run import probe_run
 from surepick.policies.betting.probe_run import ProbeRun
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun
@@ -35,7 +36,7 @@ class Uniform(RadiusPolicy):
     def start(self, problem: Problem) -> GapRun | ProbeRun:
         """A fresh run on this problem."""
         if problem.probes is not None:
-            return ProbeRun(problem, _Asked(self.name, self.delta, self.epsilon), even=True)
+            return probe_run(problem, _Asked(self.name, self.delta, self.epsilon), even=True)
         radius = radii.radius_named(self.radius)
         return GapRun(problem, GapRule(self.delta, self.epsilon, radius, "cycle", every_arm_first=False))
 

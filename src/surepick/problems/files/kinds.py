@@ -13,6 +13,7 @@ from surepick import plugins
 from surepick.core.arrays import FloatArray, labels_of, names_for
 from surepick.core.expressions import are_expressions
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
 from surepick.problems.candidates import Progress
@@ -65,6 +66,7 @@ def _table(document: Section, _: Progress | None) -> Truth:
         plan_names=plan_names,
         minimize=document.flag("minimize"),
         probes=probes_in(document),
+        readings=document.text("readings", INDEPENDENT, options=(INDEPENDENT, DEPENDENT, UNKNOWN)),
         **measuring(document),
     )
     return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 0.0))
@@ -299,7 +301,10 @@ def _kind(build: Build, required: str, optional: str, needs_list: str = "") -> K
 
 KINDS: dict[str, Kind] = {
     "table": _kind(
-        _table, "plans", "arm_names plan_names minimize guess spread probes", "a table is a list of plans"
+        _table,
+        "plans",
+        "arm_names plan_names minimize guess spread probes readings",
+        "a table is a list of plans",
     ),
     "knapsack": _kind(_knapsack, "weights guess capacity", f"{_DRAWS} item_names copies"),
     "transport": _kind(

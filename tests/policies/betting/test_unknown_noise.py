@@ -1,0 +1,167 @@
+"""BetGapE on probes whose noise is unknown: bets on how equal parts of a block agree, with controls."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.run import Measure, Stop
+from surepick.errors import ProblemError
+from surepick.policies.betting import by_parts, parted_run
+from surepick.policies.betting.by_parts import log_factors
+from surepick.policies.betting.parted_run import PartedRun
+from surepick.sessions.requests import Receipt
+from surepick.simulation.probed import GaussianReadings
+
+SHARED = 0.2 * np.eye(4) + 0.8  # of the readings of one use
+
+
+def worlds(means=(0.0, 0.0, 0.0, 0.0), shared=SHARED):
+    """Four arms in one use: the problem that knows nothing of the noise, and the world with this noise."""
+    names = ["a", "b", "c", "d"]
+    known = sp.Problem(np.eye(4), arm_names=names, probes={"all": sp.Probe(names, covariance=shared)})
+    unknown = sp.Problem(np.eye(4), arm_names=names, probes={"all": names}, noise_scale=None)
+    return known, unknown, GaussianReadings(np.array(means), known.probes, None)
+
+
+@pytest.mark.parametrize("shift", [0.0, -0.3])
+@pytest.mark.parametrize("scale", [1e-3, 50.0])
+def test_a_bet_is_at_best_fair_whatever_the_noise(shift, scale):
+    x = scale * (np.random.default_rng(1).standard_normal((10_000, 6)) + shift)
+    direction = x.sum(axis=1) / np.linalg.norm(x, axis=1)
+    for delta in (0.3, 1.0):
+        factors = np.exp(log_factors(direction, np.full(len(x), delta), 6))
+        assert factors.mean() <= 1.0 + 4 * factors.std() / len(x) ** 0.5
+        assert shift or factors.mean() >= 1.0 - 4 * factors.std() / len(x) ** 0.5
+
+
+def test_the_factor_is_that_of_the_normal_with_many_parts():
+    # of 1,000 parts the spread is known: Student's ratio is nearly exp(delta sum x - n delta^2 / 2)
+    x = np.random.default_rng(2).standard_normal(1000) + 0.05
+    direction = np.array([x.sum() / np.linalg.norm(x)])
+    exact = 0.05 * x.sum() / x.std() - 1000 * 0.05**2 / 2
+    assert log_factors(direction, np.array([0.05]), 1000)[0] == pytest.approx(exact, abs=0.02)
+
+
+def ruled_out(problem, world, n, delta=0.2, budget=120):
+    """In how many runs a tied plan, fixed in advance, is ruled out at this delta."""
+    found = 0
+    for seed in range(n):
+        run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng([31, seed]), 0
+        while used < budget:
+            counts = run.decide(rng).counts
+            run.absorb(counts, world.measure(counts, rng))
+            used += int(counts.sum())
+        found += bool(run.log_evidence()[3] >= -np.log(delta))
+    return found
+
+
+def test_a_tied_plan_is_ruled_out_no_more_often_than_delta():
+    _, unknown, world = worlds()
+    assert binom.sf(ruled_out(unknown, world, 40) - 1, 40, 0.2) > 1e-3
+
+
+def test_control_noise_that_was_estimated_taken_for_known_is_caught(monkeypatch):
+    """What the parts of a block show of their own spread, put in as if it were the truth."""
+
+    def taken_for_known(parts, spread, centre, prior, unit, rung, purse):
+        from surepick.policies.betting.bets import settle_singles
+
+        seen = parts.var(axis=1, ddof=1) / parts.shape[1]
+        settle_singles(parts.mean(axis=1), seen, centre, prior, unit, rung, purse)
+
+    monkeypatch.setattr(by_parts, "settle_parts", taken_for_known)
+    monkeypatch.setattr(parted_run, "FEWEST_PARTS", 3)  # few enough for their spread to be often too small
+    monkeypatch.setattr(parted_run, "MOST_PARTS", 3)
+    _, unknown, world = worlds()
+    assert binom.sf(ruled_out(unknown, world, 40) - 1, 40, 0.2) < 1e-3
+
+
+def test_unknown_noise_costs_little_more_than_known_noise():
+    known, unknown, world = worlds((0.3, 0.0, 0.0, 0.0))
+    n = [
+        np.mean([sp.simulate(p, sp.BetGapE(), world, seed=s).n_measurements for s in range(10)])
+        for p in (known, unknown)
+    ]
+    assert n[1] < 1.6 * n[0]
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.1), sp.Uniform()])
+def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
+    _, unknown, world = worlds(scale * np.array([1.0, 0.0, 0.2, 0.0]), scale**2 * SHARED)
+    outcome = sp.simulate(unknown, policy, world, seed=1, budget=3000)
+    assert outcome.plan == 0
+
+
+def test_mixes_and_pairs_of_unknown_noise_are_learned():
+    probes = {"pair": ["a", "b"], "mix": {"a": 0.5, "c": 0.5}, "c": ["c"]}
+    problem = sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, readings="unknown")
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.3]), seed=2)
+    assert outcome.plan == 0
+    assert outcome.noise_scale is not None  # the guess, with which the simulation drew
+
+
+def test_noise_without_any_spread_is_no_error():
+    names = ["a", "b"]
+    problem = sp.Problem(np.eye(2), arm_names=names, probes={"both": names}, noise_scale=None)
+    run = sp.BetGapE().start(problem)
+    for _ in range(60):
+        decision = run.decide()
+        if isinstance(decision, Stop):
+            break
+        run.absorb(decision.counts, decision.counts[[0, 0]] * np.array([2.0, 1.0]))
+    assert isinstance(decision, Stop)
+    assert decision.plan == 0
+
+
+def test_parts_asked_in_smaller_parts_and_a_snapshot_change_nothing():
+    probes = {"pair": ["a", "b"], "other": ["b", "c"]}
+    problem = sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, noise_scale=None)
+    rng = np.random.default_rng(3)
+    whole, parts = sp.BetGapE().start(problem), sp.BetGapE(max_batch=1).start(problem)
+    for _ in range(20):
+        wanted = whole.decide()
+        if isinstance(wanted, Stop):
+            break
+        averages = rng.standard_normal(4)
+        left = wanted.counts.copy()
+        while left.any():
+            part = parts.decide()
+            assert isinstance(part, Measure)
+            fresh = sp.BetGapE(max_batch=1).start(problem)
+            fresh.restore(parts.state())
+            parts = fresh
+            assert np.array_equal(parts.decide().counts, part.counts)
+            parts.absorb(part.counts, part.counts[problem.probes.owner] * averages)
+            left -= part.counts
+        whole.absorb(wanted.counts, wanted.counts[problem.probes.owner] * averages)
+        np.testing.assert_allclose(parts.log_evidence(), whole.log_evidence(), rtol=1e-9, atol=1e-9)
+    assert isinstance(whole, PartedRun)
+
+
+def test_what_is_refused_says_why():
+    with pytest.raises(ProblemError, match="RAGE needs to know the noise"):
+        sp.RAGE(variant="authors").start(worlds()[1])
+    with pytest.raises(ProblemError, match="'unknown'"):
+        sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, readings="strange")
+    with pytest.raises(ProblemError, match="bounds"):
+        sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, readings="unknown", bounds=(0, 1))
+
+
+def test_a_session_with_unknown_noise_says_what_it_rests_on():
+    _, problem, world = worlds((1.0, 0.0, 0.0, 0.0))
+    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="days")
+    rng = np.random.default_rng(4)
+    request = session.ask()[0]
+    with pytest.raises(sp.SurepickError, match="may share noise that is unknown"):
+        session.tell(request, {"a": 1.0})
+    while requests := session.ask(2):
+        for request in requests:
+            values = world.measure(np.array([1]), rng)
+            assert session.tell(request, values.tolist()) is Receipt.ACCEPTED
+    certificate = session.certificate()
+    assert certificate.plan_name == "plan 0"
+    assert "whatever its scales are" in certificate.noise
+    assert "whatever its scales and covariances are" in certificate.guarantee
+    assert not session.noise_findings()
