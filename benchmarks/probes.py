@@ -94,7 +94,7 @@ def unknown(problem):
 def pairs(runs):
     means = np.array([0.3] + [0.0] * 9)
     print(
-        "\n| ten arms, gap .3: one use reads | independent, uses | correlation .8 | ratio | unknown | ratio | wrong |"
+        "\n| ten arms, gap .3; a use reads | independent | correlation .8 | ratio | unknown | ratio | wrong |"
     )
     print("|---|---|---|---|---|---|---|")
     for words, by_pairs in (("all ten", False), ("two of them", True)):

@@ -110,7 +110,6 @@ def test_an_array_of_probes_is_read_in_reasonable_time_and_memory():
         ({"probes": 3}, ["'plan arms'", "got 3"]),
         ({"probes": ["arms", "arms"]}, ["'A-B' more than once"]),
         ({"probes": "plans", "noise_scale": [1, 2, 3, 4]}, ["sqrt(2) R, not R", "noise_scale of its own"]),
-        ({"probes": "plans", "noise_scale": None}, ["needs the noise scale"]),
         ({"probes": "plans", "costs": {"coast": 2}}, ["costs has no number for the probe 'hills'"]),
         ({"probes": "plans", "costs": [1, -1]}, ["probe 1 ('hills') must be positive"]),
         ({"probes": np.ones((2, 3))}, ["one per arm (4)"]),

@@ -8,6 +8,7 @@ import surepick as sp
 from surepick.core.run import Measure, Stop
 from surepick.errors import ProblemError
 from surepick.policies.betting import by_parts, parted_run
+from surepick.policies.betting.bets import settle_singles
 from surepick.policies.betting.by_parts import log_factors
 from surepick.policies.betting.parted_run import PartedRun
 from surepick.sessions.requests import Receipt
@@ -64,11 +65,9 @@ def test_a_tied_plan_is_ruled_out_no_more_often_than_delta():
 def test_control_noise_that_was_estimated_taken_for_known_is_caught(monkeypatch):
     """What the parts of a block show of their own spread, put in as if it were the truth."""
 
-    def taken_for_known(parts, spread, centre, prior, unit, rung, purse):
-        from surepick.policies.betting.bets import settle_singles
-
-        seen = parts.var(axis=1, ddof=1) / parts.shape[1]
-        settle_singles(parts.mean(axis=1), seen, centre, prior, unit, rung, purse)
+    def taken_for_known(bets, rung, purse):
+        seen = bets.gap.var(axis=1, ddof=1) / bets.gap.shape[1]
+        settle_singles(bets.gap.mean(axis=1), seen, bets.centre, bets.prior, bets.unit, rung, purse)
 
     monkeypatch.setattr(by_parts, "settle_parts", taken_for_known)
     monkeypatch.setattr(parted_run, "FEWEST_PARTS", 3)  # few enough for their spread to be often too small
@@ -164,4 +163,4 @@ def test_a_session_with_unknown_noise_says_what_it_rests_on():
     assert certificate.plan_name == "plan 0"
     assert "whatever its scales are" in certificate.noise
     assert "whatever its scales and covariances are" in certificate.guarantee
-    assert not session.noise_findings()
+    assert not certificate.noise_findings

@@ -12,11 +12,15 @@ docs/bet-gap-e.md has the proof. What delta is in units of the gap is guessed fr
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.policies.betting.by_variance import TWELFTHS
+
+if TYPE_CHECKING:
+    from surepick.policies.betting.purses import Settled
 
 MOST = 10.0  # standard deviations of one part that are bet: more wins no more, and loses digits
 _POINTS = np.arange(-40, 26) * 0.4  # of the rule below, in widths of the integrand
@@ -31,24 +35,17 @@ def log_factors(direction: FloatArray, delta: FloatArray, n_parts: int) -> Float
     return _log_mean_exp(delta * direction, n_parts) - 0.5 * n_parts * delta * delta
 
 
-def settle_parts(
-    parts: FloatArray,  # (n, n_parts) the gap, as each part shows it
-    spread: FloatArray,  # (n,) what the variance of one part is thought to be, from the past
-    centre: FloatArray,
-    prior: FloatArray,
-    unit: FloatArray,
-    rung: FloatArray,  # (n_rungs,)
-    purse: FloatArray,  # (n, n_rungs + 1), changed: the rungs and, last, the mixture
-) -> None:
-    """Settle both kinds of bets on each of these gaps; the mixture has twelve bets, those above 0."""
-    n_parts, scale = parts.shape[1], 1.0 / np.sqrt(spread)[:, None]
+def settle_parts(bets: Settled, rung: FloatArray, purse: FloatArray) -> None:
+    """Multiply purses, (n, n_rungs + 1), by both kinds of bets; the mixture, last, has twelve above 0."""
+    parts, centre = bets.gap, bets.centre
+    n_parts, scale = parts.shape[1], 1.0 / np.sqrt(bets.spread)[:, None]
     size = np.maximum(np.abs(parts).max(axis=1), 1e-300)[:, None]
     length = np.linalg.norm(parts / size, axis=1)
     direction = np.divide((parts / size).sum(axis=1), length, out=np.zeros(len(parts)), where=length > 0)
     direction, n = direction[:, None], len(rung)
-    purse[:, :n] += log_factors(direction, np.minimum(unit[:, None] * rung * scale, MOST), n_parts)
+    purse[:, :n] += log_factors(direction, np.minimum(bets.unit[:, None] * rung * scale, MOST), n_parts)
     bet = np.flatnonzero(centre >= 0.0)
-    g = centre[bet, None] + np.sqrt(prior[bet])[:, None] * TWELFTHS
+    g = centre[bet, None] + np.sqrt(bets.prior[bet])[:, None] * TWELFTHS
     logs = log_factors(direction[bet], np.clip(g * scale[bet], 0.0, MOST), n_parts)
     logs[g <= 0.0] = -np.inf
     purse[bet, n] += _log_sum_exp(logs) - np.log((g > 0.0).sum(axis=1))

@@ -138,7 +138,7 @@ def _settle(bets: Settled, rung: FloatArray, purse: FloatArray) -> None:
     if bets.gap.ndim == 2:
         from surepick.policies.betting.by_parts import settle_parts
 
-        settle_parts(bets.gap, bets.spread, bets.centre, bets.prior, bets.unit, rung, purse)
+        settle_parts(bets, rung, purse)
         return
     from surepick.policies.betting.bets import settle_singles
 
