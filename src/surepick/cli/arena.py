@@ -14,7 +14,7 @@ from surepick.cli.reproduce import progress_bar, say_if_torn
 def arena(
     questions: Annotated[
         str | None,
-        typer.Option(help="exact, vectors, epsilon and budget, with commas between; all by default."),
+        typer.Option(help="exact, vectors, plays, epsilon and budget, with commas between; all by default."),
     ] = None,
     families: Annotated[str | None, typer.Option(help="Families with commas between them.")] = None,
     policies: Annotated[str | None, typer.Option(help="Methods with commas between them.")] = None,

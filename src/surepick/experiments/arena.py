@@ -1,8 +1,9 @@
 """The arena: every method on the same instances, one table for each question.
 
-Questions: *exact*, which plan is the best; *vectors*, the same where mixes of arms are measured; *epsilon*, a
-plan that is worse than the best by at most epsilon, or the best if it is better by the zone; *budget*, which
-plan looks best after a budget (`budgets`). Methods enter where they can (`arena_entrants`).
+Questions: *exact*, which plan is the best; *vectors*, the same where mixes of arms are measured; *plays*,
+where whole plans are played and each of their arms is read; *epsilon*, a plan that is worse than the best by
+at most epsilon, or the best if it is better by the zone; *budget*, which plan looks best after a budget
+(`budgets`). Methods enter where they can (`arena_entrants`).
 """
 
 from __future__ import annotations

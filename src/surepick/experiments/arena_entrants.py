@@ -9,18 +9,21 @@ from typing import Any, Literal, TypeAlias
 from surepick.experiments.specs import LARGEST_GAP, MEANS_NORM, Spec
 
 # What a family's plans are, and what a method can take: any list of plans, sets of arms, bases of a matroid,
-# single arms; or plans of which vectors are measured.
-Plans: TypeAlias = Literal["any", "sets", "matroid", "single", "vectors"]
+# single arms; or plans of which vectors are measured, or which are played, listed or behind an oracle.
+Plans: TypeAlias = Literal["any", "sets", "matroid", "single", "vectors", "listed plays", "oracle plays"]
 BELOW: dict[Plans, tuple[Plans, ...]] = {  # methods that take a family of this kind
     "any": ("any",),
     "sets": ("any", "sets"),
     "matroid": ("any", "sets", "matroid"),
     "single": ("any", "sets", "matroid", "single"),
     "vectors": ("vectors",),
+    "listed plays": ("listed plays",),
+    "oracle plays": ("oracle plays",),
 }
 QUESTIONS = {
     "exact": "Which plan is the best?",
     "vectors": "Which plan is the best, where vectors are measured?",
+    "plays": "Which plan is the best, where whole plans are played?",
     "epsilon": "A plan within .3 of the best",
     "budget": "What a budget buys",
 }
@@ -74,6 +77,8 @@ _MONOTONE = tuple(-0.3 * i for i in range(10))
 _THREE_OF_TEN = {"kind": "top_k", "n_arms": 10, "k": 3}
 _SPHERE = {"kind": "sphere", "n": 100, "d": 10}
 _TOTALS = {**_THREE_OF_TEN, "probes": "plans"}
+_PLAYED = {**_THREE_OF_TEN, "probes": "plan arms"}
+_TREES = {"kind": "published_tree", "name": "E20"}
 ARENA_FAMILIES = (
     ArenaFamily("knapsack", "knapsacks of 7 items", "exact", {"kind": "knapsack", "n_items": 7}, "any", 30),
     ArenaFamily("transport", "optimal transport, 81 routes", "exact", {"kind": "transport"}, "any", 8, 2),
@@ -86,13 +91,22 @@ ARENA_FAMILIES = (
     _vectors("sphere", "100 vectors on a sphere, d = 10", _SPHERE, 10, is_drawn=True),
     _vectors("transductive", "transductive, 2 x 10 vectors", {"kind": "transductive", "d": 10}, 10),
     _vectors("totals", "three of ten arms, totals are measured", _TOTALS, 10, is_drawn=True),
+    ArenaFamily(
+        "trees", "the 20,736 spanning trees of E20", "plays", _TREES, "oracle plays", 20, 2, is_drawn=False
+    ),
+    ArenaFamily("three-played", "three of ten arms, played", "plays", _PLAYED, "listed plays", 20, 2),
     _given("zone-two", "two arms that differ by .3", "epsilon", _TWO, 100, 20),
     _given("zone-slippage", "ten arms, one better by .3", "epsilon", _SLIPPAGE, 60, 6),
     _given("zone-monotone", "ten arms, each worse by .3", "epsilon", _MONOTONE, 60, 6),
 )
 
 _BOTH = ("exact", "epsilon")
-_EVERYWHERE: dict[str, Any] = {"takes": ("any", "vectors"), "questions": ("exact", "vectors", "epsilon")}
+_EVERYWHERE: dict[str, Any] = {
+    "takes": ("any", "vectors", "listed plays"),
+    "questions": ("exact", "vectors", "plays", "epsilon"),
+}
+_OF_PLAYS: dict[str, Any] = {"takes": ("listed plays", "oracle plays"), "questions": ("plays",)}
+_AS_PRINTED: dict[str, Any] = {"variant": "authors", "slow_on": ("three-played",), **_OF_PLAYS}
 _OF_VECTORS: dict[str, Any] = {"takes": ("vectors",), "questions": ("vectors",)}
 _MANY = ("totals",)  # more vectors and plans than a step in Python looks at quickly
 _ALWAYS_SLOW = tuple(family.name for family in ARENA_FAMILIES)  # draws before every measurement
@@ -100,6 +114,10 @@ _ZONE_NOTE = (
     "KN, KN++ and Rinott do not know the noise scale and estimate it; their zone is .3, and an answer that "
     "is not the best arm counts as wrong. The others know it, have epsilon = .3, and are wrong if the answer "
     "is worse than the best by more than that."
+)
+_AUTHORS_NOTE = (
+    "The program of the authors of P-FWS, which also has CombGame, is repeated with what it takes for the "
+    "shares of arms and for the closest plan; neither is what the papers describe."
 )
 
 
@@ -137,7 +155,7 @@ ENTRANTS = (
     ),
     _entrant("GenTSExplore", "GenTS-Explore", slow_on=_ALWAYS_SLOW),
     _entrant("TSExplore", "TS-Explore", takes=("sets",), slow_on=_ALWAYS_SLOW),
-    _entrant("GenLUCB", takes=("sets",)),
+    _entrant("GenLUCB", takes=("sets",), slow_on=("three-of-ten",)),
     _entrant("NaiveGapElim", takes=("sets",), in_phases=True),
     _entrant("ExactExpGap", takes=("matroid",), in_phases=True),
     _entrant(
@@ -148,10 +166,16 @@ ENTRANTS = (
         **_OF_VECTORS,
     ),
     _entrant("XYAdaptive", "XY-adaptive", in_phases=True, slow_on=("sphere", "totals"), **_OF_VECTORS),
+    _entrant("PolyALBA", in_phases=True, **_OF_VECTORS),
     _entrant("LinGame", slow_on=("sphere", "totals"), **_OF_VECTORS),
     _entrant("LinGame-heuristic", "LinGame, heuristic", radius="heuristic", slow_on=_MANY, **_OF_VECTORS),
     _entrant("FWS", slow_on=_MANY, **_OF_VECTORS),
     _entrant("FWS-heuristic", "FWS, heuristic", radius="heuristic", slow_on=_MANY, **_OF_VECTORS),
+    _entrant("OBet", takes=("oracle plays",), questions=("plays",)),
+    _entrant("PFWS", "P-FWS, heuristic", **_OF_PLAYS),
+    _entrant("PFWS-authors", "P-FWS, authors' program", note=_AUTHORS_NOTE, **_AS_PRINTED),
+    _entrant("CombGame", "CombGame, heuristic", **_OF_PLAYS),
+    _entrant("CombGame-authors", "CombGame, program of P-FWS", **_AS_PRINTED),
     _single_arms("TrackAndStop", "Track-and-Stop (D)", questions=_BOTH),
     _single_arms("TrackAndStop-heuristic", "Track-and-Stop (D), heuristic", radius="heuristic"),
     _single_arms("TTUCB", questions=_BOTH),

@@ -167,7 +167,7 @@ def _environment(found: Prepared) -> Gaussian:
     problem = found.instance.problem
     if problem.probes is not None:
         return Gaussian(found.means)
-    return Gaussian(found.means, known_deviation(problem))
+    return Gaussian(found.means, known_deviation(problem, plays=True))
 
 
 def run_in_worker(case: Case) -> Row:

@@ -13,7 +13,7 @@ from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.tables import Table, read_table
 from surepick.errors import ParameterError, suggestion
-from surepick.experiments import probe_cases
+from surepick.experiments import play_cases, probe_cases
 from surepick.policies import policy_named
 from surepick.problems import Instance, knapsack_instance, top_k_family, transport_instance, whole_transport
 from surepick.problems.truth import Truth
@@ -88,8 +88,9 @@ def instance_from_spec(spec: Spec) -> Truth:
 
     Kinds: `knapsack` (n_items, seed) and `transport` (seed, distances, n_draws, plans) are the paper's;
     `top_k` (n_arms, k, seed, spread, probes) chooses k arms whose means are drawn from N(0, spread^2);
-    `soare` (d, angle), `sphere` (n, d, seed) and `transductive` (d, angle) measure vectors; `given` has its
-    plans and means in the spec, and whatever else `Problem` takes.
+    `soare` (d, angle), `sphere` (n, d, seed) and `transductive` (d, angle) measure vectors; trees of a
+    `published_tree` (name) are played; `given` has its plans and means in the spec, and whatever else
+    `Problem` takes.
 
     >>> instance_from_spec({"kind": "knapsack", "n_items": 5, "seed": 3}).problem.n_arms
     5
@@ -160,6 +161,10 @@ def _transductive(*, d: int, angle: float = 0.1) -> Instance:
     return Instance(*probe_cases.transductive(d, angle), f"transductive, 2 x {d} vectors, angle {angle:g}")
 
 
+def _published_tree(*, name: str) -> Truth:
+    return Truth(*play_cases.published_tree(name), title=f"spanning trees of {name}, played")
+
+
 _KINDS: dict[str, Callable[..., Truth]] = {
     "knapsack": knapsack_instance,
     "transport": _transport,
@@ -167,6 +172,7 @@ _KINDS: dict[str, Callable[..., Truth]] = {
     "soare": _soare,
     "sphere": _sphere,
     "transductive": _transductive,
+    "published_tree": _published_tree,
     "given": _given,
 }
 

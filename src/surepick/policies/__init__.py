@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from surepick.policies.phased.exact_exp_gap import ExactExpGap as ExactExpGap
     from surepick.policies.phased.naive_gap_elim import NaiveGapElim as NaiveGapElim
     from surepick.policies.phased.peace import Peace as Peace
+    from surepick.policies.phased.poly_alba import PolyALBA as PolyALBA
     from surepick.policies.phased.rage import RAGE as RAGE
     from surepick.policies.phased.xy_adaptive import XYAdaptive as XYAdaptive
     from surepick.policies.picking.csa import CSA as CSA
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from surepick.policies.picking.minimax_comb_sar import MinimaxCombSAR as MinimaxCombSAR
     from surepick.policies.picking.ocba import OCBA as OCBA
     from surepick.policies.picking.pick import Pick as Pick
+    from surepick.policies.playing.comb_game import CombGame as CombGame
+    from surepick.policies.playing.p_fws import PFWS as PFWS
     from surepick.policies.sampling.gen_ts_explore import GenTSExplore as GenTSExplore
     from surepick.policies.sampling.ts_explore import TSExplore as TSExplore
     from surepick.policies.selection.kn import KN as KN
@@ -61,6 +64,7 @@ _HOMES = {
     "CSA": "picking.csa",
     "CSAR": "picking.csar",
     "Challenge": "betting.challenge",
+    "CombGame": "playing.comb_game",
     "CombGapE": "gap.comb_gap_e",
     "EBTCI": "selection.top_two",
     "ExactExpGap": "phased.exact_exp_gap",
@@ -78,8 +82,10 @@ _HOMES = {
     "NaiveGapElim": "phased.naive_gap_elim",
     "OBet": "betting.obet",
     "OCBA": "picking.ocba",
+    "PFWS": "playing.p_fws",
     "Peace": "phased.peace",
     "Pick": "picking.pick",
+    "PolyALBA": "phased.poly_alba",
     "PolyBet": "betting.poly_bet",
     "RAGE": "phased.rage",
     "Rinott": "selection.rinott",
