@@ -22,7 +22,8 @@ from surepick.sessions.session import Session
 from surepick.web.settings import Settings
 from web_tools import Running
 
-UNPROVED = {"GenTSExplore", "KNPlusPlus", "TSExplore", *(policy.name for policy in WITHOUT_DELTA)}
+UNPROVED = {"GenTSExplore", "KNPlusPlus", "TSExplore", "PFWS", "CombGame"}
+UNPROVED |= {policy.name for policy in WITHOUT_DELTA}
 FILE = """kind = "table"
 plans = [[1, 0, 1], [0, 1, 1]]
 {noise}

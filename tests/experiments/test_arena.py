@@ -116,6 +116,24 @@ def test_where_vectors_are_measured_only_methods_enter_that_measure_them():
     assert told.norm_bound == pytest.approx(2.0)
 
 
+def test_plays_are_a_question_of_their_own():
+    trees, three = (
+        next(family for family in ARENA_FAMILIES if family.name == name) for name in ("trees", "three-played")
+    )
+    of_trees, of_three = (
+        {entrant.name for entrant in entrants_for(family, ArenaSettings())} for family in (trees, three)
+    )
+    assert of_trees == {"OBet", "PFWS", "PFWS-authors", "CombGame", "CombGame-authors"}
+    assert of_three == {"BetGapE", "Uniform", "PFWS", "CombGame"}
+    asked = ArenaSettings(("plays",), None, ("OBet", "BetGapE"), 1)
+    cells = arena_cases(asked)
+    rows = {case: run_case(case) for cases in cells.values() for case in cases}
+    assert all(row.correct for row in rows.values())
+    assert cells["trees", "OBet"][0].budget == pytest.approx(60 * 409.2 * 2.65, rel=0.01)
+    text = markdown(summarize_arena(asked, (cells, {}), rows))
+    assert "where whole plans are played?" in text
+
+
 def test_methods_that_take_minutes_enter_when_they_are_named():
     family = next(family for family in ARENA_FAMILIES if family.name == "three-of-ten")
     usual = {entrant.name for entrant in entrants_for(family, ArenaSettings())}
@@ -146,7 +164,7 @@ def test_names_are_checked():
         "zone-slippage",
         "zone-monotone",
     ]
-    for wrong in ({"families": ("knapsak",)}, {"policies": ("KM",)}, {"questions": ("plays",)}, {"runs": 0}):
+    for wrong in ({"families": ("knapsak",)}, {"policies": ("KM",)}, {"questions": ("play",)}, {"runs": 0}):
         with pytest.raises(ParameterError):
             ArenaSettings(**wrong)
 

@@ -23,6 +23,7 @@ from policy_contract import (
     FOR_SINGLE_ARMS,
     OF_INCUMBENTS,
     OF_MATROIDS,
+    OF_PLAYS,
     OF_POLYTOPES,
     OF_SETS,
     OF_SINGLE_ARMS,
@@ -36,8 +37,8 @@ from surepick.testing import Tape, decisions
 KEPT = Path(__file__).with_name("first_decisions.json")
 N_ROUNDS = 25
 N_PHASES = 3  # each of them is several times as long as the one before
-PHASED = ("ExactExpGap", "NaiveGapElim", "Peace", "RAGE", "XYAdaptive")
-SETS = [[1, 1, 0, 0, 0], [0, 1, 1, 0, 1], [0, 0, 1, 1, 0], [1, 0, 0, 1, 1], [1, 0, 1, 0, 0]]
+PHASED = ("ExactExpGap", "NaiveGapElim", "Peace", "PolyALBA", "RAGE", "XYAdaptive")
+SETS = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 1], [0, 0, 1, 1, 0], [1, 0, 0, 1, 1], [1, 0, 1, 0, 0]])
 SHARES = [[3.1, 0, 1.3, 0, 0.4], [0, 2.2, 1.7, 0.9, 1], [1.2, 0.8, 3.3, 2.4, 0], [1.9, 2.6, 0, 0, 2]]
 MEANS = [0.4, 0.5, 0.1, 0.2, 0.35]
 TRIANGLES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]
@@ -65,6 +66,8 @@ def cases() -> dict[str, tuple[Any, Any]]:
         if hasattr(policy, "takes_oracle"):
             trees = tree_family(TRIANGLES).oracle_problem(noise_scale=0.5)
             found[f"{describe(policy)}, trees"] = policy, trees
+    for policy in [*OF_PLAYS, sp.policies.PFWS(0.1, "authors"), sp.policies.CombGame(0.1, "authors")]:
+        found[describe(policy)] = policy, sp.OracleProblem(_best_set, 5, noise_scale=0.5, probes="plan arms")
     for policy in OF_POLYTOPES:
         rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
         name = describe(policy) + (f" within {policy.epsilon:g}" if policy.epsilon else "")
@@ -72,6 +75,10 @@ def cases() -> dict[str, tuple[Any, Any]]:
         dear = sp.Polytope(**rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], costs=[1, 2, 1, 3, 1], minimize=True)
         found[f"{name}, shares and costs"] = policy, dear
     return found
+
+
+def _best_set(weights: Any) -> Any:
+    return SETS[int(np.argmax(SETS @ weights))]
 
 
 def first_decisions(name: str) -> dict[str, Any]:

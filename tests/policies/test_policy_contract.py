@@ -9,11 +9,13 @@ from policy_contract import (
     CASES,
     OF_INCUMBENTS,
     OF_MATROIDS,
+    OF_PLAYS,
     OF_POLYTOPES,
     OF_SETS,
     OF_SINGLE_ARMS,
     WITHOUT_DELTA,
     OwnContract,
+    two_of,
 )
 from surepick.policies import POLICIES
 from surepick.testing import Tape, decisions
@@ -51,8 +53,52 @@ class TestPoliciesOfPolytopes(OwnContract):
         assert first == second
 
 
+class TestPoliciesOfPlays(OwnContract):
+    """The same laws where plans are played, and what is counted are readings of arms."""
+
+    policies = OF_PLAYS
+
+    def instance(self, seed, policy):
+        rng = np.random.default_rng([7, seed])
+        return rng.permutation(two_of(N_ARMS)), rng.normal(size=N_ARMS)
+
+    def problem(self, plans, **settings):
+        plans = np.asarray(plans.todense() if hasattr(plans, "todense") else plans, dtype=float)
+
+        def best(weights):
+            return plans[np.argmax(plans @ weights)]
+
+        return sp.OracleProblem(best, plans.shape[1], probes="plan arms", **settings)
+
+    def has_found(self, answer, plan, problem):
+        return tuple(answer) == tuple(plan)
+
+    def needs_zeros_and_ones(self, policy):
+        return True
+
+    def depends_on_the_order_of_plans(self, policy):
+        """The first plays are a cover, where the oracle decides between plays as good."""
+        return True
+
+    def is_replayed(self, policy):
+        return True
+
+    def test_an_unknown_noise_scale_is_a_clear_error(self, policy):
+        """The problem says it: a pilot measures single arms, which cannot be done here."""
+        with pytest.raises(sp.SurepickError, match="needs the noise scale of a reading"):
+            policy.start(self.problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None))
+
+    def test_measures_only_what_matters(self, policy):
+        """A play reads all of its arms, what all plans share as well; none is there for that alone."""
+        problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+        outcome = sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0, 0.0]), budget=10**9)
+        assert outcome.counts[2] == outcome.counts[:2].sum() == outcome.n_measurements
+        assert self.has_found(outcome.lead, [1.0, 0.0, 1.0], problem)
+
+
 def test_every_registered_policy_is_in_the_suite():
     every = CASES + WITHOUT_DELTA + OF_SETS + OF_MATROIDS + OF_SINGLE_ARMS + OF_INCUMBENTS + OF_POLYTOPES
+    every = every + OF_PLAYS
     assert {type(policy).name for policy in every} == set(POLICIES)
 
 

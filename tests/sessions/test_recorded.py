@@ -18,7 +18,7 @@ from surepick.sessions.session import Session
 from surepick.sessions.settings import Setup
 
 TWO = sp.Problem(np.eye(2))
-PHASED = ("RAGE", "Peace", "XYAdaptive")
+PHASED = ("RAGE", "Peace", "PolyALBA", "XYAdaptive")
 
 
 def new(policy: Policy, url: str = "memory://", **options: object) -> Session:

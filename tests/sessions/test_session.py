@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from policy_contract import FOR_SINGLE_ARMS, OF_POLYTOPES, WITH_A_ZONE, WITHOUT_DELTA
+from policy_contract import FOR_SINGLE_ARMS, OF_PLAYS, OF_POLYTOPES, WITH_A_ZONE, WITHOUT_DELTA
 from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
 from surepick.sessions.leasing import AHEAD
@@ -30,8 +30,8 @@ NEEDED = {
 }
 
 
-# without a delta, or for polytopes: they have tests of their own
-OF_OTHERS = {policy.name for policy in [*WITHOUT_DELTA, *OF_POLYTOPES]}
+# without a delta, for polytopes, or for plays: they have tests of their own
+OF_OTHERS = {policy.name for policy in [*WITHOUT_DELTA, *OF_POLYTOPES, *OF_PLAYS]}
 
 
 class Clock:

@@ -21,7 +21,7 @@ from surepick.policies import parse_policy
 REFUSED = (1e155, -1e155, 1e308, -1e308, 1.7976931348623157e308, float("inf"), float("nan"))
 SCALES = (SMALLEST, 1e-9, 1.0, LARGEST)
 BUDGET, PHASED_BUDGET = 30, 2_000
-PHASED = ("RAGE", "Peace", "NaiveGapElim", "XYAdaptive")  # they ask for thousands at once
+PHASED = ("RAGE", "Peace", "NaiveGapElim", "PolyALBA", "XYAdaptive")  # they ask for thousands at once
 
 
 def taken(scale: float) -> Iterator[list[float]]:

@@ -50,12 +50,15 @@ OF_SINGLE_ARMS: list[Policy] = [
     sp.policies.KNPlusPlus(delta=0.1, zone=0.05, first=5),
     sp.policies.LUCB(delta=0.1),
     sp.policies.LilUCB(delta=0.1, variant="heuristic"),
+    sp.policies.PolyALBA(delta=0.1),  # or where plans are measured
     sp.policies.Rinott(delta=0.1, zone=0.05, first=5),
     sp.policies.TTTS(delta=0.1, radius="heuristic"),
     sp.policies.TTUCB(delta=0.1, radius="normal-mixture"),
     sp.policies.TrackAndStop(delta=0.1),
     sp.policies.TrackAndStop(delta=0.1, tracking="C", radius="heuristic"),
 ]
+# For plans that are played; each of their arms is read.
+OF_PLAYS: list[Policy] = [sp.policies.PFWS(delta=0.1), sp.policies.CombGame(delta=0.1)]
 # Only a budget ends their runs, the session's or their own.
 WITHOUT_DELTA: list[Policy] = [
     sp.Pick(),
@@ -80,6 +83,7 @@ OF_POLYTOPES: list[Policy] = [
 
 FOR_MATROIDS = tuple(policy.name for policy in OF_MATROIDS)
 FOR_SETS = ("CSAR", "TSExplore", *(policy.name for policy in OF_SETS), *FOR_MATROIDS)
+FOR_PLAYS = tuple(policy.name for policy in OF_PLAYS)
 FOR_SINGLE_ARMS = ("OCBA", *(policy.name for policy in OF_SINGLE_ARMS))
 
 
@@ -106,7 +110,8 @@ class OwnContract(PolicyContract):
             return True
         return (
             policy.randomized
-            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR", "GenLUCB", "FWS", "LinGame", "XYAdaptive")
+            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR", "GenLUCB", "FWS", "LinGame", "PolyALBA")
+            or policy.name == "XYAdaptive"
             or getattr(policy, "arm_rule", "") == "naive"
         )
 

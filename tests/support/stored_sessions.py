@@ -38,6 +38,7 @@ CHANGING = {"GenTSExplore", "TSExplore"}
 LATER = {
     *("CSA", "CSAR", "Challenge", "LinearOCBA", "MinimaxCombSAR", "OCBA", "Pick", "PolyBet"),
     *("ExactExpGap", "FWS", "GenLUCB", "LinGame", "NaiveGapElim", "XYAdaptive"),
+    *("CombGame", "PFWS", "PolyALBA"),
     *("EBTCI", "KN", "KNPlusPlus", "LUCB", "LilUCB", "Rinott", "TTTS", "TTUCB", "TrackAndStop"),
 }
 

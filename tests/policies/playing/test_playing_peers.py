@@ -1,12 +1,17 @@
-"""P-FWS and CombGame: what they play, on oracles and on lists; that they promise nothing."""
+"""P-FWS and CombGame against their formulas, on oracles and on lists; that they promise nothing."""
 
 import numpy as np
 import pytest
 
 import surepick as sp
+from surepick import problems
 from surepick.core.promise import Promise
 from surepick.errors import ParameterError, ProblemError
-from surepick.policies.playing import PFWS, CombGame
+from surepick.policies import PFWS, CombGame
+from surepick.policies.playing import closest
+from surepick.policies.playing.closest import Drawn, Remembered, Seen
+from surepick.policies.playing.ground import Ground
+from surepick.policies.playing.p_fws import gradient
 
 METHODS = [PFWS, CombGame]
 PLANS = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
@@ -65,8 +70,8 @@ def test_the_stop_is_a_threshold_on_the_closest_plan(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_is_promised(method):
     assert not Promise.of(method(), oracle(probes="plan arms")).proved
-    with pytest.raises(ParameterError, match="search is a number of steps"):
-        method(search=0)
+    with pytest.raises(ParameterError, match="variant must be"):
+        method(variant="thesis")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -75,3 +80,84 @@ def test_single_arms_are_refused(method):
         method().start(oracle())
     with pytest.raises(ProblemError, match="plays whole plans"):
         method().start(sp.Problem(PLANS, probes="plans"))
+
+
+def all_distances(seen, plans, readings):
+    """By hand, one plan after another."""
+    found = []
+    for plan in plans:
+        apart = seen.lead != plan
+        spread = (seen.variance[apart] / readings[apart]).sum()
+        found.append((seen.lead - plan) @ seen.means if not apart.any() else 0.0)
+        found[-1] = np.inf if not apart.any() else ((seen.lead - plan) @ seen.means) ** 2 / (2 * spread)
+    return np.array(found)
+
+
+def a_game(seed):
+    """Trees of a small graph behind an oracle, all of them as a list, and something that was read."""
+    edges = [(a, b) for a in "ABCDE" for b in "ABCDE" if a < b]
+    family = problems.tree_family(edges, minimize=False)
+    problem, listed = family.oracle_problem(probes="plan arms"), family.problem(every=True)
+    rng = np.random.default_rng(seed)
+    means, readings = rng.normal(size=10), rng.integers(1, 40, 10).astype(float)
+    ground = Ground(problem, "P-FWS")
+    plans = np.asarray(listed.plans, dtype=float)
+    return ground, plans, Seen(ground.best(means), means, rng.uniform(0.5, 2.0, 10)), readings
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_distances_are_those_of_the_formula(seed):
+    _, plans, seen, readings = a_game(seed)
+    expected = all_distances(seen, plans, readings)
+    np.testing.assert_allclose(seen.distances(plans, readings), expected, rtol=1e-9)
+    assert np.isinf(expected).sum() == 1  # the lead itself
+
+
+def test_what_is_remembered_finds_the_closest_of_125_trees():
+    missed = 0
+    for seed in range(12):
+        ground, plans, seen, readings = a_game(seed)
+        search, rng = Remembered(ground), np.random.default_rng(seed)
+        for _ in range(15):
+            search.look_around(seen, readings)
+            _, distance = search.closest(seen, readings, rng)
+        missed += distance > 1.0001 * all_distances(seen, plans, readings).min()
+    assert missed <= 1
+
+
+def test_what_is_drawn_may_miss_it(monkeypatch):
+    """The negative control: few draws and no memory stop too soon, as the authors' program does."""
+    monkeypatch.setattr(closest, "_POOL", 300)
+    monkeypatch.setattr(closest, "_DRAWS", 10)
+    ground, plans, seen, readings = a_game(1)
+    found = [Drawn(ground).closest(seen, readings, np.random.default_rng(s))[1] for s in range(10)]
+    least = all_distances(seen, plans, readings).min()
+    assert min(found) >= least * (1 - 1e-9)
+    assert max(found) > 2 * least
+
+
+def test_the_gradient_is_that_of_the_distance():
+    _, plans, seen, readings = a_game(2)
+    plan = plans[(plans != seen.lead).any(axis=1)][7]
+    shares = readings / 50
+    found = gradient(seen, plan, shares, shares)
+    for s in range(10):
+        near = np.tile(shares, (2, 1))
+        near[0, s] += 1e-6
+        near[1, s] -= 1e-6
+        up, down = (all_distances(seen, plan[None], one)[0] for one in near)
+        assert found[s] == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_authors_program_divides_its_statistic_by_the_arms_of_a_play(method, monkeypatch):
+    """With shares of all readings the least distance is smaller by two here, so that it stops later."""
+    monkeypatch.setattr(closest, "_POOL", 400)
+    run = method(delta=0.1, variant="authors").start(oracle(probes="plan arms"))
+    rng, n_plays = np.random.default_rng(5), 0
+    counts, sums = np.zeros(4), np.zeros(4)
+    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), sp.Stop):
+        seen = decision.counts * MEANS + np.sqrt(decision.counts) * rng.normal(size=4)
+        run.absorb(decision.counts, seen)
+        counts, sums, n_plays = counts + decision.counts, sums + seen, n_plays + decision.n_measurements
+    assert least_distance(counts, sums) / 2 > np.log((1 + np.log(n_plays)) / 0.1)

@@ -35,6 +35,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import Problem
+from surepick.core.single_arms import single_arms
 from surepick.design.information import information_of
 from surepick.errors import ProblemError
 from surepick.policies.linear.readings import Readings, readings_of
@@ -132,11 +133,12 @@ def g_optimal(rows: FloatArray) -> FloatArray:
 
 
 def _vectors(problem: Problem, readings: Readings) -> FloatArray:
-    """The plans themselves, in the coordinates of the readings."""
+    """The plans themselves, in the coordinates of the readings; of single arms what is not common to all."""
+    if problem.probes is None:
+        mine = single_arms(problem, PolyALBA.name)
+        return np.asarray(mine.factor[:, None] * (mine.arm[:, None] == readings.ways))
     plans: Any = problem.oriented
     dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
-    if problem.probes is None:
-        return np.asarray(dense[:, readings.ways])
     return np.asarray(information_of(problem.probes).coordinates(dense))
 
 
