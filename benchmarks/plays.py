@@ -1,7 +1,7 @@
 """What finding the best tree takes where whole trees are played: the published instances.
 
 python benchmarks/plays.py > benchmarks/results/plays.md     # 100 runs of OBet on each; about 2 CPU minutes
-python benchmarks/plays.py --runs 1 --peers 20               # also P-FWS and CombGame on E20, 5 to 20 seconds a run
+python benchmarks/plays.py --runs 1 --peers 20               # also P-FWS and CombGame on E20, seconds a run
 
 delta = .1, Gaussian noise of scale 1; the limit is T* kl(delta, 1 - delta), lower end of its bracket. Seeds
 from 7,600,000 on were used for nothing else.
