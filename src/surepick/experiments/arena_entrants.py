@@ -9,14 +9,18 @@ from typing import Any, Literal, TypeAlias
 from surepick.experiments.specs import LARGEST_GAP, MEANS_NORM, Spec
 
 # What a family's plans are, and what a method can take: any list of plans, sets of arms, bases of a matroid,
-# single arms; or plans of which vectors are measured, or which are played, listed or behind an oracle.
-Plans: TypeAlias = Literal["any", "sets", "matroid", "single", "vectors", "listed plays", "oracle plays"]
+# single arms; plans where vectors are measured, or the plans themselves; plans that are played, listed or
+# behind an oracle.
+Plans: TypeAlias = Literal[
+    "any", "sets", "matroid", "single", "vectors", "whole plans", "listed plays", "oracle plays"
+]
 BELOW: dict[Plans, tuple[Plans, ...]] = {  # methods that take a family of this kind
     "any": ("any",),
     "sets": ("any", "sets"),
     "matroid": ("any", "sets", "matroid"),
     "single": ("any", "sets", "matroid", "single"),
     "vectors": ("vectors",),
+    "whole plans": ("vectors", "whole plans"),
     "listed plays": ("listed plays",),
     "oracle plays": ("oracle plays",),
 }
@@ -68,7 +72,8 @@ def _given(name: str, label: str, question: str, means: Sequence[float], *n: int
 
 
 def _vectors(name: str, label: str, problem: Spec, runs: int, *, is_drawn: bool = False) -> ArenaFamily:
-    return ArenaFamily(name, label, "vectors", problem, "vectors", runs, 2, is_drawn=is_drawn)
+    measured: Plans = "vectors" if name == "transductive" else "whole plans"
+    return ArenaFamily(name, label, "vectors", problem, measured, runs, 2, is_drawn=is_drawn)
 
 
 _TWO = (0.3, 0.0)
@@ -166,7 +171,7 @@ ENTRANTS = (
         **_OF_VECTORS,
     ),
     _entrant("XYAdaptive", "XY-adaptive", in_phases=True, slow_on=("sphere", "totals"), **_OF_VECTORS),
-    _entrant("PolyALBA", in_phases=True, **_OF_VECTORS),
+    _entrant("PolyALBA", takes=("whole plans",), questions=("vectors",), in_phases=True),
     _entrant("LinGame", slow_on=("sphere", "totals"), **_OF_VECTORS),
     _entrant("LinGame-heuristic", "LinGame, heuristic", radius="heuristic", slow_on=_MANY, **_OF_VECTORS),
     _entrant("FWS", slow_on=_MANY, **_OF_VECTORS),
