@@ -29,36 +29,55 @@ def builders():
     use = rng.uniform(0, 1, (60, 200))
     few = rng.integers(1, 9, (5, 200)).astype(float)
     value = rng.uniform(1, 2, 200)
-    yield "paths, 100 nodes, 300 edges, 1000 draws", lambda: problems.paths(graph, 0, 57, "hours", spread=0.5)
-    yield "paths, the same, 200 best", lambda: problems.paths(graph, 0, 57, "hours", n_best=200)
-    yield "trees, 100 nodes, 300 edges, 1000 draws", lambda: problems.trees(graph, "hours", spread=0.1)
-    yield "trees, the same, 200 best", lambda: problems.trees(graph, "hours", n_best=200)
+    yield (
+        "paths, 100 nodes, 300 edges, 1000 draws",
+        lambda: problems.paths(graph, 0, 57, "hours", spread=0.5, list_plans=True),
+    )
+    yield (
+        "paths, the same, 200 best",
+        lambda: problems.paths(graph, 0, 57, "hours", n_best=200, list_plans=True),
+    )
+    yield (
+        "trees, 100 nodes, 300 edges, 1000 draws",
+        lambda: problems.trees(graph, "hours", spread=0.1, list_plans=True),
+    )
+    yield "trees, the same, 200 best", lambda: problems.trees(graph, "hours", n_best=200, list_plans=True)
     yield (
         "matchings, 50 x 50, 1000 draws",
-        lambda: problems.matchings(rng.uniform(size=(50, 50)), spread=0.02),
+        lambda: problems.matchings(rng.uniform(size=(50, 50)), spread=0.02, list_plans=True),
     )
     yield (
         "transport, 50 x 50, 1000 draws",
-        lambda: problems.transport(np.ones(50), np.ones(50), rng.uniform(1, 5, (50, 50)), spread=0.05),
+        lambda: problems.transport(
+            np.ones(50), np.ones(50), rng.uniform(1, 5, (50, 50)), spread=0.05, list_plans=True
+        ),
     )
     yield (
         "program, 200 variables, 60 rows, 200 draws",
-        lambda: problems.production(use, use.sum(1) / 3, value, upper=1, spread=0.05, n_draws=200),
+        lambda: problems.production(
+            use, use.sum(1) / 3, value, upper=1, spread=0.05, n_draws=200, list_plans=True
+        ),
     )
     yield (
         "integer program, 200 variables, 1 row, 50 draws",
         lambda: problems.production(
-            few[:1], [100], few[0] + value, upper=1, whole=True, spread=0.1, n_draws=50
+            few[:1], [100], few[0] + value, upper=1, whole=True, spread=0.1, n_draws=50, list_plans=True
         ),
     )
     yield (
         "portfolio, 100 assets, 200 draws",
-        lambda: problems.portfolio(value[:100], upper=0.1, spread=0.1, n_draws=200),
+        lambda: problems.portfolio(value[:100], upper=0.1, spread=0.1, n_draws=200, list_plans=True),
     )
     yield (
         "knapsack 0/1, 100 items, 1000 draws",
         lambda: problems.knapsack(
-            few.ravel()[:100].astype(int), value[:100] * 5, 150, copies=1, spread=0.2, n_draws=1000
+            few.ravel()[:100].astype(int),
+            value[:100] * 5,
+            150,
+            copies=1,
+            spread=0.2,
+            n_draws=1000,
+            list_plans=True,
         ),
     )
 
