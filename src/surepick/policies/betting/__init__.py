@@ -9,7 +9,8 @@ Each policy with the files that it is made of; those in brackets are compiled:
       play_run     where plans are played: prior_bets
     poly_bet     PolyBet, all plans of a polytope
       poly_run     the best one: edges, [edge_bets]
-      average_run  one within epsilon: rivals, series, prover, [covering], [box_cuts], [boundary]
+      average_run  one within epsilon: average_blocks, average_test (last call), rivals, series, prover,
+                     [covering], [box_cuts], [boundary]
     challenge    Challenge, against the plan of today
 
 They share `block_run` (a block is fixed, measured whole and settled), `last_call` (the last block as a test),

@@ -20,6 +20,7 @@ from surepick.core.past import Past
 from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.run import Measure, Standing, Stop
+from surepick.policies.betting.average_blocks import TUNING, View, whole_counts
 from surepick.policies.betting.average_test import Claim, Rule, evidence_of, proof_of_claim
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.box_cuts import ALIVE, COVERED
@@ -30,32 +31,10 @@ from surepick.policies.betting.prover import BELOW, Prover
 from surepick.policies.betting.rivals import Rivals
 from surepick.policies.betting.series import Series
 
-
-class Tuning(NamedTuple):
-    """The constants of PolyBet within epsilon. None bears on the guarantee; set on other instances."""
-
-    first_stake: float = 0.5  # of the cash
-    stake: float = 0.4  # of the cash, later
-    restart: float = 1.5  # growth of the measurements between stakes
-    ripe: float = 1.8  # standard errors that the lead must be ahead of all rivals, epsilon included
-    smoothing: float = 8.0  # squared standard errors added to squared gaps: calm allocations
-    calm: float = 0.15  # share of the new allocation in the one that is used
-    block_share: float = 0.15  # a block is at most this share of what was spent
-    need_share: float = 0.25  # and of what seems to be needed still
-    slack: float = 1.5  # nats above the target that a run is expected to need
-    lowest_rate: float = 4.0  # rates reach from the least that suits a rival that binds, divided by this
-    highest_rate: float = 2.0  # to the largest, times this
-    rate_ratio: float = 1.5
-    rounds: int = 4  # of looking for rivals, before a block
-    draws: int = 6  # plans of draws around the means, before a block
-
-
-TUNING = Tuning()
 _LEAST_DEFICIT = 0.3  # nats
 _LEAST_LEVEL = 0.5  # standard errors
 _STEPS, _TOLERANCE = 60, 0.005  # of the allocation
 _WARMTH = 0.9  # of its start from the last one
-_BINDS = 0.01  # of the dual weight
 _LOCAL = 5  # rivals from which others are looked for
 _NEAR = 1.0  # nats below the target at which a proof is tried
 
@@ -65,23 +44,6 @@ class Bets(NamedTuple):
 
     lead: FloatArray  # (n_arms,)
     weight: float
-
-
-class _View(NamedTuple):
-    """The lead against all known rivals, by the estimates."""
-
-    lead: FloatArray
-    gap: FloatArray  # (n_rivals,) with epsilon
-    squares: FloatArray  # (n_rivals, n_arms) squared differences to the lead
-    spread: FloatArray  # (n_rivals,) variance of the gap
-    urgency: FloatArray
-    share: FloatArray  # (n_arms,) of cost
-    worst: float  # the largest urgency-weighted variance for one unit of cost
-
-    @property
-    def clear(self) -> float:
-        """Standard errors by which the lead is ahead of the closest rival."""
-        return float((self.gap / np.sqrt(np.maximum(self.spread, 1e-300))).min())
 
 
 class AverageRun(LastCallRun[Bets]):
@@ -265,9 +227,10 @@ class AverageRun(LastCallRun[Bets]):
         self._share = calm
         counts = self._counts(calm, view.worst)
         self._n_blocks += 1
-        return Block(counts, Bets(view.lead, self._weight(view, counts)))
+        weight = view.weight(self._variance, self._rivals.dual, counts)
+        return Block(counts, Bets(view.lead, weight))
 
-    def _find_rivals(self) -> _View:
+    def _find_rivals(self) -> View:
         """Compare the lead with its rivals, and look for harder ones until none is found."""
         epsilon = self._policy.epsilon
         for _ in range(TUNING.rounds):
@@ -290,7 +253,7 @@ class AverageRun(LastCallRun[Bets]):
                 break
         return self._view(self._rivals.lead) if found else view
 
-    def _view(self, lead: FloatArray) -> _View:
+    def _view(self, lead: FloatArray) -> View:
         plans, (means, spread) = self._rivals.plans, self._estimates()
         gap, squares = (lead - plans) @ means + self._policy.epsilon, (lead - plans) ** 2
         variance = squares @ spread
@@ -300,7 +263,7 @@ class AverageRun(LastCallRun[Bets]):
             missing = self._target - log_wealth(self._question(k), plans)
             urgency *= np.clip(missing, _LEAST_DEFICIT, 2 * self._target)
         share, worst = self._divide(squares * urgency[:, None] * self._price)
-        return _View(lead, gap, squares, variance, urgency, share, worst)
+        return View(lead, gap, squares, variance, urgency, share, worst)
 
     def _divide(self, rows: FloatArray) -> tuple[FloatArray, float]:
         """Shares of cost that nearly minimise the largest need of a rival, and that need."""
@@ -313,38 +276,26 @@ class AverageRun(LastCallRun[Bets]):
         share = 0.999 * share + 0.001 * self._relevant / np.count_nonzero(self._relevant)
         return share, float(worst)
 
-    def _put_stake(self, view: _View) -> None:
+    def _put_stake(self, view: View) -> None:
         """Begin a series with some of the cash where the lead is clear of all rivals, now and then again."""
         measured = self._evidence.n_measurements + float(self._worth.sum())
         if measured < self._next_stake or view.clear < TUNING.ripe:
             return
-        price = self._price / np.maximum(view.share, 1e-300)
-        variance = view.squares @ price
-        binds = (self._rivals.dual > _BINDS) & (view.spread > 1e-6 * view.spread.max())
-        if not binds.any():
+        rates = view.rates(self._price, self._rivals.dual, self._policy.epsilon)
+        if rates is None:
             return
-        rates = np.maximum(view.gap, 0.5 * self._policy.epsilon)[binds] / variance[binds]
-        low, high = float(rates.min()) / TUNING.lowest_rate, float(rates.max()) * TUNING.highest_rate
-        n_rates = max(2, math.ceil(math.log(high / low) / math.log(TUNING.rate_ratio)) + 1)
         share = TUNING.stake if self._series else TUNING.first_stake
-        stakes = np.full(n_rates, self._log_cash + math.log(share / n_rates))
-        self._series.append(Series.begin(stakes, np.geomspace(low, high, n_rates), len(price)))
+        stakes = np.full(len(rates), self._log_cash + math.log(share / len(rates)))
+        self._series.append(Series.begin(stakes, rates, len(self._price)))
         self._log_cash += math.log1p(-share)
         self._next_stake = TUNING.restart * measured
 
     def _counts(self, share: FloatArray, worst: float) -> IntArray:
-        """Whole counts in proportion to shares of cost; every arm that matters gets one at least."""
-        costs, relevant = self._costs, self._relevant
-        spent = float(self._evidence.counts @ costs)
+        """What a share of the past, and of what seems to be needed still, buys."""
+        spent = float(self._evidence.counts @ self._costs)
         need = 2 * (self._target + TUNING.slack) * worst
         budget = min(TUNING.block_share * spent, TUNING.need_share * need)
-        budget = max(budget, float(costs[relevant].sum()))
-        return np.where(relevant, np.maximum(np.rint(share * budget / costs), 1), 0).astype(np.int64)
-
-    def _weight(self, view: _View, counts: IntArray) -> float:
-        """What the block is worth for the rivals that bind, in units of cost."""
-        spread = self._variance / np.maximum(counts, 1)
-        return view.worst / max(float(self._rivals.dual @ (view.urgency * (view.squares @ spread))), 1e-300)
+        return whole_counts(share, self._costs, self._relevant, budget)
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Add the block to every series, by its own means; then look whether one of them is proved."""
