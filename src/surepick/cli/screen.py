@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from surepick.sessions.session import Session
-    from surepick.views import Page
+    from surepick.views import Page, Summary
 
 N_RIVALS, N_ARMS, N_TOKENS = 6, 6, 5
 MOST_PIECES = 8  # of the lead, on a screen that is drawn again and again
@@ -86,6 +86,15 @@ def _bar(share: float | None, colour: str) -> Text:
     return Text.assemble(("█" * full, colour), ("░" * (BAR - full), "bright_black"))
 
 
+def _level(summary: Summary, delta: float) -> str:
+    """How sure it is, or why that cannot be said."""
+    if summary.confidence is not None:
+        return f"{summary.confidence:.4f}, sure at {1 - delta:.4g}"
+    if summary.toward is not None and summary.is_proved:
+        return f"{summary.toward:.0%} of the evidence that is needed; {summary.no_confidence}"
+    return summary.no_confidence
+
+
 def _facts(page: Page) -> Table:
     from rich.table import Table
     from rich.text import Text
@@ -96,14 +105,8 @@ def _facts(page: Page) -> Table:
     summary, progress = page.summary, page.progress
     grid = Table.grid(padding=(0, 2))
     sure = summary.state == "sure"
-    goal = f"{1 - progress.delta:.4g}"
-    level = summary.no_confidence
-    if summary.confidence is not None:
-        level = f"{summary.confidence:.4f}, sure at {goal}"
-    elif summary.toward is not None and summary.is_proved:
-        level = f"{summary.toward:.0%} of the evidence that is needed; {level}"
     bar = _bar(1.0 if sure else summary.toward, "green" if sure else "cyan")
-    grid.add_row("confidence", Text.assemble(bar, "  ", level))
+    grid.add_row("confidence", Text.assemble(bar, "  ", _level(summary, progress.delta)))
     if summary.among is not None:
         grid.add_row("proved", _text(summary.among, 900))
     if progress.forecast is not None:

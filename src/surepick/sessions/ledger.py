@@ -21,7 +21,7 @@ from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import Token, numbered, numbers_in, probe_in, readings_in
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.snapshot import as_answer
-from surepick.sessions.tapes import Tapes, Used
+from surepick.sessions.tapes import Tapes, Used, readings_per_probe
 from surepick.simulation.outcome import Status
 
 RECENT = 256  # rounds whose probes are remembered, to guess what will be asked next
@@ -389,11 +389,6 @@ class Ledger:
         if "withdrawals" in kept:  # not in the first snapshots
             ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
         return ledger
-
-
-def readings_per_probe(problem: AnyProblem) -> list[int]:
-    """How many readings one use of each probe gives; an arm that is measured by itself gives one."""
-    return [len(problem.reads(probe)) for probe in range(problem.n_probes)]
 
 
 def _follow_round(run: PolicyRun, used: list[Used], decision: Decision) -> int | None:

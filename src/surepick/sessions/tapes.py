@@ -18,11 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
+from surepick.core.oracle_problem import AnyProblem
 from surepick.sessions.requests import Token
 from surepick.sessions.snapshot import to_json
 from surepick.sessions.tape import Bundle, Tape, Used
 
-__all__ = ["LostTapesError", "Tapes", "Used"]
+__all__ = ["LostTapesError", "Tapes", "Used", "readings_per_probe"]
 
 
 class LostTapesError(Exception):
@@ -196,3 +197,8 @@ class Tapes:
         tapes._hold(readings)
         tapes._round = tuple(probe for probe in range(len(n_readings)) if tapes._first[probe] in asked)
         return tapes
+
+
+def readings_per_probe(problem: AnyProblem) -> list[int]:
+    """How many readings one use of each probe gives; an arm that is measured by itself gives one."""
+    return [len(problem.reads(probe)) for probe in range(problem.n_probes)]

@@ -45,17 +45,7 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield ", ".join(f"{names[probe]} {count} ×" for probe, count in counts[:MOST_LISTED])
             yield _and_more(len(counts))
         case "measured" | "recorded":
-            if "readings" in body:
-                values = [f"{name} {value:g}" for name, value in body["readings"].items()]
-            else:
-                values = [f"{value:g}" for value in body.get("values", [body.get("value")])]
-            yield f"{names[probe_in(body)]} = {', '.join(values[:MOST_LISTED])}"
-            yield _and_more(len(values))
-            yield f"mean of {body['count']}" if "count" in body else ""
-            yield f"by {body['worker']}" if body.get("worker") else ""
-            yield f"(late for {body['late']})" if "late" in body else ""
-            yield "(nobody had asked)" if kind == "recorded" and "late" not in body else ""
-            yield f"({body['note']})" if body.get("note") else ""
+            yield from _told(kind, body, names[probe_in(body)])
         case "voided":
             value = f"event {body['event']}" if "event" in body else f"token {Token.of(body)}"
             yield f"{names[probe_in(body)]}: the value of {value} is taken back"
@@ -77,6 +67,21 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield f"renamed to “{body['title']}”"
         case _:
             yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))
+
+
+def _told(kind: str, body: dict[str, Any], name: str) -> Iterator[str]:
+    """What was told of this arm or probe."""
+    if "readings" in body:
+        values = [f"{reading} {value:g}" for reading, value in body["readings"].items()]
+    else:
+        values = [f"{value:g}" for value in body.get("values", [body.get("value")])]
+    yield f"{name} = {', '.join(values[:MOST_LISTED])}"
+    yield _and_more(len(values))
+    yield f"mean of {body['count']}" if "count" in body else ""
+    yield f"by {body['worker']}" if body.get("worker") else ""
+    yield f"(late for {body['late']})" if "late" in body else ""
+    yield "(nobody had asked)" if kind == "recorded" and "late" not in body else ""
+    yield f"({body['note']})" if body.get("note") else ""
 
 
 def _and_more(n: int) -> str:
