@@ -161,6 +161,15 @@ class Looking(Shown):
             self._replica.catch_up()
             yield self._ledger
 
+    @contextmanager
+    def held_with_leases(self) -> Iterator[tuple[Ledger, Leases]]:
+        """The same, and who is measuring what, in one trip to the store."""
+        with self._lock:
+            view = self.store.look(self.name, after=self._replica.head)
+            self._replica.take_in(view.events)
+            of, leases = self._ledger.tapes.of, leased(view.leases)
+            yield self._ledger, {t: lease for t, lease in leases.items() if not of[t.probe].is_told(t.index)}
+
     def standing(self) -> Standing:
         """The lead, its closest rival and how far apart they are."""
         with self.held() as ledger:
@@ -195,7 +204,7 @@ class Looking(Shown):
 
         The first `n` of it, where a round may be long; of one arm or probe alone, by its number.
         """
-        with self._held_and_leased() as (ledger, leases):
+        with self.held_with_leases() as (ledger, leases):
             nobody = Lease("", "", 0.0)
             wanted = ledger.tapes.wanted()
             if probe is not None:
@@ -215,9 +224,8 @@ class Looking(Shown):
 
     def leases(self) -> list[Lease]:
         """Who is measuring what, and until when; leases that ended without a value are among them."""
-        with self._held_and_leased() as (ledger, leases):
-            of = ledger.tapes.of
-            return [lease for t, lease in leases.items() if not of[t.probe].is_told(t.index)]
+        with self.held_with_leases() as (_, leases):
+            return list(leases.values())
 
     def decision(self, n_rounds: int) -> Event | None:
         """The event with the decision after so many complete rounds, if there is one."""
@@ -305,14 +313,6 @@ class Looking(Shown):
 
     # How it does it
 
-    @contextmanager
-    def _held_and_leased(self) -> Iterator[tuple[Ledger, Leases]]:
-        """The state of the session now, and who is measuring what, in one trip to the store."""
-        with self._lock:
-            view = self.store.look(self.name, after=self._replica.head)
-            self._replica.take_in(view.events)
-            yield self._ledger, leased(view.leases)
-
     @property
     def _ledger(self) -> Ledger:
         """The state of the session at the last look."""
@@ -328,10 +328,15 @@ class Looking(Shown):
         found: dict[int, Event | None] = {}
 
         def decided(n_rounds: int) -> int:
-            event = found[n_rounds] = self.decision(n_rounds)
+            if n_rounds not in found:
+                found[n_rounds] = self.decision(n_rounds)
+            event = found[n_rounds]
             return position + 1 if event is None else event.position
 
-        n_before = bisect.bisect_right(range(self._ledger.n_rounds + 1), position, key=decided)
+        low, high, step = self._ledger.n_rounds, self._ledger.n_rounds + 1, 1
+        while low > 0 and decided(low) > position:  # from the end, where most look
+            low, high, step = max(low - step, 0), low, 2 * step
+        n_before = bisect.bisect_right(range(high), position, lo=low, key=decided)
         event = found.get(n_before - 1)
         return START if event is None else event.head
 

@@ -286,12 +286,20 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     >>> seen.n_used, seen.n_missing, seen.first_tokens
     (0, 2, ('0.0', '1.0'))
     """
-    ledger = session.ledger()
-    missing = ledger.tapes.missing()
+    with session.held_with_leases() as (ledger, leases):
+        now = _now(session, ledger, tuple(leases.values()), n_tokens)
+    if n_used is None or n_used >= now.n_used:
+        return now
+    past = now.at(n_used)
+    when, asked = _decision(session, past.n_rounds)
+    return replace(past, decided_at=when, asked=asked)
+
+
+def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: int) -> Look:
+    """What is recorded now."""
     first = list(itertools.islice(ledger.tapes.wanted(), n_tokens))
     decided_at, asked = _decision(session, ledger.n_rounds)
-    standing = ledger.standing()
-    now = Look(
+    return Look(
         session=session.name,
         title=session.title,
         store=session.store.place,
@@ -307,7 +315,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         budget=session.budget,
         status=ledger.status,
         answer=ledger.plan,
-        standing=standing,
+        standing=ledger.standing(),
         evidence=ledger.evidence,
         log_evidence=ledger.run.log_evidence(),
         n_told=ledger.n_told,
@@ -318,22 +326,17 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
         n_rounds=ledger.n_rounds,
         is_piloting=ledger.run.is_piloting,
         is_past=False,
-        missing=missing,
+        missing=ledger.tapes.missing(),
         first_tokens=tuple(map(str, first)),
         first_readings=tuple(_still_to_come(ledger, token) for token in first),
         n_ahead=ledger.tapes.n_ahead,
-        leases=tuple(session.leases()),
+        leases=leases,
         decided_at=decided_at,
         asked=asked,
         samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
         noise_findings=check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals),
     )
-    if n_used is None or n_used >= now.n_used:
-        return now
-    past = now.at(n_used)
-    when, asked = _decision(session, past.n_rounds)
-    return replace(past, decided_at=when, asked=asked)
 
 
 def _still_to_come(ledger: Ledger, token: Token) -> tuple[str, ...]:
