@@ -1,5 +1,6 @@
 """PolyBet on all plans of polytopes, in units of the limit, and how often it is wrong.
 
+python benchmarks/polytopes.py all                 # every study below but the error rates, one after another
 python benchmarks/polytopes.py costs               # multiples of the limit, beside BetGapE on a drawn list
 python benchmarks/polytopes.py costs --delta 1e-6
 python benchmarks/polytopes.py lists               # how often a drawn list lacks the best plan
@@ -66,8 +67,8 @@ def drawn_list(problem, means, kind, seed, n_draws=1000):
 
 
 def costs(kind, instances, runs, delta, *, with_list):
-    """One row: means over instances of multiples of the limit, easy ones and all."""
-    rows, cpu, wrong, n_runs, lacks, ratios = [], 0.0, 0, 0, 0, []
+    """One row: means over instances of multiples of the limit, easy ones and all; then the lists."""
+    rows, cpu, wrong, n_runs, beside = [], 0.0, 0, 0, []
     for seed in range(FIRST, FIRST + instances):
         problem, means = KINDS[kind](seed)
         found = sp.limit(problem, means, delta=delta)
@@ -78,28 +79,39 @@ def costs(kind, instances, runs, delta, *, with_list):
             cpu, n_runs = cpu + seconds, n_runs + 1
             wrong += is_error(problem, sp.Gaussian(means), outcome)
         rows.append((found.lower * binary_kl(delta), np.mean(counts) / found.measurements()))
-        if with_list:
-            plans = drawn_list(problem, means, kind, seed)
-            best = problem.best_plan(means)
-            lacks += not (np.abs(plans - best).max(axis=1) < 1e-8).any()
-            if len(plans) > 1:
-                listed = sp.Problem(plans, minimize=problem.minimize)
-                of_list = [
-                    run(listed, sp.BetGapE(delta), means, NOISE + r)[0].n_measurements for r in range(runs)
-                ]
-                if rows[-1][0] <= HARDEST or kind == "program":  # of which none is easy
-                    ratios.append(math.log(np.mean(counts) / np.mean(of_list)))
+        is_easy = rows[-1][0] <= HARDEST or kind == "program"  # of which none is easy
+        if with_list and is_easy:
+            beside.append(beside_list(problem, means, (kind, seed, delta), counts, found.measurements()))
     easy = np.array([times for need, times in rows if need <= HARDEST])
     every = np.array([times for _, times in rows])
-    listed = "- | -"
-    if ratios:
-        middle, error = np.mean(ratios), np.std(ratios, ddof=1) / math.sqrt(len(ratios))
-        low, high = math.exp(middle - 2 * error), math.exp(middle + 2 * error)
-        listed = f"{math.exp(middle):.2f} ({low:.2f} to {high:.2f}) | {lacks} of {instances}"
     print(
         f"| {kind} | {len(easy)} of {instances} x {runs} | {_mean(easy)} | {_mean(every)} | "
-        f"{wrong} of {n_runs} | {1000 * cpu / n_runs:.0f} | {listed} |",
+        f"{wrong} of {n_runs} | {1000 * cpu / n_runs:.0f} |" + (_of_lists(beside) if beside else ""),
         flush=True,
+    )
+
+
+def beside_list(problem, means, case, counts, least):
+    """Whether the list lacks the best plan; log ratios to BetGapE on it: of measurements, of the limits."""
+    kind, seed, delta = case
+    plans = drawn_list(problem, means, kind, seed)
+    lacks = not (np.abs(plans - problem.best_plan(means)).max(axis=1) < 1e-8).any()
+    if len(plans) < 2:
+        return lacks, np.nan, np.nan, np.nan
+    listed = sp.Problem(plans, minimize=problem.minimize)
+    seeds = range(NOISE, NOISE + len(counts))
+    n = np.mean([run(listed, sp.BetGapE(delta), means, r)[0].n_measurements for r in seeds])
+    its_own = sp.limit(listed, means, delta=delta, tolerance=1e-3).measurements()
+    return lacks, math.log(np.mean(counts) / n), math.log(least / its_own), n / its_own
+
+
+def _of_lists(beside):
+    """Columns: all lists, those that have the best plan, how many lack it; limits; BetGapE in own units."""
+    lacks, ratio, limits, times = np.array(beside, dtype=float).T
+    known, has = np.isfinite(ratio), lacks == 0
+    return (
+        f" {_ratio(ratio[known])} | {_ratio(ratio[known & has])} | {lacks.sum():.0f} of {len(beside)} | "
+        f"{_ratio(limits[known])} | {_mean(times[known])} |"
     )
 
 
@@ -110,13 +122,22 @@ def _mean(values):
 
 
 def all_costs(delta, only, *, with_list):
-    print(
-        f"| case, delta = {delta:g} | easy x runs | x the limit, easy | all | wrong | CPU ms | measurements "
-        "relative to BetGapE on the list | lists that lack the best plan |\n|---|---|---|---|---|---|---|---|"
-    )
+    columns = ["easy x runs", "x the limit, easy", "all", "wrong", "CPU ms"]
+    if with_list:
+        columns += [
+            "measurements / BetGapE's on the list",
+            "where it has the best plan",
+            "lists that lack it",
+        ]
+        columns += ["limit / the list's", "BetGapE x the list's"]
+    _heads(f"case, delta = {delta:g}", *columns)
     for kind, (instances, runs) in STUDIES.items():
         if only in (None, kind):
             costs(kind, instances, runs, delta, with_list=with_list)
+
+
+def _heads(*columns):
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
 
 
 def lists(n=60):
@@ -222,7 +243,9 @@ def past(only):
 
 
 def _ratio(logs):
-    """The geometric mean of ratios, and two standard errors of its log."""
+    """The geometric mean of ratios, and two standard errors of its log; of one, or none, what there is."""
+    if len(logs) < 2:
+        return "-" if not len(logs) else f"{math.exp(logs[0]):.2f} (one)"
     middle, error = np.mean(logs), 2 * np.std(logs, ddof=1) / math.sqrt(len(logs))
     return f"{math.exp(middle):.2f} ({math.exp(middle - error):.2f} to {math.exp(middle + error):.2f})"
 
@@ -287,7 +310,10 @@ def brackets(only):
 
 
 def sizes():
-    print("| transport | arms | edges | limit | measurements | x | CPU s |\n|---|---|---|---|---|---|---|")
+    _heads(
+        *("transport", "arms", "edges", "limit", "measurements", "x", "CPU s"),
+        *("epsilon: 1% of the best", "measurements", "CPU s"),
+    )
     for m in (6, 9, 12, 15, 20, 50):
         rng = np.random.default_rng(m)
         here, there = rng.uniform(0, 10, (2, m, 2))
@@ -297,8 +323,11 @@ def sizes():
         least = sp.limit(problem, means, tolerance=1e-2).lower_bound
         outcome, seconds = run(problem, sp.PolyBet(), means, NOISE)
         n, edges = outcome.n_measurements, problem.form.n_edges
+        near = float(0.01 * problem.best_plan(means) @ means)
+        within, cpu = run(problem, sp.PolyBet(0.05, near), means, NOISE) if m <= 20 else (None, 0.0)
         print(
-            f"| {m} x {m} | {m * m} | {edges} | {least:,.0f} | {n:,} | {n / least:.1f} | {seconds:.2f} |",
+            f"| {m} x {m} | {m * m} | {edges} | {least:,.0f} | {n:,} | {n / least:.1f} | {seconds:.2f} | "
+            + ("- | - | - |" if within is None else f"{near:.3f} | {within.n_measurements:,} | {cpu:.2f} |"),
             flush=True,
         )
 
@@ -376,7 +405,23 @@ def _errors(name, policy, case, budget, runs):
     )
 
 
+ERRORS = {"errors": errors, "epsilon-errors": within_errors, "9x9-errors": many_errors}
 SHORT = {"past": past, "last-call": last_calls, "limit": brackets}
+
+
+def everything():
+    """All tables but those of error rates, each under the command that makes it alone."""
+    studies = {
+        "costs": lambda: all_costs(0.05, None, with_list=True),
+        "costs --no-lists --delta 1e-6": lambda: all_costs(1e-6, None, with_list=False),
+        "lists": lists,
+        "sizes": sizes,
+        "epsilon": lambda: within_epsilon(None),
+        **{name: lambda study=study: study(None) for name, study in SHORT.items()},
+    }
+    for name, study in studies.items():
+        print(f"\n`python benchmarks/polytopes.py {name}`\n", flush=True)
+        study()
 
 
 def main():
@@ -385,7 +430,7 @@ def main():
     )
     parser.add_argument(
         "study",
-        choices=["costs", "lists", "epsilon", "sizes", "errors", "epsilon-errors", "9x9-errors", *SHORT],
+        choices=["all", "costs", "lists", "epsilon", "sizes", *ERRORS, *SHORT],
     )
     parser.add_argument("--delta", type=float, default=0.05)
     parser.add_argument("--runs", type=int, default=2000)
@@ -394,18 +439,14 @@ def main():
     given = parser.parse_args()
     if given.study == "costs":
         all_costs(given.delta, given.kind, with_list=not given.no_lists)
-    elif given.study == "errors":
-        errors(given.runs)
-    elif given.study == "epsilon-errors":
-        within_errors(given.runs)
-    elif given.study == "9x9-errors":
-        many_errors(given.runs)
+    elif given.study in ERRORS:
+        ERRORS[given.study](given.runs)
     elif given.study == "epsilon":
         within_epsilon(given.kind)
     elif given.study in SHORT:
         SHORT[given.study](given.kind)
     else:
-        {"lists": lists, "sizes": sizes}[given.study]()
+        {"all": everything, "lists": lists, "sizes": sizes}[given.study]()
 
 
 if __name__ == "__main__":

@@ -185,3 +185,22 @@ def test_names_with_brackets_are_shown_as_they_are(tmp_path, words, shown):
 def test_a_lead_with_brackets_is_shown_when_the_budget_is_spent(tmp_path):
     (tmp_path / "milk.toml").write_text(BRACKETS)
     assert "Not sure yet" in run("simulate", tmp_path / "milk.toml", "--budget", "4", code=1)
+
+
+def test_ties_of_a_transport_are_named_with_an_epsilon_before_and_after_measuring(tmp_path):
+    file = tmp_path / "freight.toml"
+    (tmp_path / "hours.csv").write_text(",Mill,Port,Market\nNorth,2,3,4\nSouth,3,4,6\n", encoding="utf-8")
+    file.write_text(
+        'kind = "transport"\nsupply = [60, 40]\ndemand = [50, 30, 20]\nguess = "hours.csv"\nspread = 0.0\n'
+        'noise_scale = 1.0\n[truth]\nmeans = "guess"\n',
+        encoding="utf-8",
+    )
+    said = " ".join(run("check", file).split())
+    assert "changes nothing: a tie, which epsilon = 20 would end" in said
+    assert "The exact question does not end; within 20 the limit is between" in said
+    assert json.loads(run("check", file, "--json"))["closest_call"]["epsilon"] == 20.0
+    assert "closest call" not in run("check", file, "--epsilon", "20")
+    assert "1 plan ties with the best (30 x North" in " ".join(run("limit", file).split())
+    spent = json.loads(run("simulate", file, "--budget", "300", "--json"))
+    assert spent["n_measurements"] == 300
+    assert "maybe nothing; epsilon = " in spent["estimates"]["what_if"]

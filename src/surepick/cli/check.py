@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from surepick.core.pilot import Pilot
     from surepick.planning.forecast import Forecast
+    from surepick.planning.limit_value import Limit
     from surepick.problems.candidates import Progress
     from surepick.problems.truth import Loaded
 
 MOST_ARMS = 12  # shown with their share of the forecast
+ROUGH = 0.1  # tolerance of a limit of which only the closest call is shown
 
 
 def check(
@@ -51,11 +53,13 @@ def check(
     first = pilot_of(loaded, pilot, one_scale)
     with bar("forecasting", quiet=as_json) as progress:
         found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, first, progress)
+        call = _closest(loaded, delta, noise) if found is not None and not epsilon else None
     costs = None if first is None else _pilot_costs(loaded, first, delta)
     if as_json:
-        print_json({**_data(loaded, found), "pilot": costs})
+        print_json({**_data(loaded, found), "closest_call": _call_data(call), "pilot": costs})
         return
     _print(loaded, found, costs, delta)
+    _print_closest(loaded, call)
     _print_rows(file)
 
 
@@ -95,6 +99,47 @@ def _forecast(
         progress=progress,
         epsilon=asked[1],
     )
+
+
+def _closest(loaded: Loaded, delta: float, noise: float | None) -> tuple[Limit, Limit | None] | None:
+    """The limit by the guess, which has the closest call, and that within the epsilon that would end it.
+
+    Of a polytope only.
+    """
+    import numpy as np
+
+    from surepick.core.polytope import Polytope
+    from surepick.planning.limit import limit
+
+    centre = loaded.means if loaded.guess is None else loaded.guess
+    problem = loaded.known
+    if noise is not None:
+        problem = problem.with_noise(np.full(problem.n_arms, noise))
+    if centre is None or problem.noise_scale is None or not isinstance(problem, Polytope):
+        return None
+    exact = limit(problem, centre, delta=delta, tolerance=ROUGH)
+    if exact.closest is None or exact.closest.epsilon is None:
+        return exact, None
+    return exact, limit(problem, centre, delta=delta, tolerance=ROUGH, epsilon=exact.closest.epsilon)
+
+
+def _call_data(found: tuple[Limit, Limit | None] | None) -> dict[str, Any] | None:
+    from surepick.core.close_call import call_data
+
+    return None if found is None else call_data(found[0].closest)
+
+
+def _print_closest(loaded: Loaded, found: tuple[Limit, Limit | None] | None) -> None:
+    if found is None or found[0].closest is None:
+        return
+    exact, near = found
+    where, call = "truth" if loaded.guess is None else "guess", found[0].closest
+    words = f"closest call, by the {where}: {call.sentence(loaded.problem.about.unit)}."
+    if near is not None:
+        least = f"takes at least {exact.lower_bound:,.0f}" if exact.is_finite else "does not end"
+        ends = f"between {near.lower_bound:,.0f} and {near.upper_bound:,.0f} measurements"
+        words += f" The exact question {least}; within {near.epsilon:,g} the limit is {ends}."
+    console.print(escape(words))
 
 
 def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:

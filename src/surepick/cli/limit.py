@@ -11,6 +11,7 @@ from rich.table import Table
 from surepick.cli.options import Delta, Epsilon, File, Json
 from surepick.cli.render import MOST_ROWS, bar, console, load_file, make_table, number, print_json
 from surepick.cli.simulate import truth_of
+from surepick.core.close_call import call_data
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _print_limit(loaded: Loaded, found: Limit, theory: AnyTheory | None, as_json
             "epsilon": found.epsilon,
             "lower_bound": found.lower_bound,
             "upper_bound": found.upper_bound,
+            "closest_call": call_data(found.closest),
             "characteristic_cost": found.characteristic_cost,
             "allocation": dict(zip(problem.probe_names, found.allocation.tolist(), strict=False)),
         }
@@ -80,6 +82,8 @@ def _print_limit(loaded: Loaded, found: Limit, theory: AnyTheory | None, as_json
     best = escape(problem.name_of(found.best) or "")
     console.print(f"[bold]{escape(loaded.title)}[/]: the best plan is [bold]{best}[/].")
     console.print(escape(found.explanation[0].upper() + found.explanation[1:] + "."))
+    if found.closest is not None and found.is_finite:
+        console.print(escape(f"The closest call: {found.closest.sentence(problem.about.unit)}."))
     if found.is_finite:
         bracket = f"between {found.lower:.7g} and {found.upper:.7g}"
         if found.epsilon:

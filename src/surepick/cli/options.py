@@ -27,7 +27,7 @@ PolicyText = Annotated[
     typer.Option(
         "--policy",
         help="Policy to use, with settings as in CombGapE:radius=published.",
-        show_default="BetGapE, or OBet where plans are not listed",
+        show_default="BetGapE; where plans are not listed OBet, or PolyBet for amounts",
     ),
 ]
 PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]

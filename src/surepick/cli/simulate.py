@@ -193,7 +193,8 @@ def print_answer(loaded: Loaded, result: Outcome) -> None:
         proved = "nothing is proved of it." if found is None else f"and this is proved: {escape(found)}."
         text = (
             f"[bold yellow]Not sure yet[/]: the budget was spent. {escape(repr(result.lead_name))} leads, "
-            f"{proved}{_estimates(result)} Give a larger --budget, or accept near-ties with --epsilon."
+            f"{proved}{_estimates(result)}{_closest(result)} Give a larger --budget, or accept near-ties "
+            "with --epsilon."
         )
         console.print(Panel(text, border_style="yellow"))
     else:
@@ -215,6 +216,13 @@ def _estimates(result: Outcome) -> str:
         f" Estimated, not proved: it is the best plan with a chance of {result.chance:.2g}, and loses "
         f"{result.expected_loss:.3g} on average."
     )
+
+
+def _closest(result: Outcome) -> str:
+    """The closest call of a polytope, which says what epsilon is for."""
+    if result.estimate is not None or result.what_if is None:
+        return ""
+    return f" The closest call: {escape(result.what_if)}."
 
 
 def _ranging_table(loaded: Loaded, result: Outcome) -> Table:
@@ -322,7 +330,11 @@ def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[s
         "n_rounds": result.n_rounds,
         "cost": result.cost,
         "risk": result.risk,
-        "estimates": {"chance": result.chance, "expected_loss": result.expected_loss},
+        "estimates": {
+            "chance": result.chance,
+            "expected_loss": result.expected_loss,
+            "what_if": result.what_if,
+        },
         "n_remaining": None if result.remaining is None else len(result.remaining),
         "among": among(loaded.problem, result.policy, result.standing),
         **truth_data(loaded, result),

@@ -9,8 +9,10 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.cards import card, note
+from surepick.core.close_call import CloseCall
 from surepick.core.policy import check_delta
 from surepick.core.run import Answer
+from surepick.core.wording import how_many
 
 LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
 
@@ -41,10 +43,11 @@ class Limit:
     n_relevant: int  # arms in which plans differ; with probes, uses that seeing them all takes at least
     tied: tuple[Answer, ...]
     relevant_cost: float  # of measuring each of those arms once, or of those uses
-    suggested_epsilon: float | None = None  # where plans of a polytope tie: one that would end it
+    suggested_epsilon: float | None = None  # where plans of a polytope tie, or nearly: one that would end it
     epsilon: float = 0.0  # how much worse than the best the answer may be
     pair_time: float = 0.0  # with epsilon: times kl(1/2, delta), another bound; see `epsilon_limit`
     pair_cost: float = 0.0  # the same in cost
+    closest: CloseCall | None = None  # of a polytope: the neighbour that takes most measurements
 
     def __repr__(self) -> str:
         found = f"{self.lower_bound:.4g} measurements" if self.is_finite else "infinite: plans tie"
@@ -97,15 +100,17 @@ class Limit:
     def explanation(self) -> str:
         """One sentence for people: the limit, or why there is none."""
         if self.tied:
+            named = "" if self.closest is None else f" ({self.closest.change} changes nothing)"
             tie = (
-                f"{len(self.tied)} plan(s) tie with the best, so no number of measurements can tell them "
-                "apart; ask for a plan within epsilon of the best instead"
+                f"{how_many(len(self.tied), 'plan ties', 'plans tie')} with the best{named}, so no number of "
+                "measurements can tell them apart; ask for a plan within epsilon of the best instead"
             )
             nearest = self.suggested_epsilon
             if nearest is None:
                 return tie
             return (
-                f"{tie}: epsilon = {nearest:.3g}, say, which is what the nearest plan loses that does not tie"
+                f"{tie}: epsilon = {nearest:.3g}, say, which is what the nearest of the easier half of its "
+                "neighbours loses"
             )
         asked = f" and asked for a plan within {self.epsilon:g} of the best" if self.epsilon else ""
         least = (

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.close_call import close_call
 from surepick.core.policy import known_deviation
 from surepick.core.polytope import Polytope
 from surepick.design.allocation import optimal_allocation
@@ -31,10 +32,11 @@ def edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: fl
     noise = known_deviation(problem)
     at_best = VertexEdges(problem, means, noise)
     once = Once.of(problem.costs, np.flatnonzero(at_best.differences.any(axis=0)))
-    tied = at_best.tied()
+    tied, closest = at_best.tied(), close_call(problem, at_best.best, at_best.neighbours, means)
+    epsilon = None if closest is None else closest.epsilon
     if tied:
         none = no_limit(at_best.best, delta, problem.n_arms, once, tied)
-        return replace(none, suggested_epsilon=at_best.nearest_loss())
+        return replace(none, suggested_epsilon=epsilon, closest=closest)
     rows, above = at_best.differences, at_best.above()
     time, cost = least_of(scaled_squares(rows, rows @ means, noise), problem.costs, tolerance)
     if not at_best.is_complete:  # what was found is a lower end; a whole basis is an upper one
@@ -45,7 +47,8 @@ def edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: fl
             replace(end, value=one.lower, lower=one.lower)
             for end, one in zip(ends, (time, cost), strict=True)
         )
-    return limit_of(at_best.best, delta, time, cost, once)
+    found = limit_of(at_best.best, delta, time, cost, once)
+    return replace(found, suggested_epsilon=epsilon, closest=closest)
 
 
 def near_best_limit(

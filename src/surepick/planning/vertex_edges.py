@@ -46,18 +46,12 @@ class VertexEdges:
                     seen.add(at.tobytes())
                     todo.append(at)
         self.differences: FloatArray = -np.array([gains for gains, _ in found.values()])  # (n, n_arms)
-        self._neighbours = [neighbour for _, neighbour in found.values()]
+        self.neighbours: FloatArray = np.array([there for _, there in found.values()])  # (n, n_arms)
 
     def tied(self) -> tuple[tuple[float, ...], ...]:
         """The vertices at the other ends of edges along which nothing changes."""
         tied = self._is_tied(self.differences)
-        return tuple(tuple(self._neighbours[k].tolist()) for k in np.flatnonzero(tied).tolist())
-
-    def nearest_loss(self) -> float | None:
-        """How much worse than the best the nearest neighbour that does not tie is; None if all tie."""
-        tied, best = self._is_tied(self.differences), np.array(self.best)
-        others = [self._neighbours[k] for k in np.flatnonzero(~tied).tolist()]
-        return min((abs(float((best - other) @ self._means)) for other in others), default=None)
+        return tuple(tuple(self.neighbours[k].tolist()) for k in np.flatnonzero(tied).tolist())
 
     def above(self) -> FloatArray | None:
         """Rows for the upper end of the limit: the edges if all are known, else a basis; None if it ties."""

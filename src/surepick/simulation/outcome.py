@@ -12,6 +12,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.cards import card
+from surepick.core.close_call import estimated_call
 from surepick.core.estimates import Estimate, estimate
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import runner_up
@@ -88,7 +89,14 @@ class Outcome:
 
     @cached_property
     def what_if(self) -> str | None:
-        """What would have to be true for the runner-up to win, by the estimates, in a sentence."""
+        """What would have to be true for the runner-up to win, by the estimates, in a sentence.
+
+        Of a polytope: the closest call, and the epsilon that would end it, while there is no answer.
+        """
+        if self.problem is not None and self.plan is None and not epsilon_of(self.policy):
+            call = estimated_call(self.problem, self.lead, self._evidence)
+            if call is not None:
+                return call.sentence(self.problem.about.unit)
         if self.problem is None or not self.problem.is_listed or not isinstance(self.lead, int):
             return None
         if self.problem.probes is not None:

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from surepick.core.among import also_good, among
+from surepick.core.close_call import estimated_call
 from surepick.core.estimates import estimate
 from surepick.core.gaps import between
 from surepick.core.oracle_problem import AnyProblem
@@ -225,9 +226,15 @@ def _among(look: Look) -> str | None:
 
 
 def _what_if(look: Look) -> str | None:
-    """What would have to be true for the runner-up to win; None where none is known."""
+    """What would have to be true for the runner-up to win, or the closest call; None where none is known."""
+    unit = look.problem.about.unit
+    if look.answer is None and not look.epsilon:
+        call = estimated_call(look.problem, look.lead, look.evidence)
+        if call is not None:
+            words = call.sentence(unit)
+            return f"{words[0].upper()}{words[1:]}."
     found = turn(look.problem, look.evidence, look.lead, look.runner_up)
-    return None if found is None else f"{found.sentence(look.problem.about.unit)}."
+    return None if found is None else f"{found.sentence(unit)}."
 
 
 def _nothing_yet(look: Look) -> str:
