@@ -201,6 +201,6 @@ def test_ties_of_a_transport_are_named_with_an_epsilon_before_and_after_measurin
     assert json.loads(run("check", file, "--json"))["closest_call"]["epsilon"] == 20.0
     assert "closest call" not in run("check", file, "--epsilon", "20")
     assert "1 plan ties with the best (30 x North" in " ".join(run("limit", file).split())
-    spent = json.loads(run("simulate", file, "--budget", "300", "--json"))
+    spent = json.loads(run("simulate", file, "--budget", "300", "--json", code=1))
     assert spent["n_measurements"] == 300
     assert "maybe nothing; epsilon = " in spent["estimates"]["what_if"]
