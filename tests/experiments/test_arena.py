@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from surepick.cli import app
 from surepick.errors import ParameterError
+from surepick.experiments import arena
 from surepick.experiments.arena import (
     ArenaSettings,
     arena_cases,
@@ -18,6 +19,7 @@ from surepick.experiments.arena_entrants import ARENA_FAMILIES, ENTRANTS
 from surepick.experiments.arena_tables import csv_text, markdown, table_rows
 from surepick.experiments.budgets import budget_cases
 from surepick.experiments.cases import prepared, run_case
+from surepick.experiments.running import run_cases
 from surepick.experiments.specs import instance_from_spec, policy_from_spec
 from surepick.policies import POLICIES
 
@@ -74,17 +76,36 @@ def test_zones_and_epsilons_are_those_of_the_question(found):
 
 
 def test_tables_are_sorted_and_say_who_has_a_proof(found):
-    _, rows, arena = found
-    text = markdown(arena)
-    for table in arena.tables:
+    _, rows, seen = found
+    text = markdown(seen)
+    for table in seen.tables:
         multiples = [placing.summary.multiple.mean.number for placing in table.placings]
         assert multiples == sorted(multiples)
         lines = {line[0]: line for line in table_rows(table)}
         assert lines["BetGapE"][-1] == "yes"
         assert lines["CombGapE, published radius"][-1] == "no"
     assert "KN, KN++ and Rinott do not know the noise scale" in text
-    assert csv_text(arena).count("\n") == 1 + sum(len(table.placings) for table in arena.tables)
-    assert len(rows) == sum(placing.summary.n_runs for table in arena.tables for placing in table.placings)
+    assert csv_text(seen).count("\n") == 1 + sum(len(table.placings) for table in seen.tables)
+    assert len(rows) == sum(placing.summary.n_runs for table in seen.tables for placing in table.placings)
+
+
+def test_a_run_that_is_interrupted_shows_what_there_is(monkeypatch, tmp_path):
+    """Half of the cases have a row when somebody presses Ctrl-C."""
+
+    def half(cases, path, **options):
+        run_cases(list(cases)[: len(cases) // 2], path, workers=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(arena, "run_cases", half)
+    asked = ArenaSettings(("epsilon",), ("zone-two",), ("CombGapE", "CombGapE-published"), runs=4)
+    seen = arena.run_arena(asked, tmp_path / "rows.jsonl")
+    assert seen.n_missing == 4
+    assert [placing.summary.n_runs for placing in seen.tables[0].placings] == [2, 2]
+    assert "cut short: 4 of 8 runs; the same command goes on from here." in seen.footnotes
+    monkeypatch.undo()
+    whole = arena.run_arena(asked, tmp_path / "rows.jsonl", workers=1)
+    assert whole.n_missing == 0
+    assert not any("cut short" in note for note in whole.footnotes)
 
 
 def test_who_errs_beyond_chance_is_named_with_its_counts(found):
@@ -149,8 +170,8 @@ def test_budgets_are_a_question_of_their_own():
     cells = budget_cases(asked.of_budgets)
     assert {family for family, _, _ in cells} == {"ten-arms"}
     rows = {case: run_case(case) for cases in cells.values() for case in cases if case.budget < 200}
-    arena = summarize_arena(asked, ({}, cells), rows)
-    text = markdown(arena)
+    seen = summarize_arena(asked, ({}, cells), rows)
+    text = markdown(seen)
     assert text.count("## What a budget buys") == 1
     assert "### One of ten arms: 1 instance" in text
     assert "No method promises anything here" in text

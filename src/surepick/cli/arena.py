@@ -31,7 +31,8 @@ def arena(
 ) -> None:
     """Put every method on the same instances: measurements, wrong answers, CPU time, proof of the stop.
 
-    Finished runs are kept in the output folder: a killed or repeated command goes on where it was. More of
+    Finished runs are kept in the output folder: a killed or repeated command goes on where it was,
+    and an interrupted one shows the tables of what there is. More of
     what a budget buys is `surepick reproduce budget`.
 
     Try: surepick arena --families near-tie --policies BetGapE,LUCB --runs 5
@@ -57,7 +58,7 @@ def arena(
         console.print(tables.terminal(found))
         names = ", ".join(path.name for path in written)
         console.print(f"\nWritten to {folder}: rows.jsonl, {names}\n", soft_wrap=True)
-    if found.failures:
+    if found.failures or found.n_missing:
         raise typer.Exit(1)
 
 

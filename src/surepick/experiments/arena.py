@@ -130,6 +130,7 @@ class Arena:
     budget: BudgetResult | None
     footnotes: tuple[str, ...]
     failures: tuple[str, ...] = ()
+    n_missing: int = 0  # cases that have no row, since the run was interrupted or they failed
 
 
 def chosen_families(settings: ArenaSettings) -> tuple[ArenaFamily, ...]:
@@ -163,30 +164,36 @@ def arena_cases(settings: ArenaSettings) -> dict[tuple[str, str], list[Case]]:
     cells: dict[tuple[str, str], list[Case]] = {}
     for family in chosen_families(settings):
         runs = settings.runs or (family.quick if settings.quick else family.runs)
-        problems = _problems(family, runs, settings.seed)
-        for entrant in entrants_for(family, settings):
+        entrants = entrants_for(family, settings)
+        problems = _problems(family, runs, settings) if entrants else []
+        for entrant in entrants:
             cells[family.name, entrant.name] = [
-                _case(family, entrant, problem, NOISE_SEEDS + settings.seed + run, settings.delta)
-                for run, problem in enumerate(problems)
+                _case(family, entrant, trial, NOISE_SEEDS + settings.seed + run, settings.delta)
+                for run, trial in enumerate(problems)
             ]
     return cells
 
 
-def _problems(family: ArenaFamily, runs: int, first: int) -> list[Spec]:
+Trial = tuple[Spec, float]  # a problem, and how few measurements any method needs
+
+
+def _problems(family: ArenaFamily, runs: int, settings: ArenaSettings) -> list[Trial]:
     """One for each run: another instance each, or the same one where it is given."""
     if not family.is_drawn:
-        return [family.problem] * runs
-    found: list[Spec] = []
-    seed = FRESH_SEEDS + first
+        return [(family.problem, prepared(family.problem).limit.measurements(settings.delta))] * runs
+    found: list[Trial] = []
+    seed = FRESH_SEEDS + settings.seed
     while len(found) < runs:
         problem = {**family.problem, "seed": seed}
-        if prepared(problem).limit.characteristic_time < LONGEST:
-            found.append(problem)
+        least = prepared(problem).limit
+        if least.characteristic_time < LONGEST:
+            found.append((problem, least.measurements(settings.delta)))
         seed += 1
     return found
 
 
-def _case(family: ArenaFamily, entrant: Entrant, problem: Spec, seed: int, delta: float) -> Case:
+def _case(family: ArenaFamily, entrant: Entrant, trial: Trial, seed: int, delta: float) -> Case:
+    problem, least = trial
     kind = policy_named(entrant.spec["policy"])
     policy: dict[str, Any] = {**entrant.spec, "delta": delta}
     if family.question == "epsilon":
@@ -194,7 +201,6 @@ def _case(family: ArenaFamily, entrant: Entrant, problem: Spec, seed: int, delta
         policy["epsilon" if "epsilon" in known else "zone"] = EPSILON
     fixed = {name: value for name, value in policy.items() if value not in TOLD}
     policy["version"] = policy_from_spec(fixed).version
-    least = prepared(problem).limit.measurements(delta)
     budget = ENDLESS if entrant.in_phases else math.ceil(CUT_OFF * least)
     return Case(problem, policy, seed, budget)
 
@@ -207,7 +213,10 @@ def run_arena(
     cluster: str | None = None,
     progress: Report | None = None,
 ) -> Arena:
-    """Run what is missing into the row file, and summarize all of it."""
+    """Run what is missing into the row file, and summarize all of it.
+
+    If it is interrupted, what is finished is summarized, and a note says how much that is.
+    """
     cells = arena_cases(settings)
     budgets = {} if settings.of_budgets is None else budget_cases(settings.of_budgets)
     failures: tuple[str, ...] = ()
@@ -216,6 +225,8 @@ def run_arena(
         run_cases(every, path, workers=workers, cluster=cluster, progress=progress)
     except CasesFailedError as error:
         failures = tuple(f"{codec.dumps(f.case.to_json())}: {f.reason}" for f in error.failures)
+    except KeyboardInterrupt:
+        pass  # all families and methods take turns, so that a table of part of the runs has seen everything
     rows = {row.case: row for row in read_rows(path).rows}
     return summarize_arena(settings, (cells, budgets), rows, failures)
 
@@ -245,7 +256,19 @@ def summarize_arena(
         tables.append(ArenaTable(family, tuple(sorted(placings, key=_order)), len(instances)))
     asked = settings.of_budgets
     budget = None if asked is None else summarize_budget(asked, cells[1], rows)
-    return Arena(settings, tuple(tables), budget, _notes(settings, tables, failures), failures)
+    notes = [*_notes(settings, tables, failures), *_cut_short(cells[0], rows)]
+    every = [case for part in cells for some in part.values() for case in some]
+    n_missing = sum(case not in rows for case in every)
+    return Arena(settings, tuple(tables), budget, tuple(notes), failures, n_missing)
+
+
+def _cut_short(cells: Mapping[tuple[str, str], Sequence[Case]], rows: Mapping[Case, Row]) -> list[str]:
+    """How much of the runs there is, if not all; what a budget buys says it by itself."""
+    every = [case for some in cells.values() for case in some]
+    done = sum(case in rows for case in every)
+    if done == len(every):
+        return []
+    return [f"cut short: {done:,} of {len(every):,} runs; the same command goes on from here."]
 
 
 def _placing(entrant: Entrant, rows: Sequence[Row]) -> Placing:

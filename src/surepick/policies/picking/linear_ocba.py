@@ -9,7 +9,8 @@ measurement of arm s it rises in proportion to
 
 That is Pick with other weights (`pick`): OCBA counts mistakes, Pick what they cost.
 
-Assumption: none is needed. Proof status: none. Cost of a block: that of Pick.
+Assumption: none is needed. Proof status: none. Deviations: all of it is one, from a paper for single arms.
+Cost of a block: that of Pick.
 """
 
 from __future__ import annotations

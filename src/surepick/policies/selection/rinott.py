@@ -11,7 +11,7 @@ used. Proof status: proved for the zone (see KN). Every arm is measured as often
 zone's edge: the classical baseline that sequential procedures are compared with.
 
 Deviations: the first stage is asked for one of each arm at a time, to see single values. h is computed by
-quadrature, to three digits. Cost: nothing that would show.
+quadrature, to three digits. Cost of a round: nothing that would show.
 """
 
 from __future__ import annotations
