@@ -2,8 +2,8 @@
 
 python benchmarks/kn.py > benchmarks/results/kn.md     # 400 runs of each configuration, ten CPU seconds
 
-Two arms that differ by .3, ten arms of which one is better by .3, ten arms each worse by .3 than the one before;
-zone .3, n0 = 20, delta = .05, noise N(0, 1). Seeds from 7,700,000 on were used for nothing else.
+Two arms that differ by .3, ten arms of which one is better by .3, ten arms each worse by .3 than the one
+before; zone .3, n0 = 20, delta = .05, noise N(0, 1). Seeds from 7,700,000 on were used for nothing else.
 """
 
 import argparse
@@ -31,8 +31,8 @@ def main():
         outcomes = [sp.simulate(problem, policy, sp.Gaussian(means), seed=SEED + run) for run in range(runs)]
         used = np.array([outcome.n_measurements for outcome in outcomes])
         wrong, error = sum(outcome.plan != 0 for outcome in outcomes), used.std(ddof=1) / runs**0.5
-        ratio = used.mean() / printed
-        print(f"| {name} | {printed} | {used.mean():,.0f} +- {error:,.0f} | {ratio:.2f} | {wrong} of {runs} |")
+        found = f"{used.mean():,.0f} +- {error:,.0f} | {used.mean() / printed:.2f}"
+        print(f"| {name} | {printed} | {found} | {wrong} of {runs} |")
 
 
 if __name__ == "__main__":
