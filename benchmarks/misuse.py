@@ -82,14 +82,26 @@ class AsMeans(Worker):
 
 
 class Withholder(Worker):
-    """Gives a token of the worse arm back when its value is among the lowest twentieth."""
+    """Gives a token of the worse arm back when its value is among the lowest twentieth.
+
+    What comes before such a value is told in one go, which leaves the same tapes as one at a time and costs a
+    sixth; the low one waits for the token that it belongs to.
+    """
+
+    low_is_next = False
 
     def tell(self, session: Session, request: Request) -> None:
-        x = self.value(request.arm)
-        if request.arm == 1 and x < MEANS[1] - 1.645:
-            session.withdraw(request, "not plausible")
+        told: list[float] = []
+        while len(told) < max(1, request.wanted) and not (self.low_is_next and request.arm == 1):
+            x = self.value(request.arm)
+            self.low_is_next = request.arm == 1 and x < MEANS[1] - 1.645
+            if not self.low_is_next:
+                told.append(x)
+        if told:
+            session.tell(request, told)
         else:
-            session.tell(request, x)
+            self.low_is_next = False
+            session.withdraw(request, "not plausible")
 
 
 @dataclass(frozen=True)
@@ -154,14 +166,13 @@ def row(name: str, ended: list[Ended]) -> str:
     for some in (ended, [one for one in ended if one.n >= LONG]):
         n = max(len(some), 1)
         shares = [
-            len(some) / len(ended),
             sum(one.wrong for one in some) / n,
             sum(one.wrong and not one.warned_before for one in some) / n,
             sum(one.wrong and not one.warned for one in some) / n,
             sum(one.warned for one in some) / n,
         ]
-        cells += [f"{share:.3f}" for share in shares]
-    return f"| {name} | " + " | ".join(cells[1:]) + " |"
+        cells += [str(len(some)), *(f"{share:.3f}" for share in shares)]
+    return f"| {name} | " + " | ".join(cells) + " |"
 
 
 def main() -> None:
@@ -173,7 +184,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose name holds this")
     options = parser.parse_args()
     parts = ("wrong", "quiet before", "quiet now", "warned")
-    head = [*parts, "share long", *(f"{part}, long" for part in parts)]
+    head = ["sessions", *parts, "long", *(f"{part}, long" for part in parts)]
     print("| measurements | " + " | ".join(head) + " |")
     print("|---" * (len(head) + 1) + "|")
     for misuse in MISUSES:
