@@ -33,9 +33,22 @@ def test_the_histories_hold_what_they_are_meant_to_hold() -> None:
         seen += Counter(late=len(done.late), certificates=len(done.certificates), told=len(done.told))
         seen += Counter(voided=len(done.voided), called=done.n_called, withdrawn=done.n_withdrawn)
     wanted = "death", "no answer", "power cut", "late", "certificates", "told", "told as a mean", "voided"
-    rarer = "called", "deleted", "after it was deleted", "beat", "handed on"
+    rarer = "called", "deleted", "after it was deleted", "beat", "handed on", "added an arm"
+    unasked = "unasked and voided", "unasked, counted and voided"
+    readings = "readings: accepted", "readings: partial", "readings: repeated", "readings: late"
     in_line = "served: ask", "served: tell", "did a wish", "did a wish of the dead"
-    for what in (*wanted, *rarer, *in_line, "closed", "extended", "recorded", "withdrawn", "noted"):
+    for what in (
+        *wanted,
+        *rarer,
+        *unasked,
+        *readings,
+        *in_line,
+        "closed",
+        "extended",
+        "recorded",
+        "withdrawn",
+        "noted",
+    ):
         assert seen[what] > 0, what
 
 

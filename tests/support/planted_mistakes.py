@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from surepick.sessions import codec, leasing, telling
+from surepick.sessions.arriving import ADDED, additions
+from surepick.sessions.ending import calling
 from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.policy_run import PolicyRun
 from surepick.sessions.replica import Change, Replica
 from surepick.sessions.requests import Request, Token
 from surepick.sessions.session import Session
@@ -128,6 +131,41 @@ def grant_to_others_what_is_mine(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(leasing.Leasing, "_claim_here", shared)
 
 
+def record_a_late_use_with_what_counts_already(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(telling, "_untold", lambda parts, body: body)
+
+
+def count_an_unasked_value_that_was_taken_back(patch: pytest.MonkeyPatch) -> None:
+    def voided(self: Ledger, position: int) -> None:
+        self.unasked_voided.add(position)
+        self.n_unasked -= 1
+
+    patch.setattr(Ledger, "_voided_unasked", voided)
+
+
+def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PolicyRun, "_takes_plans", True)
+
+
+def add_plans_to_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
+    def add_plans(self: Session, plans: Any, *, new_arms: Any = ()) -> None:
+        bodies = additions(self._ledger, plans, new_arms)
+        with self._changing() as replica:
+            events = [NewEvent(ADDED, body, f"plan:{body['name']}") for body in bodies]
+            replica.commit(lambda: Change(events), quick=False)
+
+    patch.setattr(Session, "add_plans", add_plans)
+
+
+def call_the_last_call_on_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
+    def last_call(self: Session, n: int | None = None, *, gaussian: bool = False) -> None:
+        change = calling(self._ledger, n, gaussian=gaussian)
+        with self._changing() as replica:
+            replica.commit(lambda: change, quick=False)
+
+    patch.setattr(Session, "last_call", last_call)
+
+
 MISTAKES = [
     close_before_the_decision,
     extend_what_was_seen_before,
@@ -143,4 +181,9 @@ MISTAKES = [
     answer_others_before_the_commit,
     answer_others_although_it_failed,
     grant_to_others_what_is_mine,
+    record_a_late_use_with_what_counts_already,
+    count_an_unasked_value_that_was_taken_back,
+    take_in_plans_in_the_middle_of_a_block,
+    add_plans_to_what_was_seen_before,
+    call_the_last_call_on_what_was_seen_before,
 ]

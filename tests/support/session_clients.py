@@ -15,7 +15,7 @@ import surepick as sp
 from scheduler import TurnLock
 from simulated_bytes import DiedError, Process
 from simulated_store import SimulatedStore
-from surepick.errors import ParameterError, SessionError, StoreError, SurepickError
+from surepick.errors import ParameterError, ProblemError, SessionError, StoreError, SurepickError
 from surepick.sessions import heartbeat
 from surepick.sessions.measurement_files import import_rows
 from surepick.sessions.requests import Receipt, Request
@@ -35,11 +35,14 @@ class Acknowledged:
 
     told: dict[tuple[str, str], Given] = field(default_factory=dict)  # (token, worker): what counts
     late: list[tuple[str, str]] = field(default_factory=list)
-    recorded: dict[str, tuple[int, float]] = field(default_factory=dict)  # by key
+    numbers: dict[float, tuple[str, str]] = field(default_factory=dict)  # told or late: token and worker
+    recorded: dict[str, tuple[int, Any]] = field(default_factory=dict)  # by key
     noted: Counter[str] = field(default_factory=Counter)
     extended: list[dict[str, Any]] = field(default_factory=list)
     n_withdrawn: int = 0
-    voided: set[str] = field(default_factory=set)
+    voided: set[str] = field(default_factory=set)  # tokens, and numbers of events that recorded something
+    added: set[str] = field(default_factory=set)  # plans
+    renamed: Counter[str] = field(default_factory=Counter)
     n_called: int = 0
     seen: Counter[str] = field(default_factory=Counter)  # what went wrong, for tests of the simulation itself
     certificates: list[dict[str, Any]] = field(default_factory=list)
@@ -120,7 +123,7 @@ class Client:
     def _choose(self) -> Callable[[Session], None]:
         rng, faces = self.history.rng, [self.ask] * 4 + [self.tell] * 6
         faces += [self.withdraw, self.record, self.note, self.extend, self.look, self.close, self.import_]
-        faces += [self.void, self.beat, *self.history.rare_steps(self)]
+        faces += [self.void, self.void_unasked, self.rename, self.beat, *self.history.rare_steps(self)]
         if self.again:
             faces += [rng.choice(self.again)] * 2  # delivered twice
         return rng.choice(faces)
@@ -150,6 +153,8 @@ class Client:
     def _measured(self, request: Request) -> Given:
         rng, value = self.history.rng, self.history.value
         several = rng.random() if request.wanted > 1 else 1.0
+        if len(request.readings) > 1:
+            return {"value": value(request.probe)}
         if several < 0.3:
             return {"value": [value(request.arm) for _ in range(rng.choice([2, 3]))]}
         if several < 0.5:
@@ -167,15 +172,25 @@ class Client:
             self.ask(session)
         if not self.held:
             return
-        token = self.history.rng.choice(sorted(self.held))
-        given = self.held[token]
+        rng = self.history.rng
+        token = rng.choice(sorted(self.held))
+        given, rest = self.held[token], {}
+        readings = given.get("value")
+        if isinstance(readings, dict) and len(readings) > 1 and rng.random() < 0.5:
+            first = rng.choice(sorted(readings))  # the others come later, or never
+            given = {"value": {first: readings[first]}}
+            rest = {"value": {name: value for name, value in readings.items() if name != first}}
         self._tell(session, token, given)
         self.again.append(lambda session: self._tell(session, token, given))
         self.held.pop(token, None)
+        if rest:
+            self.held[token] = rest
+            self.again.append(lambda session: self._tell(session, token, {"value": readings}))
 
     def _tell(self, session: Session, token: str, given: Given) -> None:
         done = self.history.done
         several = isinstance(given.get("value"), list)
+        readings = given["value"] if isinstance(given.get("value"), dict) else {}
         done.tried["noted"] += 1  # a late one is noted, or recorded
         done.tried["recorded"] += len(given["value"]) if several else 1
         try:
@@ -184,6 +199,10 @@ class Client:
             self._say(f"told {token}, refused: {error}")
             return
         self._say(f"told {token}, {receipt}")
+        done.seen[f"readings: {receipt}"] += bool(readings)
+        done.numbers.update((number, (token, self.worker)) for number in readings.values())
+        if readings:
+            return
         if receipt == Receipt.LATE:
             done.late.append((token, self.worker))
         elif receipt == Receipt.ACCEPTED or not several:
@@ -207,13 +226,17 @@ class Client:
     def record(self, session: Session) -> None:
         rng = self.history.rng
         self.n += 1
-        arm, key = rng.randrange(self.history.problem.n_arms), f"{self.worker}, {self.n}"
+        arm, key = rng.randrange(self.history.problem.n_probes), f"{self.worker}, {self.n}"
         picked = rng.random() < 0.7
         value = self.history.value(arm)
 
         def deliver(session: Session) -> None:
             self.history.done.tried["recorded"] += 1
-            receipt = session.record(arm, value, key=key, picked=picked)
+            try:
+                receipt = session.record(arm, value, key=key, picked=picked)
+            except SessionError as error:  # it was taken back meanwhile
+                self._say(f"recorded {key!r}, refused: {error}")
+                return
             self.history.done.recorded[key] = (arm, value)
             self._say(f"recorded {key!r}, {receipt}")
 
@@ -229,10 +252,12 @@ class Client:
             if isinstance(self.held[token].get("value"), float)
         ]
         self.n += 1
-        arm, key = rng.randrange(self.history.problem.n_arms), f"{self.worker}, row {self.n}"
+        problem = self.history.problem
+        single = [probe for probe in range(problem.n_probes) if len(problem.reads(probe)) == 1]
+        arm, key = rng.choice(single), f"{self.worker}, row {self.n}"
         value = self.history.value(arm)
-        name = self.history.problem.arm_names[arm]
-        rows.append({"arm": name, "value": repr(value), "key": key, "picked": "yes"})
+        name = problem.probe_names[arm]
+        rows.append({problem.probe_word: name, "value": repr(value), "key": key, "picked": "yes"})
 
         def deliver(session: Session) -> None:
             self.history.done.tried["recorded"] += len(rows)
@@ -265,7 +290,7 @@ class Client:
         self.history.done.tried["extended"] += 1
         try:
             session.extend(**wanted)
-        except ParameterError as error:
+        except (ParameterError, SessionError) as error:
             self._say(f"extended {wanted}, refused: {error}")
             return
         self._say(f"extended {wanted}")
@@ -275,9 +300,21 @@ class Client:
         """Take back a value that was told, by whomever; once, however often it is tried."""
         done = self.history.done
         tokens = sorted({token for token, _ in done.told})
-        if not tokens or self.history.rng.random() < 0.5:
+        if not tokens:
             return
-        token = self.history.rng.choice(tokens)
+        self._void(session, self.history.rng.choice(tokens))
+
+    def void_unasked(self, session: Session) -> None:
+        """The same for one that nobody had asked for, which goes by the number of its event."""
+        recorded = self.history.done.recorded
+        if not recorded:
+            return
+        event = session.store.find(NAME, f"recorded:{self.history.rng.choice(sorted(recorded))}")
+        if event is not None:  # a stale reader may know less
+            self._void(session, str(event.position))
+
+    def _void(self, session: Session, token: str) -> None:
+        done = self.history.done
         done.tried["voided"] += 1
         try:
             seen = session.void(token, "the wrong road")
@@ -286,7 +323,32 @@ class Client:
             return
         assert token not in done.voided, f"{token} was voided twice"
         done.voided.add(token)
+        done.seen["unasked and voided"] += token.isdecimal()
+        done.seen["unasked, counted and voided"] += token.isdecimal() and seen
         self._say(f"voided {token}, seen: {seen}")
+
+    def rename(self, session: Session) -> None:
+        self.n += 1
+        title = f"{self.worker}, title {self.n}"
+        self.history.done.tried["noted"] += 1
+        session.rename(title)
+        self.history.done.renamed[title] += 1
+
+    def add_plan(self, session: Session) -> None:
+        """A plan of its own, with an arm that is new or without; as good as no other."""
+        rng, names = self.history.rng, self.history.problem.arm_names
+        self.n += 1
+        name, amounts = f"{self.worker}, plan {self.n}", {rng.choice(names): rng.choice([2.0, 2.5])}
+        new_arms = ["the new arm"] if rng.random() < 0.4 else []  # which comes once
+        self.history.done.tried["added"] += 1
+        try:
+            session.add_plan(name, {**amounts, **dict.fromkeys(new_arms, 1.0)}, new_arms=new_arms)
+        except (ParameterError, ProblemError, SessionError) as error:
+            self._say(f"added {name!r}, refused: {error}")
+            return
+        self._say(f"added {name!r}")
+        self.history.done.added.add(name)
+        self.history.done.seen["added an arm"] += len(new_arms)
 
     def last_call(self, session: Session) -> None:
         rng = self.history.rng

@@ -3,11 +3,12 @@
     python tests/support/session_histories.py --histories 20000     # `make soak`
     python tests/support/session_histories.py --seed 1234           # one history again, told step by step
 
-Every history draws a problem, a policy, how many processes there are and which faults strike. The processes
-ask, tell (one value, several, means), withdraw, void, record, import, note, extend, make the last call,
-close, delete, prolong their leases and look, through the code that users run, on a `SimulatedStore`. In some
-histories they stand in line, post what they wish, and whoever holds the log does it for them. What the code
-acknowledged is written down, and at the end the log must bear it out.
+Every history draws a problem, a policy, how many processes there are and which faults strike. The
+processes ask, tell (one value, several, means, the readings of a probe at once and in parts), withdraw, void
+what was told and what nobody had asked for, record, import, note, rename, extend, add plans, make the last
+call, close, delete, prolong their leases and look, through the code that users run, on a `SimulatedStore`. In
+some histories they stand in line, post what they wish, and whoever holds the log does it for them. What the
+code acknowledged is written down, and at the end the log must bear it out.
 """
 
 from __future__ import annotations
@@ -34,15 +35,23 @@ from simulated_store import Database, Faults, SimulatedStore
 from surepick.sessions import replica
 from surepick.sessions.heartbeat import Heartbeat
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.requests import told_in
+from surepick.sessions.requests import Token, probe_in, told_in
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Setup
 from surepick.store import Event, write_queue
 
+PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
 PROBLEMS = [
     sp.Problem([[1, 0], [0, 1]], noise_scale=0.3),
-    sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], noise_scale=0.3),
+    sp.Problem(PAIRS, noise_scale=0.3),
+    sp.Problem(
+        PAIRS,
+        arm_names=["a", "b", "c"],
+        noise_scale=0.3,
+        probes={"left": ["a", "b"], "right": ["b", "c"], "mix": {"a": 1, "c": -1}},
+    ),
 ]
+NEW_ARM = 0.25  # the mean of an arm that comes with a plan
 POLICIES: list[Callable[[float], sp.Policy]] = [
     lambda delta: sp.CombGapE(delta=delta),
     lambda delta: sp.Uniform(delta=delta),
@@ -51,6 +60,7 @@ POLICIES: list[Callable[[float], sp.Policy]] = [
     lambda delta: sp.TSExplore(delta=delta),
     lambda delta: sp.RAGE(delta=delta),  # rounds of many measurements, which may be told as means
 ]
+BETS = POLICIES[2:4]  # which take probes and plans that arrive
 ENDLESS = 100_000  # a budget
 
 
@@ -62,7 +72,7 @@ class History:
         self.seed, self.told = seed, told
         self.now = 1e9
         self.problem = rng.choice(PROBLEMS)
-        self.make_policy = rng.choice(POLICIES)
+        self.make_policy = rng.choice(POLICIES if self.problem.probes is None else BETS)
         self.means = rng.sample([0.0, 1.0, 3.0], self.problem.n_arms)  # no two plans are equally good
         self.constants = {
             "ALONE_AFTER": rng.choice([-1, 0, 3, 20]),
@@ -80,7 +90,8 @@ class History:
         self.done = Acknowledged()
         self.processes: list[Running] = []
         self.n_steps = rng.choice([4, 10, 20])
-        self.calls, self.deletes = rng.random() < 0.3, rng.random() < 0.15
+        self.calls, self.deletes, grows = (rng.random() < often for often in (0.3, 0.15, 0.4))
+        self.grows = grows and self.make_policy in BETS and self.problem.probes is None
 
     def run(self) -> None:
         """Let all processes live their lives, then go on to the end with nothing in the way."""
@@ -103,7 +114,8 @@ class History:
 
     def rare_steps(self, client: Client) -> list[Callable[[Session], None]]:
         """What ends a session, or all of it: only in some histories."""
-        return [client.last_call] * self.calls + [client.delete] * self.deletes
+        rare = [client.last_call] * self.calls + [client.delete] * self.deletes
+        return rare + [client.add_plan] * 2 * self.grows
 
     def _next(self, names: list[str]) -> int:
         """Anybody; but now and then one stalls in the middle of something while the others go on."""
@@ -132,8 +144,16 @@ class History:
     def monotonic(self) -> float:
         return self.now
 
-    def value(self, arm: int) -> float:
-        return self.means[arm] + 0.3 * self.rng.gauss(0, 1)
+    def value(self, probe: int) -> Any:
+        """A measurement: a number, or those of a probe with several readings by their names."""
+        probes = self.problem.probes
+        if probes is None:
+            mean = self.means[probe] if probe < len(self.means) else NEW_ARM
+            return mean + 0.3 * self.rng.gauss(0, 1)
+        rows = probes.rows[list(self.problem.readings_of(probe))]
+        told = [mean + 0.3 * self.rng.gauss(0, 1) for mean in (rows @ self.means).tolist()]
+        names = self.problem.reads(probe)
+        return told[0] if len(told) == 1 else dict(zip(names, told, strict=True))
 
     # What must hold in the end
 
@@ -155,7 +175,7 @@ class History:
         session = Session.load(store, NAME, clock=lambda: self.now)
         for certificate in self.done.certificates:
             later = {event.kind for event in events[certificate["log_position"] :]}
-            if not later & {"extended", "voided"}:
+            if not later & {"extended", "voided", "plan-added"}:
                 verdict = session.verify(certificate)
                 assert verdict.holds, verdict
         self._finish(session)
@@ -163,21 +183,19 @@ class History:
     def _check_kept(self, events: list[Event]) -> None:
         bodies = [(event, json.loads(event.body)) for event in events]
         told = Counter(
-            f"{b['arm']}.{index}" for e, b in bodies if e.kind == "measured" for index, _ in told_in(b)
+            (Token(probe_in(b), index), name)
+            for e, b in bodies
+            if e.kind == "measured"
+            for index, values in told_in(b)
+            for name in values
         )
         assert set(told.values()) <= {1}, "a measurement was counted twice"
         by_key = {event.key: body for event, body in bodies if event.key is not None}
-        for (token, worker), given in self.done.told.items():
-            body = by_key.get(f"told:{token}")
-            assert body is not None, f"{token} was acknowledged to {worker} and is gone"
-            told_now = body.get("values", body.get("value")), body.get("count")
-            assert told_now == (given.get("value", given.get("mean")), given.get("count"))
-        for token, worker in self.done.late:
-            assert by_key.get(f"told:{token}", {}).get("worker") != worker
-        for key, (arm, value) in self.done.recorded.items():
+        self._check_told(bodies, by_key)
+        for key, (probe, value) in self.done.recorded.items():
             body = by_key.get(f"recorded:{key}")
             assert body is not None, f"{key!r} was recorded and is gone"
-            assert (body["arm"], body["value"]) == (arm, value)
+            assert (probe_in(body), body.get("readings", body.get("value"))) == (probe, value)
         written = Counter(event.kind for event in events)
         notes = Counter(b["text"] for e, b in bodies if e.kind == "noted" and "text" in b)
         for text, n in self.done.noted.items():
@@ -188,8 +206,27 @@ class History:
         assert len(self.done.voided) <= written["voided"] <= self.done.tried["voided"]
         for token in self.done.voided:
             assert f"voided:{token}" in by_key, f"{token} was voided and counts again"
+        assert {f"plan:{name}" for name in self.done.added} <= set(by_key), "a plan that was added is gone"
+        assert written["plan-added"] <= self.done.tried["added"]
+        titles = Counter(b["title"] for e, b in bodies if "title" in b)
+        assert not self.done.renamed - titles, "a title is gone"
         assert written["noted"] <= self.done.tried["noted"]
         assert written["recorded"] <= self.done.tried["recorded"]
+
+    def _check_told(self, bodies: list[tuple[Event, Any]], by_key: dict[str, Any]) -> None:
+        """What was told is there once: under its token, or as a measurement that nobody asks for any more."""
+        for (token, worker), given in self.done.told.items():
+            body = by_key.get(f"told:{token}")
+            assert body is not None, f"{token} was acknowledged to {worker} and is gone"
+            told_now = body.get("values", body.get("value")), body.get("count")
+            assert told_now == (given.get("value", given.get("mean")), given.get("count"))
+        for token, worker in self.done.late:
+            assert by_key.get(f"told:{token}", {}).get("worker") != worker
+        kept = Counter(_numbers_in(body) for event, body in bodies if event.kind in ("measured", "recorded"))
+        n_kept = Counter(number for numbers, n in kept.items() for number in numbers for _ in range(n))
+        assert set(n_kept.values()) <= {1}, "a value is in the log twice"
+        for number, (token, worker) in self.done.numbers.items():
+            assert number in n_kept, f"{number}, told under {token} by {worker}, is gone"
 
     def _check_course(self, events: list[Event]) -> None:
         """Along the log delta never loosens, budgets never shrink, and no answer is closed away."""
@@ -204,6 +241,8 @@ class History:
             if before.budget is not None and ledger.setup.budget is not None:
                 assert ledger.setup.budget >= before.budget, "the budget shrank"
         assert not ledger.surprises
+        for name in filter(str.isdecimal, self.done.voided):
+            assert not ledger.run.has_counted(int(name)), f"event {name} was taken back and counts"
         for wanted in self.done.extended:
             assert ledger.setup.policy.delta <= wanted.get("delta", math.inf), "an extension is gone"
             assert (ledger.setup.budget or math.inf) >= wanted.get("budget", 0), "an extension is gone"
@@ -222,20 +261,21 @@ class History:
         self.now += 10 * LEASE + 1000
         verdict = session.verify()
         assert verdict.holds, verdict
-        if session.status is not sp.Status.CONFIDENT and session.ledger().run.called is None:
+        called, arrived = session.ledger().run.called is not None, bool(session.ledger().arrived)
+        if session.status is not sp.Status.CONFIDENT and not called:
             session.extend(budget=ENDLESS)
         self._measure_all(session)
-        if session.status is not sp.Status.CONFIDENT:  # a last call that proved nothing
+        if session.status is not sp.Status.CONFIDENT and not arrived:  # a last call that proved nothing
             session.extend(delta=session.policy.delta / 2, budget=ENDLESS)
             self._measure_all(session)
         outcome = session.outcome
         assert outcome is not None
-        assert outcome.status is sp.Status.CONFIDENT
+        assert outcome.status is sp.Status.CONFIDENT or (called and arrived)
         verdict = session.verify(session.certificate().to_json())
         assert verdict.holds, verdict
         run = session.ledger().run
-        if run.n_unasked_counted or run.called is not None:
-            return  # of unasked measurements `simulate` knows nothing: that the log verifies has to do
+        if run.n_unasked_counted or run.called is not None or arrived or self.problem.probes is not None:
+            return  # of these `simulate` knows nothing: that the log verifies has to do
         tapes = LoggedTapes(session)
         expected = sp.simulate(self.problem, session.policy, tapes, seed=session.seed)
         assert (outcome.plan, outcome.n_rounds) == (expected.plan, expected.n_rounds)
@@ -266,6 +306,11 @@ class LoggedTapes:
 
     def measure(self, counts: Any, rng: np.random.Generator) -> Any:
         return np.array([math.fsum(next(self._tapes[a]) for _ in range(n)) for a, n in enumerate(counts)])
+
+
+def _numbers_in(body: Any) -> tuple[float, ...]:
+    """The numbers of an event, all of which were drawn: no two measurements are equal."""
+    return tuple(value for _, use in told_in({"index": 0, **body}) for value in use.values())
 
 
 def _folded(session: Session) -> Ledger:

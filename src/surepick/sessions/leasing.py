@@ -110,11 +110,13 @@ class Leasing:
                 requests = self._claim_here(asked)
                 self.grant(view.wishes)
         except ServedError as served:
-            problem = self._replica.ledger.setup.problem
+            given = [(Token.parse(text), *rest) for text, *rest in json.loads(served.reply)]
+            if any(token.probe >= self._replica.ledger.setup.problem.n_probes for token, *_ in given):
+                self._replica.catch_up()  # whoever gave it knows of an arm that has just come with a plan
+            names = self._replica.ledger.setup.problem.probe_names
             return [
-                Request(text, probe, problem.probe_names[probe], n, asked.worker, until, tuple(readings))
-                for text, n, until, readings in json.loads(served.reply)
-                for probe in [Token.parse(text).probe]
+                Request(str(token), token.probe, names[token.probe], n, asked.worker, until, tuple(readings))
+                for token, n, until, readings in given
             ]
         return requests
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import Best, OracleProblem
+from surepick.core.probes import VALUE
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, SurepickError
 from surepick.sessions import codec
@@ -48,8 +49,7 @@ class Replay:
         self.n_extended = 0
         self._time = -math.inf
         self._keys: set[str] = set()
-        self._told: dict[Token, Body] = {}  # by the token under which it was told; of parts the first
-        self._n_parts: dict[Token, int] = {}
+        self._told: dict[Token, list[Body]] = {}  # by the token under which it was told, in parts or at once
         self._unasked: dict[int, int] = {}  # by the event that recorded it: its probe
         self._asked_up_to: dict[int, int] = {}  # by probe: the furthest end of a round so far
         self._check_time(first)
@@ -105,11 +105,11 @@ class Replay:
             raise ForgedError("no session writes such an event here")
         RULES[event.kind](self.ledger, body, event.key)
         if event.kind == "measured":
-            token, part = Token.of(body), self._n_parts.get(Token.of(body), 0)
-            require(event.key == told_key(token, part), f"its key should be {told_key(token, part)!r}")
+            token, parts = Token.of(body), self._told.setdefault(Token.of(body), [])
+            key = told_key(token, len(parts))
+            require(event.key == key, f"its key should be {key!r}")
             self._check_skipped(token.probe, body.get("places", ()))
-            self._told.setdefault(token, body)
-            self._n_parts[token] = part + 1
+            parts.append(body)
         elif event.kind == "noted" and "title" in body:
             number = sum(key.startswith("title:") for key in self._keys)
             require(event.key == f"title:{number}", f"it is title {number}, and its key is {event.key!r}")
@@ -125,10 +125,8 @@ class Replay:
             require(probe == probe_in(body), "it names another arm or probe than what it takes back")
         elif event.kind == "voided":
             token = Token.of(body)
-            told, averaged = (
-                self._told.get(token, {}),
-                self.ledger.tapes.of[token.probe].is_averaged(token.index),
-            )
+            told, *_ = self._told.get(token, [{}])
+            averaged = self.ledger.tapes.is_averaged(token)
             require(not averaged or "count" in told, "it is a part of a mean, which is voided as a whole")
             require(body.get("count") == told.get("count"), "its count is not that of what was told")
         elif event.kind == "extended":
@@ -146,20 +144,20 @@ class Replay:
             require(told, f"place {place} is not the next free one after {before}")
 
     def _check_recorded_late(self, body: Body) -> None:
-        """A value that is recorded as late came after one of another worker under the same token."""
-        first = self._told.get(Token.parse(body["late"]))
-        require(first is not None, f"it is recorded as late, and nobody had told token {body['late']!r}")
-        assert first is not None
-        other = first.get("worker", "") != body.get("worker", "")
-        require(
-            other and probe_in(first) == probe_in(body), "it is recorded as late, and is not another worker's"
-        )
+        """A value that is recorded as late came after others under the same token, none of which was it."""
+        parts = self._told.get(Token.parse(body["late"]), [])
+        require(parts != [], f"it is recorded as late, and nobody had told token {body['late']!r}")
+        own = [of for of in parts if of.get("worker", "") == body.get("worker", "")]
+        told = {name for of in own for name in of.get("readings", [VALUE])}
+        other = told.isdisjoint(body.get("readings", [VALUE])) and probe_in(parts[0]) == probe_in(body)
+        require(other, "it is recorded as late, and is not another worker's")
 
     def _check_late(self, late: Body) -> None:
         token = Token.of(late)
-        first = self._told.get(token)
-        if first is None or self._n_parts[token] > 1:
+        parts = self._told.get(token, [])
+        if len(parts) != 1:
             return  # it was told as one of several, under another token, or in parts by several workers
+        (first,) = parts
         same = all(first.get(name) == late.get(name) for name in ("value", "values", "count", "readings"))
         other = first.get("worker", "") != late.get("worker", "")
         require(other and not same, "it is noted as late, and is by the worker who told it or says the same")

@@ -134,6 +134,13 @@ class Tapes:
         """The single values told of this reading, as far as they are at hand."""
         return self._all[reading].told_values()
 
+    def is_averaged(self, token: Token) -> bool:
+        """Whether this measurement was told as a part of a mean; of used ones a snapshot does not know it."""
+        tapes = self.of[token.probe]
+        if not self._is_whole and token.index < tapes.first_unused:
+            raise LostTapesError
+        return tapes.is_averaged(token.index)
+
     def void(self, token: Token, count: int = 1) -> bool:
         """Take a told measurement, or mean of `count`, off its tapes; whether a complete round had used it.
 

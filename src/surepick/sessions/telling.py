@@ -203,7 +203,7 @@ class Telling:
                     f"reading {name!r} of token '{token}' was told before with {kept[name][0]:g}, got "
                     f"{value:g}; the first value stays, and nothing was recorded"
                 )
-        events = [NewEvent("noted", {"late": {**body, "readings": other}})] if other else []
+        events = self._late(token, {**body, "readings": other}).events if other else []
         if new:
             after_end = {"after_end": True} if self._replica.ledger.is_over else {}
             told = NewEvent("measured", {**body, "readings": new, **after_end}, told_key(token, len(parts)))
@@ -246,26 +246,28 @@ class Telling:
         It was made because it was asked for, whatever it showed, so it may count wherever unasked ones do.
         """
         worker = {"worker": body["worker"]} if "worker" in body else {}
-        told = [{"value": value} for value in body.get("values", ())]
-        told = told or [{name: body[name] for name in ("value", "readings") if name in body}]
-        events = []
-        for at, one in enumerate(told):
-            key = f"recorded:late:{token}:{body.get('worker', '')}:{at}"
-            kept: Body = {
-                self._replica.ledger.setup.problem.probe_word: token.probe,
-                **one,
-                "note": "",
-                "late": str(token),
-                **worker,
-            }
-            before = self._replica.store.find(self._replica.name, key)
-            if before is None:
-                events.append(NewEvent("recorded", kept, key))
-            elif readings_in(json.loads(before.body)) != readings_in(one):
-                first = _shown(json.loads(before.body))
-                raise SessionError(
-                    f"a late value of token '{token}' was told before, {first}, got {_shown(one)}; it stays"
-                )
+        word = self._replica.ledger.setup.problem.probe_word
+        about: Body = {word: token.probe, "note": "", "late": str(token), **worker}
+        begin = f"recorded:late:{token}:{body.get('worker', '')}:"
+        before: list[Body] = []
+        while event := self._replica.store.find(self._replica.name, f"{begin}{len(before)}"):
+            before.append(json.loads(event.body))
+        if "readings" in body:
+            kept = {name: value for of in before for name, value in of["readings"].items()}
+            same = all(kept.get(name, value) == value for name, value in body["readings"].items())
+            rest = {name: value for name, value in body["readings"].items() if name not in kept}
+            new: list[Body] = [{"readings": rest}] if rest else []
+        else:
+            values = body.get("values", [body.get("value")])
+            same = all(of["value"] == value for of, value in zip(before, values, strict=False))
+            new = [{"value": value} for value in values[len(before) :]]
+        if not same:
+            raise SessionError(
+                f"a late value of token '{token}' was told before, {_shown(before[0])}, got {_shown(body)}; "
+                "it stays"
+            )
+        keys = (f"{begin}{at}" for at in itertools.count(len(before)))
+        events = [NewEvent("recorded", {**about, **one}, key) for one, key in zip(new, keys, strict=False)]
         return Change(events, [str(token)])
 
     def _told_before(self, token: Token, body: Body) -> Receipt:
@@ -275,10 +277,11 @@ class Telling:
         if not voided and any(_says_the_same(kept, body) for kept in _as_one(parts)):
             self._replica.store.settle()  # another process may have written it a moment ago
             return Receipt.REPEATED
-        kept = parts[0] if parts else {"worker": None}
-        if kept.get("worker", "") != body.get("worker", ""):
+        kept = next((of for of in parts if _is_contradicted(of, body, voided=voided)), None)
+        if kept is None:
             once = bool(parts) and "count" not in body
-            self._replica.commit(lambda: self._late(token, body) if once else _noted_late(token, body))
+            rest = body if voided else _untold(parts, body)
+            self._replica.commit(lambda: self._late(token, rest) if once else _noted_late(token, body))
             return Receipt.LATE
         if voided:
             raise SessionError(
@@ -348,6 +351,24 @@ def _says_the_same(kept: Body, body: Body) -> bool:
         same = all(kept["readings"].get(name) == value for name, value in body["readings"].items())
         return same and kept.get("count") == body.get("count")
     return all(kept.get(name) == body.get(name) for name in ("value", "values", "count", "readings"))
+
+
+def _is_contradicted(kept: Body, body: Body, *, voided: bool) -> bool:
+    """Whether this worker told it before, with another value; of readings, one of the same name."""
+    if kept.get("worker", "") != body.get("worker", ""):
+        return False
+    if voided or "readings" not in body or kept.get("count") != body.get("count"):
+        return True
+    return any(kept["readings"].get(name, value) != value for name, value in body["readings"].items())
+
+
+def _untold(parts: list[Body], body: Body) -> Body:
+    """What is told here without the readings that this worker told before: nothing is to count twice."""
+    if "readings" not in body:
+        return body
+    own = [of for of in parts if of.get("worker", "") == body.get("worker", "")]
+    told = {name for of in own for name in of["readings"]}
+    return {**body, "readings": {name: v for name, v in body["readings"].items() if name not in told}}
 
 
 def _shown(body: Body) -> str:

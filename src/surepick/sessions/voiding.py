@@ -21,11 +21,12 @@ def void(replica: Replica, token: Token, reason: str) -> bool:
 
     def make() -> Change:
         refuse_void(replica.ledger, token)
-        body: Body = {
-            **token.to_body(replica.ledger.setup.problem),
-            "reason": reason,
-            **_told_count(replica, token),
-        }
+        try:
+            count = _told_count(replica, token)
+        except LostTapesError:
+            replica.read_whole()
+            count = _told_count(replica, token)
+        body: Body = {**token.to_body(replica.ledger.setup.problem), "reason": reason, **count}
         seen[:] = [token.index < replica.ledger.tapes.of[token.probe].first_unused]
         return Change([NewEvent("voided", body, f"voided:{token}")], [str(token)])
 
@@ -98,7 +99,7 @@ def _refuse_now(ledger: Ledger, what: str, *, is_seen: bool) -> None:
 
 def _told_count(replica: Replica, token: Token) -> Body:
     """How many measurements the mean under this token stands for, if it is one of several."""
-    if not replica.ledger.tapes.of[token.probe].is_averaged(token.index):
+    if not replica.ledger.tapes.is_averaged(token):
         return {}
     event = replica.store.find(replica.name, told_key(token))
     if event is None or "count" not in json.loads(event.body):
