@@ -12,6 +12,7 @@ from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.problems.files.load import load
 from surepick.sessions.codec import dumps
 from surepick.sessions.requests import Receipt
+from surepick.store.write_queue import ServedError
 
 ARMS = ["bus", "train", "walk", "bike"]
 MINUTES = {"bus": 20.0, "train": 25.0, "walk": 6.0, "bike": 9.0}
@@ -386,3 +387,42 @@ def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_d
     grown = begun(SMALL)
     grown.add_plan("by bike", "bike + walk", new_arms=["bike"])
     assert grown.new_epoch("winter").problem.arm_names == tuple(ARMS)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_a_plan_that_arrives_in_the_middle_of_a_block_waits_for_its_end(epsilon):
+    """With `max_batch` a block is asked for in parts; bets on its rest were made without the plan."""
+    session = measured(begun(policy=sp.BetGapE(max_batch=1, epsilon=epsilon)), 4)
+    session.add_plan("by bike", "bike + walk")
+    measured(session, 1)
+    session.add_plan("by tram", "tram + walk", new_arms=["tram"])
+    MINUTES["tram"] = 12.0
+    certificate = measured(session).certificate()
+    assert certificate.added == ("by bike", "by tram")
+    assert session.verify(certificate.to_json()).holds
+    assert session.outcome.counts[3] > 0
+
+
+def test_a_last_call_in_the_middle_of_a_block_waits_for_the_plan_before_it():
+    session = measured(begun(policy=sp.BetGapE(max_batch=1, delta=1e-9)), 4)
+    n_told = session.ledger().n_told
+    session.add_plan("by bike", "bike + walk")
+    session.last_call(40)
+    certificate = measured(session).certificate()
+    assert session.ledger().n_told <= n_told + 40
+    assert session.outcome.counts[3] > 0  # the test is about all plans
+    assert session.verify(certificate.to_json()).holds
+
+
+def test_a_worker_who_is_given_an_arm_that_has_just_come_gets_to_know_it(monkeypatch):
+    mine = begun(SMALL)
+    other = sp.Session.load(mine.store, "trips")
+    other.add_plan("by tram", "tram + walk", new_arms=["tram"])
+
+    def served(**how):
+        raise ServedError('[["3.0", 1, 5.0, ["value"]]]')
+
+    monkeypatch.setattr(type(mine._replica), "is_crowded", True)
+    monkeypatch.setattr(mine._replica, "my_turn", served)
+    (request,) = mine.ask()
+    assert (request.token, request.arm_name) == ("3.0", "tram")

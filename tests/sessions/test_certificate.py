@@ -274,3 +274,19 @@ def test_several_plans_that_are_good_enough_are_all_named_and_verified():
     assert said[1:] in views.summary(views.look(session)).among
     assert session.verify(certificate.to_json()).holds
     assert not session.verify({**certificate.to_json(), "good": ["road", "ship"]}).holds
+
+
+def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
+    session = sp.Session.create("memory://", sp.Problem(np.eye(2), noise_scale=0.3), sp.BetGapE(), name="s")
+    while requests := session.ask():
+        session.tell(requests[0], float(requests[0].arm))
+    certificate = session.certificate().to_json()
+    token = f"0.{session.ledger().tapes.of[0].end_of_round + 3}"
+    for _ in range(30):  # which would look as if its values were not wanted
+        session.withdraw(token, "not plausible")
+    assert session.verify(certificate).holds
+    assert session.certificate().to_json() == certificate
+    session.extend(delta=1e-9)
+    while requests := session.ask():
+        session.tell(requests[0], float(requests[0].arm))
+    assert [finding.kind for finding in session.certificate().noise_findings] == ["withdrawals"]

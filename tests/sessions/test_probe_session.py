@@ -10,10 +10,11 @@ import pytest
 
 import surepick as sp
 from surepick.errors import SessionError, SurepickError
+from surepick.sessions.codec import dumps
 from surepick.sessions.measurement_files import import_rows, read_rows, write_csv
 from surepick.sessions.requests import Receipt, Request
 from surepick.sessions.verify import verify_events
-from surepick.store import Draft, Event, open_store
+from surepick.store import Draft, Event, MemoryStore, open_store
 
 ARMS = ("a", "b", "c", "d")
 PLANS = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
@@ -317,3 +318,63 @@ def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_ri
 
     assert told_with(0.9) == ()
     assert any("freed of shared noise" in str(found) for found in told_with(0.2))
+
+
+def test_a_delivery_that_comes_again_after_a_race_counts_nothing_twice() -> None:
+    """Two workers told parts of one use; the second repeats its whole use, as one does after an error."""
+    session = begun(problem_of())
+    token = next(request.token for request in session.ask(3, worker="ann") if request.probe == 0)
+    assert session.tell(token, {"a": 1.5}, worker="ann") is Receipt.PARTIAL
+    assert session.tell(token, {"a": 1.25, "b": 2.25}, worker="bob") is Receipt.ACCEPTED
+    for _ in range(3):
+        session.tell(token, {"a": 1.25, "b": 2.25}, worker="bob")
+    told = [m.value for m in session.measurements()]
+    assert sorted(told) == [1.25, 1.5, 2.25]
+    assert session.ledger().n_told == 1
+    run_to_end(session)
+    assert session.ledger().run.n_unasked_counted == 0  # what was late is not a whole use
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_a_reading_that_comes_after_its_worker_lost_the_race_is_kept_as_late() -> None:
+    session = begun(problem_of())
+    token = next(request.token for request in session.ask(3, worker="ann") if request.probe == 0)
+    session.tell(token, {"a": 1.5}, worker="ann")
+    session.tell(token, {"b": 2.25}, worker="bob")
+    assert session.tell(token, {"a": 1.5, "b": 2.0}, worker="ann") is Receipt.LATE
+    assert session.tell(token, {"b": 2.0}, worker="ann") is Receipt.LATE  # again, and kept once
+    with pytest.raises(SessionError, match="was told before"):
+        session.tell(token, {"a": 7.0}, worker="ann")
+    with pytest.raises(SessionError, match=r"late value of token .* was told before, b 2, got b 2"):
+        session.tell(token, {"b": 2.5}, worker="ann")
+    assert sorted(m.value for m in session.measurements()) == [1.5, 2.0, 2.25]
+    assert session.verify().holds
+
+
+def test_a_late_record_of_what_its_worker_told_is_noticed() -> None:
+    session = begun(problem_of())
+    token = next(request.token for request in session.ask(3, worker="ann") if request.probe == 0)
+    session.tell(token, {"a": 1.5}, worker="ann")
+    session.tell(token, {"a": 1.25, "b": 2.25}, worker="bob")
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
+    body = {"late": token, "note": "", "probe": 0, "readings": {"b": 2.25}, "worker": "bob"}
+    twice = Draft("recorded", dumps(body), drafts[-1].time, f"recorded:late:{token}:bob:1")
+    store = MemoryStore()
+    store.create("drives", [*drafts, twice])
+    (objection,) = sp.Session.load(store, "drives").verify().objections
+    assert "is not another worker's" in objection
+
+
+def test_a_reading_that_is_lost_after_the_end_leaves_the_certificate_valid() -> None:
+    session = begun(problem_of())
+    run_to_end(session)
+    certificate = session.certificate().to_json()
+    token = f"0.{session.ledger().tapes.of[0].end_of_round + 2}"
+    session.tell(token, {"a": 1.5})
+    session.withdraw(token, "the gauge broke")
+    assert session.verify(certificate).holds
+    assert session.certificate().to_json() == certificate
+    session.extend(delta=0.01)  # it goes on, and what was lost is said from now on
+    run_to_end(session)
+    assert "in 1 measurement readings were lost" in session.certificate().noise
+    assert session.verify(session.certificate().to_json()).holds

@@ -362,3 +362,23 @@ def test_a_snapshot_that_only_says_how_many_were_counted_does_not_hide_which(tmp
     assert opened.ledger().run.n_unasked_counted == 1
     assert opened.void(event, "a slip") is True
     assert opened.verify().holds
+
+
+def test_a_mean_that_was_used_is_voided_as_a_whole_by_who_opened_a_snapshot(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/s.db"
+    session = sp.Session.create(url, problem(), sp.RAGE(delta=0.1), name="s")
+    means = []
+    while requests := session.ask():
+        n = min(4, requests[0].wanted)
+        session.tell(requests[0], mean=MEANS[requests[0].arm], count=n) if n > 1 else session.tell(
+            requests[0], MEANS[requests[0].arm]
+        )
+        means += [requests[0].token] if n > 1 else []
+    session.keep_snapshot()
+    again = sp.Session.load(url, "s")
+    part = f"{means[0].split('.')[0]}.{int(means[0].split('.')[1]) + 1}"
+    with pytest.raises(SessionError, match="a part of a mean"):
+        again.void(part, "the wrong road")
+    assert again.void(means[0], "the wrong road") is True
+    assert sum(m.voided for m in again.measurements()) == 1
+    assert again.verify().holds

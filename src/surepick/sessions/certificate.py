@@ -246,7 +246,7 @@ def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
 
 def _use_assumption(ledger: Ledger) -> str:
     """What has to be assumed of the readings of one use, and of those that were lost."""
-    problem, n_lost = ledger.setup.problem, ledger.tapes.n_lost
+    problem, n_lost = ledger.setup.problem, ledger.n_lost
     if problem.probes is None or not problem.probes.share_uses:
         return ""
     lost = how_many(n_lost, "measurement", "measurements")

@@ -55,6 +55,9 @@ class Ledger:
         self.arrived: list[Body] = []  # the plans that were added, in their order
         self.epoch = 0  # how often it was extended, or the policy started over
         self.withdrawals = Withdrawals(setup.problem.n_probes)
+        self._after_end: list[
+            Body
+        ] = []  # withdrawals since it ended: what it ended with does not rest on them
         self.tapes = Tapes(readings_per_probe(setup.problem))
         self._changes: dict[str, Callable[[Body], None]] = {
             "measured": self._measured,
@@ -70,7 +73,7 @@ class Ledger:
     def _begin(self, setup: Setup, run: PolicyRun | None = None) -> None:
         """Go on with this run, or with a new one at the beginning of the tapes."""
         self.setup = self._first_setup = setup
-        self.status: Status | None = None
+        self._go_on()
         self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.recent_probes: deque[int] = deque(maxlen=RECENT)
@@ -79,6 +82,13 @@ class Ledger:
         self._n_rounds_to_follow = 0
         if run is None and not setup.problem.is_listed:
             self._run = PolicyRun(setup)  # a solver may fail, which is better said where the log is read
+
+    def _go_on(self) -> None:
+        """Run, or run again; what was given back since the end counts now."""
+        self.status: Status | None = None
+        for body in self._after_end:
+            self.withdrawals.add(Token.of(body), body.get("reason", ""))
+        self._after_end = []
 
     def _start_over(self, setup: Setup) -> None:
         """Begin again at the beginning of the tapes; where the log surprised the run before stays known."""
@@ -298,10 +308,19 @@ class Ledger:
 
     def _withdrawn(self, body: Body) -> None:
         token = Token.of(body)
-        self.withdrawals.add(token, body.get("reason", ""))
         of = self.tapes.of[token.probe]
-        if of.is_begun(token.index) and not of.is_told(token.index):
+        is_lost = of.is_begun(token.index) and not of.is_told(token.index)
+        if is_lost:
             self.tapes.lose(token)  # what was told counts, and the rest never comes
+        if self.is_over:
+            self._after_end.append({**body, "lost": is_lost})
+        else:
+            self.withdrawals.add(token, body.get("reason", ""))
+
+    @property
+    def n_lost(self) -> int:
+        """Measurements of which some readings never came, without those that were lost after the end."""
+        return self.tapes.n_lost - sum(body["lost"] for body in self._after_end)
 
     def _closed(self, body: Body) -> None:
         self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
@@ -323,7 +342,8 @@ class Ledger:
         self._give(lambda run: run.grow(setup))
         if self.status is not None:  # it had an answer, which was about the plans before
             self.epoch += 1
-            self.status = self.plan = None
+            self._go_on()
+            self.plan = None
 
     def _extended(self, body: Body) -> None:
         policy = codec.policy_from_json(body["policy"])
@@ -339,7 +359,7 @@ class Ledger:
         self.setup = setup
         self._give(lambda run: run.go_on_with(setup))
         if self.status is not Status.CONFIDENT:
-            self.status = None
+            self._go_on()
 
     def to_json(self) -> Body | None:
         """All of it but the used measurements, or None when the run's state cannot be kept.
@@ -364,6 +384,7 @@ class Ledger:
             "budget": self.setup.budget,
             "recent": list(self.recent_probes),
             "withdrawals": self.withdrawals.to_json(),
+            **({"after_end": self._after_end} if self._after_end else {}),
             **({"arrived": self.arrived} if self.arrived else {}),
         }
 
@@ -388,6 +409,7 @@ class Ledger:
         ledger.recent_probes.extend(kept["recent"])
         if "withdrawals" in kept:  # not in the first snapshots
             ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
+        ledger._after_end = kept.get("after_end", [])
         return ledger
 
 
