@@ -389,20 +389,6 @@ def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_d
     assert grown.new_epoch("winter").problem.arm_names == tuple(ARMS)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1.0])
-def test_a_plan_that_arrives_in_the_middle_of_a_block_waits_for_its_end(epsilon):
-    """With `max_batch` a block is asked for in parts; bets on its rest were made without the plan."""
-    session = measured(begun(policy=sp.BetGapE(max_batch=1, epsilon=epsilon)), 4)
-    session.add_plan("by bike", "bike + walk")
-    measured(session, 1)
-    session.add_plan("by tram", "tram + walk", new_arms=["tram"])
-    MINUTES["tram"] = 12.0
-    certificate = measured(session).certificate()
-    assert certificate.added == ("by bike", "by tram")
-    assert session.verify(certificate.to_json()).holds
-    assert session.outcome.counts[3] > 0
-
-
 def test_a_last_call_in_the_middle_of_a_block_waits_for_the_plan_before_it():
     session = measured(begun(policy=sp.BetGapE(max_batch=1, delta=1e-9)), 4)
     n_told = session.ledger().n_told
@@ -422,7 +408,7 @@ def test_a_worker_who_is_given_an_arm_that_has_just_come_gets_to_know_it(monkeyp
     def served(**how):
         raise ServedError('[["3.0", 1, 5.0, ["value"]]]')
 
-    monkeypatch.setattr(type(mine._replica), "is_crowded", True)
+    monkeypatch.setattr(mine._replica, "is_crowded", True)
     monkeypatch.setattr(mine._replica, "my_turn", served)
     (request,) = mine.ask()
     assert (request.token, request.arm_name) == ("3.0", "tram")

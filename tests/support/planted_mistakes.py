@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from surepick.policies.betting.block_run import BlockRun
 from surepick.sessions import codec, leasing, telling
 from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.ending import calling
 from surepick.sessions.ledger import Ledger, NewEvent
-from surepick.sessions.policy_run import PolicyRun
 from surepick.sessions.replica import Change, Replica
 from surepick.sessions.requests import Request, Token
 from surepick.sessions.session import Session
@@ -144,7 +144,7 @@ def count_an_unasked_value_that_was_taken_back(patch: pytest.MonkeyPatch) -> Non
 
 
 def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PolicyRun, "_takes_plans", True)
+    patch.setattr(BlockRun, "may_grow", True)
 
 
 def add_plans_to_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
