@@ -320,7 +320,7 @@ class Ledger:
     @property
     def n_lost(self) -> int:
         """Measurements of which some readings never came, without those that were lost after the end."""
-        return self.tapes.n_lost - sum(body["lost"] for body in self._after_end)
+        return self.tapes.n_lost - sum(1 for body in self._after_end if body["lost"])
 
     def _closed(self, body: Body) -> None:
         self.status, self.plan, self.end_key = Status.CLOSED, None, self.closing_key()
