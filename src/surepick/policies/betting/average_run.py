@@ -310,7 +310,7 @@ class AverageRun(LastCallRun[Bets]):
         for series in self._series:
             series.add(bets.lead, bets.weight, means, self._variance / counts)
         for k in range(len(self._series)):
-            if self._is_proved(k):
+            if self._try_to_prove(k):
                 self._proved = k
                 break
         self._rivals.forget()
@@ -325,8 +325,8 @@ class AverageRun(LastCallRun[Bets]):
         self._asked = errors_ahead(claim.plan, means, spread, self._policy.epsilon, rounded=True)
         return evidence_of(claim, self._asked, self._rivals.plans, self._prover, self._test_of(last))
 
-    def _is_proved(self, k: int) -> bool:
-        """Whether every plan is ruled out by this series; what is found not to be becomes a rival."""
+    def _try_to_prove(self, k: int) -> bool:
+        """Rule out every plan by this series, if it can be; what is found not to be becomes a rival."""
         question = self._question(k)
         wealth = log_wealth(question, self._rivals.plans)
         if wealth.min() < self._target - _NEAR:

@@ -345,7 +345,7 @@ class OBetRun(BlockRun[Bet]):
             for part in account.branch.apart(int(arm), float(self._lead[arm]), self._plans.step):
                 plan = self._plans.best(self._means, part)
                 if plan is not None:
-                    account.is_out(plan)
+                    account.rule_out_or_add(plan)
 
     def _field(self) -> Field:
         """How the rivals stand now."""
@@ -413,7 +413,7 @@ class OBetRun(BlockRun[Bet]):
         weights += 2 * gap / level * self._means
         plan = self._plans.best(weights, branch)
         n = len(self._account.rivals.plans)
-        if plan is None or (plan == self._lead).all() or self._account.is_out(plan):
+        if plan is None or (plan == self._lead).all() or self._account.rule_out_or_add(plan):
             return False
         return len(self._account.rivals.plans) > n
 

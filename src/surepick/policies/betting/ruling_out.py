@@ -118,8 +118,8 @@ class Account:
         leads = (rivals.plans == lead).all(axis=1)
         rivals.keep(~ruled_out & ~rivals.stubborn & ~leads & self.branch.holds(rivals.plans))
 
-    def is_out(self, plan: FloatArray) -> bool:
-        """Whether this plan is ruled out; if it is not, it is a rival from now on."""
+    def rule_out_or_add(self, plan: FloatArray) -> bool:
+        """Rule this plan out if its wealth allows it, or make it a rival; whether it is out."""
         key = plan.tobytes()
         if key in self.out:
             return True
@@ -194,7 +194,7 @@ class Account:
                 return True, None
             if plan.tobytes() in seen:
                 break
-            if not self.is_out(plan):
+            if not self.rule_out_or_add(plan):
                 return False, None
             seen.add(plan.tobytes())
             point = np.append(self.cash, self.wealth.rows_on(branch, plan))
