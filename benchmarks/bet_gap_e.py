@@ -276,16 +276,18 @@ PARTS = {
 
 
 def main():
+    global SEED
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the runs")
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS), help="these parts alone")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the first instance and its noise")
     given = parser.parse_args()
-    scale = given.scale
+    scale, SEED = given.scale, given.seed
     for policy in (sp.BetGapE(), sp.CombGapE()):  # compile first
         sp.simulate(sp.Problem(np.eye(2)), policy, sp.Gaussian([9.0, 0.0]))
     print(
-        f"# BetGapE against its goals\n\n`python benchmarks/bet_gap_e.py --scale {scale:g}`, N(0, 1) noise, "
-        "means +- standard errors.\n"
+        f"# BetGapE against its goals\n\n`python benchmarks/bet_gap_e.py --scale {scale:g} --seed {SEED}`, "
+        "N(0, 1) noise, means +- standard errors.\n"
     )
     for part in given.only:
         PARTS[part](scale)

@@ -147,3 +147,24 @@ def test_the_command_makes_a_table_and_goes_on_where_it_was(tmp_path, monkeypatc
     assert (tmp_path / "rows.jsonl").read_bytes() == kept
     refused = CliRunner().invoke(app, [*call, "--budget", "10"])
     assert refused.exit_code != 0
+
+
+def test_equal_shares_on_two_arms_err_as_often_as_the_normal_tail_says():
+    """With gap .3 T* is 8 / gap^2, and at multiples of it 23.6, 15.7, 7.9, 2.3% of leads are wrong."""
+    import numpy as np
+    from scipy.stats import binom, norm
+
+    import surepick as sp
+
+    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.3, 0.0])
+    time = sp.limit(problem, truth.means).characteristic_time
+    assert time == pytest.approx(8 / 0.09, rel=1e-3)
+    exact = [norm.sf(0.3 * math.sqrt(multiple * time) / 2) for multiple in (0.25, 0.5, 1, 2)]
+    assert exact == pytest.approx([0.2398, 0.1587, 0.0786, 0.0228], abs=1e-4)
+    for multiple, rate in ((0.25, norm.sf(0.3 * math.sqrt(22) / 2)), (1, norm.sf(0.3 * math.sqrt(88) / 2))):
+        budget = 2 * int(multiple * time / 2)
+        leads = [
+            sp.simulate(problem, sp.Uniform(delta=1e-9), truth, seed=seed, budget=budget).lead
+            for seed in range(300)
+        ]
+        assert 1e-6 < binom.cdf(sum(leads), 300, rate) < 1 - 1e-6

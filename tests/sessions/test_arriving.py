@@ -125,6 +125,13 @@ def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan, words
 def test_sessions_that_cannot_take_one_say_why():
     with pytest.raises(ParameterError, match="CombGapE cannot"):
         begun(policy=sp.CombGapE()).add_plan("by bike", "bike")
+    probed = sp.Problem(PROBLEM.plans, arm_names=ARMS, noise_scale=2.0, probes="plans")
+    with pytest.raises(ParameterError, match="measures probes; begin a new session"):
+        begun(probed).add_plan("by bike", "bike")
+    with pytest.raises(ParameterError, match="not by probes"):
+        sp.Past.from_history(probed, counts=3, means=np.zeros(4))
+    with pytest.raises(ParameterError, match="without probes"):
+        begun(probed, budget=40).last_call()
     called = measured(begun(budget=40), 4)
     called.last_call()
     with pytest.raises(SessionError, match="last call"):

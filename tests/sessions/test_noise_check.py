@@ -209,3 +209,13 @@ def test_a_running_session_warns_on_the_command_line(capsys: pytest.CaptureFixtu
             session.tell(request, tapes.value(request.token))
     print_status(session, "memory://")
     assert "more than the noise scale" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_alarm_of_the_check_table() -> None:
+    """Ten zeros, then twos: evidence of 20 against one mean is reached at the twentieth measurement."""
+    record = NoiseRecord(1)
+    evidence = []
+    for k in range(20):
+        record.add(0, 0.0 if k < 10 else 2.0)
+        evidence.append(_change(_Looked(0, "arm", 1.0, record.arms[0]))[0] if k else 0.0)
+    assert [n + 1 for n, log in enumerate(evidence) if log >= np.log(20)] == [20]

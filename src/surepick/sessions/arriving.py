@@ -96,6 +96,12 @@ def growing(ledger: Ledger) -> Problem:
     problem = ledger.setup.problem
     if not isinstance(problem, Problem):
         raise ParameterError("plans are added to a list of plans, and this problem has none", field="plan")
+    if problem.probes is not None:
+        raise ParameterError(
+            "plans are added where arms are measured by themselves, and this session measures probes; begin "
+            "a new session with all plans, and with probes that can tell them apart",
+            field="plan",
+        )
     if not ledger.run.can_grow:
         raise ParameterError(
             f"{ledger.setup.policy.name} cannot take in plans that arrive; of those that there are BetGapE "

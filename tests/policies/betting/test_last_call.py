@@ -71,20 +71,28 @@ def test_a_test_that_looks_first_is_caught(kind):
     assert refuted(kind) != []
 
 
-def test_the_peak_for_the_wealth_now_is_caught():
-    """All that the peak adds is luck: E[peak] is above 1 where E[wealth] is at most 1."""
-    problem, excess = sp.Problem(np.eye(2)), []
-    for seed in range(300):
-        run, rng = BetGapE(delta=1e-6).start(problem), np.random.default_rng(seed)
-        for _ in range(25):
+class PeakRun(BetRun):
+    """Tests with the largest wealth so far instead of the wealth at the call."""
+
+    def _test(self, last, seen):
+        plans = self._books.plans
+        plans["now"] = plans["peak"]
+        super()._test(last, seen)
+
+
+@pytest.mark.parametrize(("kind", "is_caught"), [(BetRun, False), (PeakRun, True)])
+def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
+    """All that the peak adds is luck, and there is more of it the longer the bets before the call go on."""
+    problem, level, runs, wrong = sp.Problem(np.eye(2)), 0.2, 1500, 0
+    for seed in range(runs):
+        run, rng = kind(problem, BetGapE(delta=1e-6)), np.random.default_rng(seed)
+        for n_round in range(17):
+            if n_round == 16:
+                run.call_last(40, gaussian=True)
             counts = run.decide().counts
             run.absorb(counts, np.sqrt(counts) * rng.standard_normal(2))
-        plan = run._books.plans[0]
-        excess.append((np.exp(plan["now"]), np.exp(plan["peak"])))
-    now, peak = np.minimum(np.array(excess).T, 20.0)  # so that no single run decides
-    error = peak.std() / np.sqrt(300)
-    assert now.mean() - 1 < 5 * now.std() / np.sqrt(300)
-    assert peak.mean() - 1 > 5 * error
+        wrong += run._last.evidence[1 - run._last.lead] >= np.log(1 / level)
+    assert (binom.sf(wrong - 1, runs, level) < 1e-6) == is_caught
 
 
 def test_the_values_of_the_check_table():
