@@ -230,6 +230,8 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
         n_plans = how_many(problem.n_plans, "plan")
         say(f"probes: {problem.probes.summary}; all {n_plans} can be told apart.")
     say(f"noise: {_noise(loaded, pilot)}.")
+    if problem.setup_cost:
+        say(f"set-up: starting a batch costs {problem.setup_cost:g}, so BetGapE asks for fewer, larger ones.")
     if merged := problem.duplicates:
         gone, kept = merged[0]
         count = how_many(len(merged), "plan")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from surepick.core.about import About
 from surepick.core.arrays import (
+    LARGEST,
     BoolArray,
     Bounds,
     FloatArray,
@@ -29,6 +30,23 @@ from surepick.errors import ProblemError
 SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = "sub-Gaussian", "bounded variance"  # what a noise scale bounds
 
 
+def checked_setup_cost(setup_cost: float) -> float:
+    """This price, if it is one: a number of at least 0.
+
+    >>> checked_setup_cost(3)
+    3.0
+    """
+    if (
+        isinstance(setup_cost, bool)
+        or not isinstance(setup_cost, int | float)
+        or not 0 <= setup_cost <= LARGEST
+    ):
+        raise ProblemError(
+            f"setup_cost is the price of starting a batch of measurements, 0 or more, got {setup_cost!r}"
+        )
+    return float(setup_cost)
+
+
 class Measurable:
     """Arms with names, noise and costs: the part of a problem that does not depend on how plans are known.
 
@@ -44,7 +62,9 @@ class Measurable:
     layout: Layout | None
     about: About
     noise: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
+    is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
     probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
+    setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
     plays: bool = False  # whether what is measured are plays of plans that no list has (`core.plays`)
 
     @property
@@ -165,6 +185,27 @@ class Measurable:
                 "the noise, and bounds say more than a variance does"
             )
         return self._with(noise=BOUNDED_VARIANCE)
+
+    def with_setup_cost(self, setup_cost: float) -> Self:
+        """The same problem, where starting a batch of measurements has a price, beside that of each.
+
+        BetGapE then asks for fewer and larger blocks, and costs count a set-up for every round.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]]).with_setup_cost(50).setup_cost
+        50.0
+        """
+        price = checked_setup_cost(setup_cost)
+        if price and not self.is_listed:
+            raise ProblemError(
+                "setup_cost is for plans in a list: methods for plans that cannot be listed do not heed it; "
+                "leave it out, or list the plans"
+            )
+        return self._with(setup_cost=price)
+
+    def spent(self, evidence_cost: float, n_batches: int) -> float:
+        """What measurements of this price have cost in all, asked for in so many batches."""
+        return evidence_cost + self.setup_cost * n_batches
 
     def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
         """The same problem, drawn with its places at these points, by name; it decides nothing.

@@ -27,7 +27,12 @@ from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.given_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.layout import Layout
-from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
+from surepick.core.measurable import (
+    BOUNDED_VARIANCE,
+    SUB_GAUSSIAN_NOISE,
+    Measurable,
+    checked_setup_cost,
+)
 from surepick.core.new_arms import GivenArms, joined, settled
 from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.tables import TablePath, read_table
@@ -56,6 +61,9 @@ class Problem(Measurable):
     arm, says that measurements lie between them; half the width is then the noise scale (Hoeffding's lemma),
     which is left out, and values outside are refused. With `noise="bounded variance"` the noise scale need
     not be more than a bound on the standard deviation: noise may be skewed and its tails long.
+
+    `setup_cost` is the price of starting a batch of measurements, however many are in it; BetGapE then asks
+    for fewer and larger blocks.
 
     `probes` says what can be measured, where that is not each arm by itself ("arms"): "plans" (a whole plan
     gives one number, its value), "plan arms" (trying a plan gives a reading of every arm in it), a dictionary
@@ -105,6 +113,7 @@ class Problem(Measurable):
         noise: str = SUB_GAUSSIAN_NOISE,
         probes: GivenProbes = ARMS,
         readings: str = INDEPENDENT,
+        setup_cost: float = 0.0,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arm_names)
         n_plans, n_arms = matrix.shape
@@ -130,6 +139,7 @@ class Problem(Measurable):
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
             relevant=_relevant_arms(matrix),
             layout=layout,
+            setup_cost=checked_setup_cost(setup_cost),
         )
         if noise not in (SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE):
             raise ProblemError(

@@ -25,6 +25,8 @@ there is a bracket (`epsilon_limit`). Where probes are measured instead of singl
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers
@@ -83,7 +85,8 @@ def limit(
         )
     if not problem.is_listed:
         return _oracle_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
-    return _listed_limit(problem, problem.as_means(means), delta, tolerance)
+    found = _listed_limit(problem, problem.as_means(means), delta, tolerance)
+    return replace(found, setup_cost=problem.setup_cost) if problem.setup_cost else found
 
 
 def _listed_limit(problem: Problem, means: FloatArray, delta: float, tolerance: float) -> Limit:

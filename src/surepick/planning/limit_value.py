@@ -48,6 +48,7 @@ class Limit:
     pair_time: float = 0.0  # with epsilon: times kl(1/2, delta), another bound; see `epsilon_limit`
     pair_cost: float = 0.0  # the same in cost
     closest: CloseCall | None = None  # of a polytope: the neighbour that takes most measurements
+    setup_cost: float = 0.0  # of one batch, without which nothing is known
 
     def __repr__(self) -> str:
         found = f"{self.lower_bound:.4g} measurements" if self.is_finite else "infinite: plans tie"
@@ -80,9 +81,10 @@ class Limit:
 
     @property
     def cost_lower_bound(self) -> float:
-        """The same for the expected cost of the measurements."""
+        """The same for the expected cost of the measurements, with one set-up where that has a price."""
         least = fewest(self.cost_lower, self.relevant_cost, self.delta)
-        return max(least, self.pair_cost * half_kl(self.delta)) if self.epsilon else least
+        least = max(least, self.pair_cost * half_kl(self.delta)) if self.epsilon else least
+        return least + self.setup_cost
 
     def measurements(self, delta: float | None = None) -> float:
         """The limit at another delta: max(T* kl(delta, 1 - delta), (1 - 2 delta) n_relevant).

@@ -26,7 +26,7 @@ from surepick.policies import policy_named
 
 FORMAT = 1
 PROBE_FORMAT = 2  # of problems with probes of their own
-UNKNOWN_FORMAT = 3  # of those whose noise is unknown
+LATER_FORMAT = 3  # of those whose noise is unknown, and of problems with a set-up price
 SHORT, FULL = 16, 64  # digits of fingerprints
 FUNCTION = "function"  # the kind of oracle that no file keeps
 
@@ -91,13 +91,14 @@ def problem_to_json(problem: AnyProblem) -> Json:
         # only where there are some: problems without bounds keep their fingerprints
         **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
         **({} if problem.noise == SUB_GAUSSIAN_NOISE else {"noise": problem.noise}),
+        **({"setup_cost": problem.setup_cost} if problem.setup_cost else {}),
     }
 
 
 def _format_of(problem: AnyProblem) -> int:
-    if problem.probes is None:
-        return FORMAT
-    return UNKNOWN_FORMAT if problem.probes.unknown else PROBE_FORMAT
+    if problem.setup_cost or (problem.probes is not None and problem.probes.unknown):
+        return LATER_FORMAT
+    return FORMAT if problem.probes is None else PROBE_FORMAT
 
 
 def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> AnyProblem:
@@ -111,8 +112,9 @@ def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | No
 
 
 def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> AnyProblem:
-    with_probes = UNKNOWN_FORMAT if data.get("format") == UNKNOWN_FORMAT else PROBE_FORMAT
-    _check_format(data, "problem", FORMAT if "probes" not in data else with_probes)
+    is_later = "setup_cost" in data or data.get("probes", {}).get("unknown", False)
+    known = FORMAT if "probes" not in data else PROBE_FORMAT
+    _check_format(data, "problem", LATER_FORMAT if is_later else known)
     if needs_function(data):
         oracle = _with_function(data, oracle)
     if isinstance(oracle, OracleProblem) and "oracle" in data:
@@ -153,6 +155,7 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
         bounds=data.get("bounds"),
         noise=data.get("noise", SUB_GAUSSIAN_NOISE),
         layout=Layout.from_json(data.get("layout")),
+        setup_cost=data.get("setup_cost", 0.0),
         probes=_probes_from_json(data["probes"]) if "probes" in data else ARMS,
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))

@@ -102,7 +102,9 @@ def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:
         lead_name=problem.name_of(lead),
         n_measurements=ledger.n_measurements,
         n_rounds=ledger.n_rounds,
-        cost=float(evidence.counts @ problem.costs),
+        cost=problem.spent(
+            float(evidence.counts @ problem.costs), ledger.n_rounds + (setup.pilot is not None)
+        ),
         counts=evidence.counts,
         means=evidence.means,
         standing=standing,

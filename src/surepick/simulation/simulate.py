@@ -299,7 +299,9 @@ class _Loop:
             lead_name=self.problem.name_of(lead),
             n_measurements=self.evidence.n_measurements,
             n_rounds=self.n_rounds,
-            cost=self.evidence.cost(self.problem.costs),
+            cost=self.problem.spent(
+                self.evidence.cost(self.problem.costs), self.n_rounds + (self.pilot is not None)
+            ),
             counts=self.evidence.counts,
             means=self.evidence.means,
             standing=standing,

@@ -33,7 +33,7 @@ from surepick.policies.betting.block_run import Block, BlockPolicy
 from surepick.policies.betting.books import NOTHING
 from surepick.policies.betting.by_variance import log_factors
 from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
-from surepick.policies.betting.tuning import TUNING
+from surepick.policies.betting.tuning import TUNING, block_cost, first_uses
 
 MOST_PLANS = 64
 
@@ -147,7 +147,8 @@ class AllLeadsRun(LastCallRun[bool]):
     def _first_counts(self) -> IntArray:
         """One of each arm that matters and of which nothing is known; of newcomers the unmeasured ones."""
         counts = super()._first_counts()
-        return counts if self._lead < 0 else np.where(self._evidence.counts > 0, 0, counts)
+        counts = counts if self._lead < 0 else np.where(self._evidence.counts > 0, 0, counts)
+        return counts * first_uses(float(counts @ self._problem.costs), self._problem.setup_cost)
 
     def standing(self) -> Standing:
         """The lead, the rival with the least wealth against it, and the risk of declaring the lead now."""
@@ -270,7 +271,8 @@ class AllLeadsRun(LastCallRun[bool]):
         """Whole counts in these shares of cost: a part of what was spent, or of the need if that is less."""
         costs, differs = self._problem.costs, self._differs()
         spent = float(self._evidence.counts @ costs)
-        budget = max(costs[differs].sum(), min(TUNING.block_share * spent, TUNING.need_share * 2 * need))
+        wished = min(TUNING.block_share * spent, TUNING.need_share * 2 * need)
+        budget = max(costs[differs].sum(), block_cost(wished, 2 * need, self._problem.setup_cost))
         side = np.floor(TUNING.side_share * budget / (costs * np.count_nonzero(self._relevant)))
         counts = np.where(self._relevant, side, 0.0)
         counts[differs] = np.maximum(np.rint(share[differs] * budget / costs[differs]), 1.0)

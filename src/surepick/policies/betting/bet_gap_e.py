@@ -39,6 +39,7 @@ from surepick.policies.betting.books import make_books, put_past, refill, state_
 from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
 from surepick.policies.betting.parted_run import probe_run
 from surepick.policies.betting.probe_run import ProbeRun
+from surepick.policies.betting.tuning import first_uses
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ class BetRun(LastCallRun[int]):
         """One of each arm that matters and of which nothing is known; of newcomers the unmeasured ones."""
         counts = super()._first_counts()
         has_led = bool((self._books.nominations.slots["owner"] >= 0).any())
-        return np.where(self._evidence.counts > 0, 0, counts) if has_led else counts
+        counts = np.where(self._evidence.counts > 0, 0, counts) if has_led else counts
+        return counts * first_uses(float(counts @ self._problem.costs), self._problem.setup_cost)
 
     @property
     def takes_whole_blocks(self) -> bool:

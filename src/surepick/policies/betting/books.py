@@ -36,6 +36,7 @@ class Question:
     distrust: float
     ladder_share: float  # of the first stake
     n_relevant: int
+    setup_cost: float  # the price of starting a block
     variance_alone: bool  # whether no more than the variance of the noise is bounded: other factors of bets
 
 
@@ -202,6 +203,7 @@ def _make_question(problem: Problem, delta: float, epsilon: float) -> Question:
         distrust=TUNING.selection * log_plans,
         ladder_share=max(TUNING.least_ladder_share, learnt),
         n_relevant=int(np.count_nonzero(problem.relevant)),
+        setup_cost=problem.setup_cost,
         variance_alone=problem.noise == BOUNDED_VARIANCE,
     )
 

@@ -17,13 +17,16 @@ from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.records import RecordArray
 from surepick.policies.betting.bets import compare
 from surepick.policies.betting.books import Books
-from surepick.policies.betting.tuning import TUNING
+from surepick.policies.betting.tuning import TUNING, block_cost
 
 _LEAST_DEFICIT = 0.1  # nats: a rival about to be dropped still counts a little
 _STEPS, _TOLERANCE = 40, 0.02
 _WARMTH = 0.9  # of the start of an allocation from the last one
 _LEAST_SHARE = 1e-3  # of an equal share: keeps prices finite
 _STEEPNESS = 1.5  # of the multiplicative step: above 1 it converges faster, at 2 it may swing
+
+
+_block_cost = compiled_inner(block_cost)
 
 
 @compiled_inner
@@ -81,7 +84,8 @@ def count_block(books: Books) -> None:
         spent += arm.count * arm.cost
         if arm.differs:
             once += arm.cost
-    budget = max(once, min(TUNING.block_share * spent, TUNING.need_share * (2.0 * need)))
+    wished = min(TUNING.block_share * spent, TUNING.need_share * (2.0 * need))
+    budget = max(once, _block_cost(wished, 2.0 * need, books.question.setup_cost))
     side = TUNING.side_share * budget  # of all arms together on which no rival is left
     for s in range(len(arms)):
         arm = arms[s]

@@ -71,6 +71,7 @@ class PartedRun(ProbeRun):
     """A run of BetGapE on probes of unknown noise; changed by whoever started it."""
 
     _covers = 1.0  # of a part
+    _batches = FEWEST_PARTS
 
     def __init__(self, problem: Problem, policy: ProbePolicy, *, even: bool = False) -> None:
         super().__init__(problem, policy, even=even)
@@ -81,8 +82,9 @@ class PartedRun(ProbeRun):
 
     def _budget(self, least: float, wished: float) -> float:
         """Of one part: a cover, or what makes the block as long as wished with the most parts."""
-        each = max(least, wished / MOST_PARTS)
-        self._n_parts = int(np.clip(round(wished / each), FEWEST_PARTS, MOST_PARTS))
+        most = FEWEST_PARTS if self._setup_cost else MOST_PARTS  # every part is a batch
+        each = max(least, wished / most)
+        self._n_parts = int(np.clip(round(wished / each), FEWEST_PARTS, most))
         return each
 
     def _new_block(self, counts: IntArray, bets: Bets | None) -> Block[Bets]:

@@ -26,7 +26,7 @@ from surepick.policies.betting.block_estimates import estimator_for
 from surepick.policies.betting.block_run import Block, BlockPolicy, BlockRun
 from surepick.policies.betting.covers import cover, fill
 from surepick.policies.betting.purses import Purses, Settled
-from surepick.policies.betting.tuning import TUNING
+from surepick.policies.betting.tuning import TUNING, block_cost, first_uses
 
 _WORKING_SET = 256  # rivals that a division looks at
 _EFFORT, _FIRST_EFFORT = Effort(0.02, 40), Effort(0.05, 60)  # of a division, and of that of the first block
@@ -73,6 +73,7 @@ class ProbeRun(BlockRun[Bets]):
     """
 
     _covers = 2.0  # that a block costs at least where readings mix arms: short ones interpolate
+    _batches = 1  # that a block is asked for in
 
     def __init__(self, problem: Problem, policy: ProbePolicy, *, even: bool = False) -> None:
         probes = problem.probes
@@ -80,6 +81,7 @@ class ProbeRun(BlockRun[Bets]):
         none = Evidence.none_of(problem)
         super().__init__(policy, np.zeros(len(probes), dtype=bool), none)
         self._probes, self._costs, self._even, self._policy = probes, probes.costs, even, policy
+        self._setup_cost = problem.setup_cost
         self._estimator = estimator_for(probes)
         information = self._information = self._estimator.information
         plans: Any = problem.oriented
@@ -116,7 +118,9 @@ class ProbeRun(BlockRun[Bets]):
         """The next part of the block, or the lead when no rival is left."""
         del rng  # nothing is drawn
         if self._block is None and self._lead < 0:
-            self._block = self._new_block(self._counts_of_first(), None)
+            once = self._counts_of_first()
+            uses = first_uses(self._batches * float(once @ self._costs), self._batches * self._setup_cost)
+            self._block = self._new_block(uses * once, None)
         if self._block is None and not self._is_stopped:
             self._open()
         if self._block is None:
@@ -159,6 +163,7 @@ class ProbeRun(BlockRun[Bets]):
         dense = isinstance(self._information, Dense)
         spent = float(self._evidence.counts @ costs)
         wished = min(TUNING.block_share * spent, TUNING.need_share * need)
+        wished = block_cost(wished, need, self._batches * self._setup_cost)
         budget = self._budget(float(costs[span].sum()) * (self._covers if dense else 1.0), wished)
         if self._even:
             return np.full(len(costs), max(1, round(budget / float(costs.sum()))), dtype=np.int64)

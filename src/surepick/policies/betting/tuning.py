@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 
@@ -37,3 +38,24 @@ class Tuning(NamedTuple):
 
 
 TUNING = Tuning()
+
+
+def block_cost(wished: float, need: float, setup_cost: float) -> float:
+    """What a block should cost where starting one has a price of its own; as wished where it has none.
+
+    Blocks of cost L would take need / L more set-ups, and half a block too much at the end: least together at
+    L = sqrt(2 need setup_cost). No block is longer than what seems to be needed for that.
+
+    >>> block_cost(10.0, 400.0, 0.0), block_cost(10.0, 400.0, 50.0), block_cost(10.0, 40.0, 500.0)
+    (10.0, 200.0, 40.0)
+    """
+    return max(wished, min(math.sqrt(2.0 * need * setup_cost), need))
+
+
+def first_uses(once: float, setup_cost: float) -> int:
+    """How often a first block, which costs so much once, is measured: a quarter of its set-up's price, say.
+
+    >>> first_uses(10.0, 0.0), first_uses(10.0, 120.0)
+    (1, 3)
+    """
+    return max(1, round(0.25 * setup_cost / once)) if once > 0.0 else 1

@@ -288,6 +288,7 @@ def _optional_guess(document: Section) -> Any:
 
 COMMON_KEYS = (
     *("kind", "title", "unit", "truth", "noise_scale", "noise", "bounds", "costs", "list_plans", "plausible"),
+    "setup_cost",
     "order",
 )
 _DRAWS = "spread n_draws seed"

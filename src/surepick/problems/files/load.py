@@ -61,6 +61,8 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
     try:
         built = kind.build(document, progress)
         problem = on_map(document, _with_tails(document, _within_bounds(document, built.problem)))
+        if "setup_cost" in document.values:
+            problem = problem.with_setup_cost(document.number("setup_cost", 0.0))
         means = None if truth is None else read_only(problem.as_means(_means(truth, built)))
         guess = None if built.guess is None else read_only(problem.as_means(built.guess))
         spread = None if guess is None else read_only(half_widths(_spread(built), guess.shape).copy())

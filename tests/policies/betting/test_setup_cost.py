@@ -1,0 +1,110 @@
+"""A price for starting a batch: fewer and larger blocks, honest costs, and nothing changes without it."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.run import Measure
+from surepick.experiments import probe_cases
+from surepick.policies.betting.tuning import block_cost
+from surepick.sessions.codec import problem_from_json, problem_to_json
+
+SINGLE = sp.Problem(np.eye(4)), np.array([0.4, 0.0, 0.0, 0.0])
+CASES = {
+    "single arms": (*SINGLE, 0.0),
+    "within epsilon": (*SINGLE, 0.2),
+    "readings of arms": (*probe_cases.top_k(4, 2, 1, "semi"), 0.0),
+    "mixes": (*probe_cases.soare(4, 0.4), 0.0),
+    "unknown noise": (
+        sp.Problem(np.eye(3), probes={"all": ["arm 0", "arm 1", "arm 2"]}, noise_scale=None),
+        np.array([0.5, 0.0, 0.0]),
+        0.0,
+    ),
+}
+
+
+def total(problem, means, epsilon, price, seed):
+    """Rounds, and what they cost at this price, whether the policy heeds it or not."""
+    outcome = sp.simulate(problem, sp.BetGapE(epsilon=epsilon), sp.Gaussian(means), seed=seed)
+    assert outcome.plan == problem.best(means) or epsilon
+    return outcome.n_rounds, outcome.n_measurements + price * outcome.n_rounds
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_price_for_starting_makes_fewer_rounds_and_saves_cost(name):
+    problem, means, epsilon = CASES[name]
+    ignored = [total(problem, means, epsilon, 200.0, seed) for seed in range(6)]
+    heeded = [total(problem.with_setup_cost(200.0), means, epsilon, 200.0, seed) for seed in range(6)]
+    assert sum(rounds for rounds, _ in heeded) < 0.6 * sum(rounds for rounds, _ in ignored)
+    assert sum(cost for _, cost in heeded) < 0.8 * sum(cost for _, cost in ignored)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_a_price_nothing_changes(name):
+    problem, means, epsilon = CASES[name]
+    runs = [sp.BetGapE(epsilon=epsilon).start(p) for p in (problem, problem.with_setup_cost(0.0))]
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        first, second = (run.decide() for run in runs)
+        assert isinstance(first, Measure)
+        assert np.array_equal(first.counts, second.counts)
+        n = first.counts if problem.probes is None else first.counts[problem.probes.owner]
+        rows = means if problem.probes is None else problem.probes.rows @ means
+        sums = n * rows + np.sqrt(n) * rng.standard_normal(len(n))
+        for run in runs:
+            run.absorb(first.counts, sums)
+
+
+def test_costs_and_the_limit_count_the_set_ups():
+    problem, means = sp.Problem(np.eye(2), setup_cost=7.0), np.array([1.0, 0.0])
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
+    assert outcome.cost == outcome.n_measurements + 7.0 * outcome.n_rounds
+    plain = sp.limit(problem.with_setup_cost(0.0), means)
+    assert sp.limit(problem, means).cost_lower_bound == pytest.approx(plain.cost_lower_bound + 7.0)
+    assert sp.limit(problem, means).lower_bound == plain.lower_bound
+
+
+def test_a_session_counts_them_and_keeps_the_price(tmp_path):
+    place = f"sqlite:///{tmp_path}/lab.db"
+    problem = sp.Problem(np.eye(2), setup_cost=7.0)
+    session = sp.Session.create(place, problem, sp.BetGapE(), name="lab")
+    rng = np.random.default_rng(2)
+    while requests := session.ask(50):
+        for request in requests:
+            session.tell(request, float(rng.normal((1.0, 0.0)[request.arm])))
+    again = sp.Session.load(place, "lab")
+    assert again.problem.setup_cost == 7.0
+    assert again.outcome.cost == again.outcome.n_measurements + 7.0 * again.outcome.n_rounds
+
+
+def test_a_problem_with_a_price_survives_its_file_and_others_keep_their_form():
+    problem = sp.Problem(np.eye(2), setup_cost=7.0)
+    data = problem_to_json(problem)
+    assert data["format"] == 3
+    assert problem_from_json(data).setup_cost == 7.0
+    assert "setup_cost" not in problem_to_json(sp.Problem(np.eye(2)))
+
+
+@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf"), "ten", True])
+def test_what_is_no_price_is_refused(price):
+    with pytest.raises(sp.SurepickError, match="setup_cost is the price of starting"):
+        sp.Problem(np.eye(2), setup_cost=price)
+
+
+def test_plans_that_cannot_be_listed_have_none():
+    problem = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3)
+    with pytest.raises(sp.SurepickError, match="plans in a list"):
+        problem.with_setup_cost(5.0)
+
+
+def test_a_problem_file_has_it(tmp_path):
+    file = tmp_path / "lab.toml"
+    file.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\nsetup_cost = 12')
+    assert sp.problems.load(file).problem.setup_cost == 12.0
+
+
+def test_the_length_of_a_block_makes_set_ups_and_overshoot_least_together():
+    need, price = 900.0, 50.0
+    cost = lambda length: need / length * price + length / 2  # noqa: E731
+    best = block_cost(1.0, need, price)
+    assert cost(best) <= min(cost(0.9 * best), cost(1.1 * best))
