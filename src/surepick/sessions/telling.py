@@ -179,7 +179,7 @@ class Telling:
             filled: Container[int] = range(token.index, token.index + count)
             if n_values:
                 now, worker = self._replica.clock(), body.get("worker", "")
-                others = {t for t, of in leases.items() if of.expires > now and of.worker != worker}
+                others = {t for t, one in leases.items() if one.expires > now and one.worker != worker}
                 places = _following(of, token, n_values, others)
                 event, filled = event._replace(body={**body, "places": places}), set(places)
             release = [
