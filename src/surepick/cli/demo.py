@@ -13,7 +13,7 @@ from surepick.cli.against_truth import losses
 from surepick.cli.options import Budget, Delta, Epsilon, Json, PolicyText
 from surepick.cli.render import bar, console, exit_code, print_json
 from surepick.cli.simulate import effort_table, limit_of, outcome_data, print_answer, rehearse
-from surepick.core.wording import how_many
+from surepick.core.wording import how_many, in_short
 
 if TYPE_CHECKING:
     from surepick.core.policy import Policy
@@ -151,7 +151,6 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
     """Say what is about to be decided."""
     if as_json:
         return
-    from surepick.core.oracle_problem import in_short
     from surepick.core.polytope import Polytope
     from surepick.core.promise import Promise
 

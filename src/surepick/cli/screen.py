@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from surepick.cli.render import make_table
-from surepick.core.wording import how_many, shortened
+from surepick.core.wording import how_many, in_short, shortened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -146,7 +146,6 @@ def _rivals(page: Page) -> list[RenderableType]:
     """The other plans: what each is worth, how far behind it is, and whether it is still possible."""
     from rich.text import Text
 
-    from surepick.core.oracle_problem import in_short
     from surepick.views.text import times
 
     rivals, unit = page.rivals, page.summary.unit

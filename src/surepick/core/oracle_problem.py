@@ -17,7 +17,7 @@ from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
-from surepick.core.wording import counted, plural, shortened
+from surepick.core.wording import counted, in_short, plural, shortened
 from surepick.errors import ProblemError, SurepickError
 
 Best = Callable[[FloatArray], npt.ArrayLike]
@@ -296,16 +296,3 @@ def absent(weights: FloatArray, *bounds: FloatArray) -> FloatArray:
     raise ProblemError(
         "the function that finds the best plan is not at hand, so this problem can only be looked at"
     )
-
-
-def in_short(count: int) -> str:
-    """A number of plans for people, of any size.
-
-    >>> in_short(20_000), in_short(61_917_364_224), in_short(2**5000)
-    ('20,000', '6.2e10', '1.4e1505')
-    """
-    if count < 10**6:
-        return f"{count:,}"
-    power = math.floor(math.log10(count))  # exact to far more digits than are shown
-    first = f"{10 ** (math.log10(count) - power):.1f}"
-    return f"1.0e{power + 1}" if first == "10.0" else f"{first}e{power}"

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
 from surepick.core.layout import Layout
-from surepick.core.oracle_problem import OracleProblem, in_short
+from surepick.core.oracle_problem import OracleProblem
 from surepick.core.rows import Rows, as_rows
 from surepick.core.standard_form import StandardForm, standard_form
-from surepick.core.wording import plural
+from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError, suggestion
 
 POLYTOPE = "polytope"  # the kind of its recipe

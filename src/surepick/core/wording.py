@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 
@@ -21,6 +22,19 @@ def how_many(number: float, one: str, many: str | None = None) -> str:
     ('1 rival', '1,234 rivals', '1 plan is')
     """
     return f"{number:,.0f} {plural(number, one, many)}"
+
+
+def in_short(count: int) -> str:
+    """A number of plans for people, of any size.
+
+    >>> in_short(20_000), in_short(61_917_364_224), in_short(2**5000)
+    ('20,000', '6.2e10', '1.4e1505')
+    """
+    if count < 10**6:
+        return f"{count:,}"
+    power = math.floor(math.log10(count))  # exact to far more digits than are shown
+    first = f"{10 ** (math.log10(count) - power):.1f}"
+    return f"1.0e{power + 1}" if first == "10.0" else f"{first}e{power}"
 
 
 def shortened(text: str, length: int, mark: str = "…") -> str:

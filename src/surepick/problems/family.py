@@ -27,8 +27,9 @@ from surepick.core.arrays import (
 )
 from surepick.core.given_probes import ARMS
 from surepick.core.layout import Layout
-from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem, in_short
+from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
 from surepick.core.polytope import Polytope, PolytopeOptions
+from surepick.core.wording import in_short
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.problems.candidates import Box, Progress, all_plans, best_plans
 from surepick.problems.found import FoundProblem, drawn

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from surepick.core.oracle_problem import AnyProblem, in_short
-from surepick.core.wording import how_many, shortened
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.wording import how_many, in_short, shortened
 from surepick.sessions.requests import Token, probe_in
 from surepick.store import Event
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from surepick._version import __version__
-from surepick.core.oracle_problem import in_short
-from surepick.core.wording import how_many, plural
+from surepick.core.wording import how_many, in_short, plural
 from surepick.errors import missing_extra
 from surepick.views import text
 from surepick.web import charts
