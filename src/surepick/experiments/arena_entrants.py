@@ -82,7 +82,7 @@ _MONOTONE = tuple(-0.3 * i for i in range(10))
 _THREE_OF_TEN = {"kind": "top_k", "n_arms": 10, "k": 3}
 _SPHERE = {"kind": "sphere", "n": 100, "d": 10}
 _TOTALS = {**_THREE_OF_TEN, "probes": "plans"}
-_PLAYED = {**_THREE_OF_TEN, "probes": "plan arms"}
+_PLAYED = {**_THREE_OF_TEN, "probes": "plan arms", "seed": 80_000}  # T* in the hundreds
 _TREES = {"kind": "published_tree", "name": "E20"}
 ARENA_FAMILIES = (
     ArenaFamily("knapsack", "knapsacks of 7 items", "exact", {"kind": "knapsack", "n_items": 7}, "any", 30),
@@ -99,7 +99,9 @@ ARENA_FAMILIES = (
     ArenaFamily(
         "trees", "the 20,736 spanning trees of E20", "plays", _TREES, "oracle plays", 20, 2, is_drawn=False
     ),
-    ArenaFamily("three-played", "three of ten arms, played", "plays", _PLAYED, "listed plays", 20, 2),
+    ArenaFamily(
+        "three-played", "three of ten arms, played", "plays", _PLAYED, "listed plays", 20, 2, is_drawn=False
+    ),
     _given("zone-two", "two arms that differ by .3", "epsilon", _TWO, 100, 20),
     _given("zone-slippage", "ten arms, one better by .3", "epsilon", _SLIPPAGE, 60, 6),
     _given("zone-monotone", "ten arms, each worse by .3", "epsilon", _MONOTONE, 60, 6),
