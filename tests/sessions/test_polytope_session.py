@@ -55,6 +55,8 @@ def test_a_session_over_all_plans_ends_with_a_certificate_that_verifies(problem,
     assert certificate.plan == pytest.approx((2.0, 3.0, 0.0))
     assert certificate.rivals[0].gap > 0
     assert "best plan" in certificate.guarantee
+    shown = views.rivals(views.look(session))
+    assert shown.n_ruled_out == shown.n_rivals > 0  # all at once, which an answer means
     assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
 
 

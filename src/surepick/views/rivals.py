@@ -11,6 +11,7 @@ from surepick.core.gaps import between
 from surepick.core.plan_words import has_own_name, value_of
 from surepick.core.run import Answer
 from surepick.core.wording import shortened
+from surepick.simulation.outcome import Status
 from surepick.views.gaps import Weight, exp
 from surepick.views.look import Look
 
@@ -101,7 +102,9 @@ def _one_rival(look: Look, weight: Weight | None) -> Rivals:
         rows = (_row(look, rival, apart, weight.log_evidence, needed),)
     proved = weight is not None and weight.proved
     n_rivals = max(len(rows), (n_plans or 1) - 1)
-    return Rivals(None, look.name_of(lead), n_rivals, 0, exp(needed), proved, 0, rows)
+    is_sure = look.status is Status.CONFIDENT and look.promise.proved  # which rules out all of them at once
+    n_out = n_rivals if is_sure else 0
+    return Rivals(None, look.name_of(lead), n_rivals, n_out, exp(needed), proved, 0, rows)
 
 
 def _row(look: Look, plan: Answer, apart: tuple[float, float], log_evidence: float, needed: float) -> Rival:
