@@ -34,6 +34,7 @@ from surepick.core.average_proof import objections
 from surepick.core.run import Measure
 from surepick.planning.comparison import binomial_interval, is_error
 from surepick.planning.limit_value import binary_kl
+from surepick.policies.betting.edges import Vertices
 from surepick.problems.cities import city_hours
 
 FIRST, NOISE = 401, 2_000
@@ -59,9 +60,11 @@ def drawn_list(problem, means, kind, seed, n_draws=1000):
             return problem.best_plan(means)[None]
     rng = np.random.default_rng([seed, 77])
     width = SPREAD[kind] * np.abs(means)
-    found = {}
+    found, vertices = {}, Vertices(problem)
+    start = vertices.first
     for _ in range(n_draws):
-        plan = problem.best_plan(means + width * rng.uniform(-1, 1, len(means)))
+        best = vertices.best(means + width * rng.uniform(-1, 1, len(means)), start)
+        plan, start = problem.form.plan(best.values), best.at
         found.setdefault(np.round(plan, 9).tobytes(), plan)
     return np.array(list(found.values()))
 
