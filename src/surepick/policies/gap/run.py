@@ -18,6 +18,7 @@ from surepick.kernels.feed import Feed, unchanged
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.state import (
     NEGLIGIBLE,
+    Race,
     Settings,
     gathered_rounding,
     make_plans,
@@ -39,7 +40,23 @@ class GapRule:
     norm_bound: float = 0.0  # on the true means in units of the noise scales, for the ridge radius
 
 
-class GapRun:
+class RaceRun:
+    """A run whose state is a race: what was measured, and whether it has begun."""
+
+    _race: Race
+
+    @property
+    def started(self) -> bool:
+        """Whether the first measurement of every arm is in."""
+        return self._race.now.measured > 0
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        return Evidence(self._race.arms["count"].copy(), self._race.arms["total"].copy())
+
+
+class GapRun(RaceRun):
     """A run of a gap policy: each arm once, then lead, rival and arm by `rounds`.
 
     The state is mutable and belongs to whoever started the run. `drive` is the compiled twin of
@@ -58,16 +75,6 @@ class GapRun:
         self._plans = make_plans(problem)
         self._as_is = unchanged(problem.n_arms)
         rounds.warm_up(thin=self._race.rule.thin)
-
-    @property
-    def started(self) -> bool:
-        """Whether the first measurement of every arm is in."""
-        return self._race.now.measured > 0
-
-    @property
-    def evidence(self) -> Evidence:
-        """All that the run has absorbed."""
-        return Evidence(self._race.arms["count"].copy(), self._race.arms["total"].copy())
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Every arm once at first; then the one arm that the compiled loop chose, or the stop."""

@@ -36,11 +36,11 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.policies.playing.closest import Seen
-from surepick.policies.playing.run import NO_PROOF, PlayingRun, check_settings
+from surepick.policies.playing.run import PlayingRun, SemiBanditPolicy
 
 
 @dataclass(frozen=True)
-class CombGame:
+class CombGame(SemiBanditPolicy):
     """The game of CombGame for semi-bandits, with online Frank-Wolfe; it promises nothing.
 
     `variant="authors"` repeats the program with which Tzeng et al. (2023) made their figures of it.
@@ -53,23 +53,7 @@ class CombGame:
     True
     """
 
-    delta: float = 0.05
-    variant: str = "paper"
-
     name: ClassVar[str] = "CombGame"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = True
-    takes_oracle: ClassVar[bool] = True
-    takes_probes: ClassVar[bool] = True
-    takes_plays: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def guarantee(self) -> str:
-        """None."""
-        return NO_PROOF
 
     def start(self, problem: AnyProblem) -> CombGameRun:
         """A fresh run on this problem, whose plans are played."""

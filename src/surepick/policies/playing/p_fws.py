@@ -31,11 +31,11 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.policies.playing.closest import Seen
-from surepick.policies.playing.run import NO_PROOF, PlayingRun, check_settings
+from surepick.policies.playing.run import PlayingRun, SemiBanditPolicy
 
 
 @dataclass(frozen=True)
-class PFWS:
+class PFWS(SemiBanditPolicy):
     """Perturbed Frank-Wolfe sampling for semi-bandits; it promises nothing.
 
     `variant="authors"` repeats the program with which the authors made their figures.
@@ -48,23 +48,7 @@ class PFWS:
     True
     """
 
-    delta: float = 0.05
-    variant: str = "paper"
-
     name: ClassVar[str] = "PFWS"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = True
-    takes_oracle: ClassVar[bool] = True
-    takes_probes: ClassVar[bool] = True
-    takes_plays: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def guarantee(self) -> str:
-        """None."""
-        return NO_PROOF
 
     def start(self, problem: AnyProblem) -> PFWSRun:
         """A fresh run on this problem, whose plans are played."""

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Protocol
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,41 +34,39 @@ from surepick.errors import ParameterError
 from surepick.policies.playing.closest import Drawn, Remembered, Search, Seen
 from surepick.policies.playing.ground import Ground
 
-NO_PROOF = Promise.none(
-    "the heuristic threshold log((1 + log t)/delta) has no proof, and the closest plan is searched for"
-).text
 
+@dataclass(frozen=True)
+class SemiBanditPolicy:
+    """What methods that play have, and that nothing is promised."""
 
-class PlayingPolicy(Protocol):
-    """What a method that plays has."""
+    delta: float = 0.05
+    variant: str = "paper"
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
+    takes_probes: ClassVar[bool] = True
+    takes_plays: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if self.variant not in ("paper", "authors"):
+            raise ParameterError(f"variant must be 'paper' or 'authors', got {self.variant!r}")
 
     @property
-    def name(self) -> str:
-        """As people know it."""
-        ...
-
-    @property
-    def delta(self) -> float:
-        """The error probability that the threshold is for."""
-        ...
-
-    @property
-    def variant(self) -> str:
-        """As in the paper, or as in the authors' program."""
-        ...
-
-
-def check_settings(policy: PlayingPolicy) -> None:
-    """Refuse settings out of range."""
-    check_delta(policy.delta)
-    if policy.variant not in ("paper", "authors"):
-        raise ParameterError(f"variant must be 'paper' or 'authors', got {policy.variant!r}")
+    def guarantee(self) -> str:
+        """None."""
+        return Promise.none(
+            "the heuristic threshold log((1 + log t)/delta) has no proof, and the closest plan is searched "
+            "for"
+        ).text
 
 
 class PlayingRun(ABC):
     """One play a round after a first cover. It changes by `absorb`, and its search remembers plans."""
 
-    def __init__(self, problem: AnyProblem, policy: PlayingPolicy) -> None:
+    def __init__(self, problem: AnyProblem, policy: SemiBanditPolicy) -> None:
         self._ground, self._delta = Ground(problem, policy.name), policy.delta
         self._as_authors = policy.variant == "authors"
         self._search: Search = Drawn(self._ground) if self._as_authors else Remembered(self._ground)

@@ -26,6 +26,7 @@ from surepick.core.run import Measure, Run, Standing, Stop, parts_of, standing_o
 from surepick.errors import ParameterError, ProblemError
 from surepick.kernels.records import arrays_of, refill
 from surepick.policies.gap import radius as radii
+from surepick.policies.gap.run import RaceRun
 from surepick.policies.gap.state import Settings, make_plans, make_race, race_state, restore_race
 
 
@@ -93,7 +94,7 @@ class DrawRule:
         return 4 * self.log_factor(n_measured, log_plans) / self.quantile**2
 
 
-class WinnerRun:
+class WinnerRun(RaceRun):
     """A run on listed plans. The state is mutable and belongs to whoever started the run."""
 
     def __init__(self, problem: Problem, rule: DrawRule) -> None:
@@ -105,16 +106,6 @@ class WinnerRun:
         self._plans = make_plans(problem)
         self._work = table.make_workspace(self._plans[0], self._race, rule.quantile, rule.q)
         winner.warm_up(thin=self._race.rule.thin)
-
-    @property
-    def started(self) -> bool:
-        """Whether the first measurement of every arm is in."""
-        return self._race.now.measured > 0
-
-    @property
-    def evidence(self) -> Evidence:
-        """All that the run has absorbed."""
-        return Evidence(self._race.arms["count"].copy(), self._race.arms["total"].copy())
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Every arm once at first; then the arm that the winner of the draws asks for, or the stop."""
