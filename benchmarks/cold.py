@@ -1,8 +1,9 @@
 """What waiting costs: CPU seconds of small commands, and of each policy's first run with nothing compiled.
 
-python benchmarks/cold.py                      # the tables, about three minutes
+python benchmarks/cold.py                      # the tables, about six minutes
 python benchmarks/cold.py --only commands      # the small commands alone
 python benchmarks/cold.py --only policies --policies BetGapE OBet
+python benchmarks/cold.py --only kinds         # the problem of each `surepick init`, and `advise`
 
 CPU seconds of a process and its children, so that a busy machine changes little; the least of `--repeats`
 runs of a command, one run of each policy with an empty cache. Only the order of magnitude is another
@@ -10,6 +11,7 @@ machine's: compare figures of one machine.
 """
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -22,8 +24,19 @@ ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 ALONE.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
 LISTED = [
     *("BetGapE", "CombGapE", "CLUCB", "LinGapE", "Uniform", "RAGE", "Peace", "GenTSExplore", "TSExplore"),
-    *("OBet", "Pick"),
+    *("OBet", "Pick", "Challenge:incumbent=0"),
 ]
+KINDS = {  # of `surepick init`, with options
+    "table": (),
+    "table, within epsilon": ("--epsilon", "2"),
+    "drives": (),
+    "trees": ("--policy", "OBet"),
+    "knapsack": (),
+    "transport": (),
+    "transport, within epsilon": ("--epsilon", "0.3"),
+    "portfolio": (),
+}
+HAND = {"table": (), "trees": ("--policy", "OBet"), "transport": (), "drives": ()}
 
 
 def cpu_seconds(words, folder, **environment):
@@ -69,33 +82,67 @@ def commands(folder, repeats):
     show("status, ended", min(cpu_seconds(["status", *run], folder)[0] for _ in range(repeats)))
 
 
+def sessions(folder, repeats):
+    """The commands of one who enters by hand, for the policies of other kinds of problems."""
+    head("small command, by kind of problem")
+    for kind, options in HAND.items():
+        run = ["--store", f"sqlite:///{kind}.db"]
+        cpu_seconds(["init", kind], folder)
+        cpu_seconds(["new", f"{kind}.toml", *options, *run], folder)
+        least = {}
+        for words in (["ask"], ["status"], ["list"], ["log"]):
+            least[words[0]] = min(cpu_seconds([*words, *run], folder)[0] for _ in range(repeats))
+        token = cpu_seconds(["ask", *run], folder)[1].split("\t")[0]
+        least["tell"] = cpu_seconds(["tell", token, "3", "--yes", *run], folder)[0]
+        show(kind, max(least.values()), ", ".join(f"{name} {spent:.2f}" for name, spent in least.items()))
+
+
+def first_and_again(name, words, folder):
+    """A command with nothing compiled, and once more."""
+    cache = {"NUMBA_CACHE_DIR": tempfile.mkdtemp(dir=folder)}
+    first, out, said = cpu_seconds([*words, "--json"], folder, **cache)
+    again, _, _ = cpu_seconds([*words, "--json"], folder, **cache)
+    own = json.loads(out).get("seconds")
+    charged = "" if own is None else f", charged {own:.2f}"
+    show(name, first, f"again {again:.2f}, said {said.count('compiling')}x{charged}")
+
+
 def policies(folder, names):
-    """The first `simulate` of each policy, and `advise`, with nothing compiled yet."""
+    """The first `simulate` of each policy, with nothing compiled yet."""
     head("first run, nothing compiled")
     for name in names:
-        cache = folder / f"cache-{name}"
         words = ["simulate", str(ROUTES), "--policy", name, "--budget", "20000"]
-        first, _, said = cpu_seconds(words, folder, NUMBA_CACHE_DIR=str(cache))
-        again, _, _ = cpu_seconds(words, folder, NUMBA_CACHE_DIR=str(cache))
-        times = said.count("compiling")
-        show(f"simulate --policy {name}", first, f"again {again:.2f}, said {times}x")
+        first_and_again(f"simulate --policy {name}", words, folder)
+
+
+def kinds(folder):
+    """The first `simulate` of each kind of problem with the policy that it gets, and `advise`."""
+    head("first run, nothing compiled")
+    for name, options in KINDS.items():
+        kind = name.split(",")[0]
+        cpu_seconds(["init", kind, "--force"], folder)
+        words = ["simulate", f"{kind}.toml", *options, "--budget", "20000"]
+        first_and_again(f"simulate {name}", words, folder)
+    first_and_again("advise", ["advise", "table.toml", "--budget", "5000"], folder)
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--only", nargs="+", choices=["commands", "policies"], default=["commands", "policies"]
-    )
+    parts = ["commands", "policies", "kinds"]
+    parser.add_argument("--only", nargs="+", choices=parts, default=parts)
     parser.add_argument("--policies", nargs="+", default=LISTED)
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         if "commands" in given.only:
             commands(Path(name), given.repeats)
+            sessions(Path(name), given.repeats)
         if "policies" in given.only:
             policies(Path(name), given.policies)
+        if "kinds" in given.only:
+            kinds(Path(name))
 
 
 if __name__ == "__main__":

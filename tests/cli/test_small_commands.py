@@ -81,3 +81,31 @@ def test_what_was_kept_says_what_the_log_says(folder: Path) -> None:
     replayed, loaded = surepick(copy, "status", "--json")
     assert "numba" in loaded
     assert replayed == kept
+
+
+SUBSETS = 'kind = "subsets"\narms = ["a", "b", "c", "d"]\nk = 2\nnoise_scale = 1.0\n'
+MIX = """kind = "portfolio"
+asset_names = ["stocks", "bonds", "gold"]
+budget = 1.0
+upper = 0.6
+guess = [0.7, 0.5, 0.3]
+noise_scale = 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [(SUBSETS, ["--policy", "OBet"]), (MIX, []), (MIX, ["--epsilon", "0.2"])],
+    ids=["OBet", "PolyBet", "PolyBet within epsilon"],
+)
+def test_sessions_of_plans_that_are_not_listed_need_none_either(
+    tmp_path: Path, text: str, options: list[str]
+) -> None:
+    (tmp_path / "plans.toml").write_text(text)
+    assert "numba" in surepick(tmp_path, "new", "plans.toml", *options)[1]
+    token, arm = surepick(tmp_path, "ask")[0].split("\t")
+    assert surepick(tmp_path, "tell", token, "0.5")[1] == []
+    out, loaded = surepick(tmp_path, "status")
+    assert "The first round is not complete" in out
+    assert loaded == []
+    assert f"{arm.strip()} = 0.5" in surepick(tmp_path, "log")[0]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.rows import Rows, as_rows
+from surepick.core.rows import Rows, as_rows, refuse_empty
 from surepick.core.standard_form import StandardForm, standard_form
 from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError, suggestion
@@ -87,9 +87,13 @@ class Polytope(OracleProblem):
                 raise TypeError(
                     f"Polytope() got an unexpected keyword argument {name!r}; {suggestion(name, _DEFAULTS)}"
                 )
-        options = {**_DEFAULTS, **given}
+        self._become({**_DEFAULTS, **given}, is_new=True)
+
+    def _become(self, options: dict[str, Any], *, is_new: bool) -> None:
         names = names_for("arm", options["arm_names"], _count_arms(options))
         rows = as_rows(options, names)
+        if is_new:
+            refuse_empty(rows)
         form = standard_form(rows)
         super().__init__(
             partial(_best_of_rows, rows, form, bool(options["minimize"])),
@@ -172,7 +176,7 @@ Polytope.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 
 
 def polytope_from(recipe: Mapping[str, Any], **options: Unpack[PolytopeOptions]) -> Polytope:
-    """The polytope that `Polytope.recipe` describes.
+    """The polytope that `Polytope.recipe` describes: its rows were found to leave plans when it was made.
 
     >>> problem = Polytope(A_eq=[[1, 2, 0]], b_eq=[1.0], upper=2.0)
     >>> polytope_from(problem.recipe()).rows.a_eq.tolist()
@@ -192,7 +196,9 @@ def polytope_from(recipe: Mapping[str, Any], **options: Unpack[PolytopeOptions])
         found |= {"A_ub": matrix[:n_ub], "b_ub": right[:n_ub]}
     if n_equal:
         found |= {"A_eq": matrix[n_ub:], "b_eq": right[n_ub:]}
-    return Polytope(**found, **options)  # type: ignore[misc]
+    problem = Polytope.__new__(Polytope)
+    problem._become({**_DEFAULTS, **found, **options}, is_new=False)
+    return problem
 
 
 def _count_arms(options: Mapping[str, Any]) -> int:

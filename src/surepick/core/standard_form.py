@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only
-from surepick.core.rows import Rows, refuse_empty
+from surepick.core.rows import Rows
 from surepick.errors import ProblemError
 
 _DEPENDENT = 1e-9  # of a row's largest entry: what elimination leaves of a row that follows from others
@@ -150,8 +150,7 @@ def safe_bound(equations: Equations, costs: FloatArray, prices: FloatArray) -> f
 
 
 def standard_form(rows: Rows) -> StandardForm:
-    """The equations of these rows, or a clear error where they leave no plan, one plan, or no end of them."""
-    refuse_empty(rows)
+    """The equations of rows that leave a plan, or a clear error where they leave one alone or no end."""
     loose, fixed_by = _finite_bounds(rows)
     kept = _independent_rows(rows.a_eq, rows.b_eq)
     n, n_ub = len(rows.names), len(rows.b_ub)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import importlib
 import os
@@ -49,6 +50,8 @@ _KEPT = 4  # cache folders of other versions that are left in place
 # Sums may be reordered and multiply-adds fused; NaN, infinities and signed zeros do not occur.
 _FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
 _MARKUP = "_markup"  # what puts colours into a message
+# No closures, no arithmetic of whole arrays (which allocates), no overloads that want to be inlined.
+_NEEDLESS = {"InlineClosureLikes", "NopythonRewrites", "InlineOverloads"}
 _INNER = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _LINKS = numba.version_info.short < (0, 69)  # `_LinkedLibrary` was tried with; with newer ones we wait longer
 
@@ -59,7 +62,7 @@ def compiled(function: _F) -> _F:
     Reference counting is left out (`_nrt`): counting the arrays of a state in and out of every call would
     cost more than the work itself.
     """
-    return _njit(function, _nrt=False, no_cfunc_wrapper=True)
+    return _njit(function, _nrt=False, no_cfunc_wrapper=True, pipeline_class=_LeanCompiler)
 
 
 def compiled_allocating(function: _F) -> _F:
@@ -69,7 +72,8 @@ def compiled_allocating(function: _F) -> _F:
 
 def compiled_fast(function: _F) -> _F:
     """Compile a pass over long arrays so that it is vectorised; see `_FAST` for what that assumes."""
-    return _njit(function, _nrt=False, no_cfunc_wrapper=True, fastmath=_FAST)
+    lean = {"_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": _LeanCompiler}
+    return _njit(function, **lean, fastmath=_FAST)
 
 
 def compiled_inner(function: _F) -> _F:
@@ -91,7 +95,7 @@ def compiled_inner_fast(function: _F) -> _F:
 
     It is optimised by itself, so that the order of its sums does not depend on who calls it.
     """
-    return _njit(function, **_INNER, fastmath=_FAST)
+    return _njit(function, **_INNER, pipeline_class=_LeanCompiler, fastmath=_FAST)
 
 
 def is_compiling() -> bool:
@@ -100,16 +104,29 @@ def is_compiling() -> bool:
 
 
 class _Compilations(numba.core.event.Listener):
-    """How often Numba has begun to compile something."""
+    """How often Numba has begun to compile something; Python's search for garbage rests meanwhile.
+
+    Compiling makes a million small objects and no garbage worth a search, which took a tenth of the wait.
+    Numba compiles one thing at a time, and within it what that calls.
+    """
 
     n = 0
+    _depth = 0
+    _collects = False
 
     def on_start(self, _event: Any) -> None:
-        """Count it."""
+        """Count it; with the first, stop the search."""
         self.n += 1
+        if self._depth == 0:
+            self._collects = gc.isenabled()
+            gc.disable()
+        self._depth += 1
 
     def on_end(self, _event: Any) -> None:
-        """Nothing to do."""
+        """With the last, let the search go on if it was on."""
+        self._depth -= 1
+        if self._depth == 0 and self._collects:
+            gc.enable()
 
 
 _compilations = _Compilations()
@@ -155,12 +172,23 @@ class _LinkLater(_machinery.AnalysisPass):  # type: ignore[misc]
         return False
 
 
-class _InnerCompiler(_compiler.CompilerBase):  # type: ignore[misc]
-    """Numba's compiler of functions, but for the library."""
+class _LeanCompiler(_compiler.CompilerBase):  # type: ignore[misc]
+    """Numba's compiler of functions, without the passes that look for what these functions never hold."""
 
     def define_pipelines(self) -> list[Any]:
-        """The usual passes and one more."""
+        """The usual passes but for those."""
         passes = _compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.passes = [known for known in passes.passes if known[0].__name__ not in _NEEDLESS]
+        passes.finalize()
+        return [passes]
+
+
+class _InnerCompiler(_LeanCompiler):
+    """The same, but for the library."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Those passes and one more."""
+        (passes,) = super().define_pipelines()
         passes.add_pass_after(_LinkLater, numba.core.untyped_passes.IRProcessing)
         passes.finalize()
         return [passes]

@@ -6,6 +6,9 @@ It starts at a basis that is given, and its tableau is made anew from that basis
 function of the basis and the numbers: a run that is replayed takes the same pivots. Nothing rests on its
 answers but which vertex is looked at next: bounds come from dual values (`safe_bound` in core),
 whoever found them.
+
+Python calls `begin`, `restore` and `solve`, which are one compiled unit, to wait for it once; compiled code
+calls the steps that it is made of.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ _PIVOT = 1e-9  # entries that count as zero
 _STILL = 60  # steps without progress after which the first column that improves is taken (Bland)
 _STEPS = 50  # pivots, for each row and column, before it gives up
 _AT_LOWER, _AT_UPPER, _BASIC = 0, 1, 2  # as in core.standard_form
+_BEGIN, _RESTORE, _SOLVE = range(3)  # the steps of `_advance`
 
 
 class Tableau(NamedTuple):
@@ -64,8 +68,38 @@ def empty_tableau(
     )
 
 
-@compiled
+def begin(tableau: Tableau) -> int:
+    """Go to the first basis that keeps all bounds, from columns chosen by elimination; as `solve` says."""
+    return int(_advance(tableau, np.zeros(len(tableau.lower)), _BEGIN))
+
+
 def restore(tableau: Tableau) -> bool:
+    """Make rows and values from basis and bounds alone; False where the basis is singular."""
+    return int(_advance(tableau, tableau.lower, _RESTORE)) == SOLVED
+
+
+def solve(tableau: Tableau, costs: FloatArray) -> int:
+    """Go to a basis with the least costs.z; SOLVED, EMPTY where no z keeps all rows, or GAVE_UP."""
+    return int(_advance(tableau, costs, _SOLVE))
+
+
+@compiled
+def _advance(tableau: Tableau, costs: FloatArray, step: int) -> int:
+    """Take one of the steps; costs are 0 at the beginning, where any basis will do that keeps all bounds."""
+    if step == _BEGIN and not _choose_basis(tableau):
+        return GAVE_UP
+    if step != _SOLVE and not make_rows(tableau):
+        return GAVE_UP
+    if step == _RESTORE:
+        return SOLVED
+    status = lower_costs(tableau, costs)
+    if step == _BEGIN and status == SOLVED and not make_rows(tableau):
+        return GAVE_UP
+    return status
+
+
+@compiled_inner
+def make_rows(tableau: Tableau) -> bool:
     """Make rows and values from basis and bounds alone; False where the basis is singular.
 
     Gauss-Jordan elimination over the basic variables in order, however they came to be basic.
@@ -76,12 +110,7 @@ def restore(tableau: Tableau) -> bool:
         if tableau.at[j] == _BASIC:
             basis[found] = j
             found += 1
-    for i in range(m):
-        for k in range(n):
-            rows[i, k] = tableau.matrix[i, k]
-        rows[i, n] = tableau.right[i]
-        for k in range(n + 1, rows.shape[1]):
-            rows[i, k] = 1.0 if k == n + 1 + i else 0.0
+    _fill_rows(tableau)
     for i in range(m):
         best, at = 0.0, i
         for r in range(i, m):
@@ -95,6 +124,18 @@ def restore(tableau: Tableau) -> bool:
         _eliminate(rows, i, basis[i])
     place(tableau)
     return True
+
+
+@compiled_inner
+def _fill_rows(tableau: Tableau) -> None:
+    """The equations as they were given, and beside them the unit matrix where prices are wanted."""
+    rows, n = tableau.rows, len(tableau.lower)
+    for i in range(len(tableau.right)):
+        for k in range(n):
+            rows[i, k] = tableau.matrix[i, k]
+        rows[i, n] = tableau.right[i]
+        for k in range(n + 1, rows.shape[1]):
+            rows[i, k] = 1.0 if k == n + 1 + i else 0.0
 
 
 @compiled_inner
@@ -128,9 +169,9 @@ def place(tableau: Tableau) -> None:
         values[tableau.basis[i]] = value
 
 
-@compiled
-def solve(tableau: Tableau, costs: FloatArray) -> int:
-    """Go to a basis with the least costs.z; SOLVED, EMPTY where no z keeps all rows, or GAVE_UP.
+@compiled_inner
+def lower_costs(tableau: Tableau, costs: FloatArray) -> int:
+    """Go to a basis with the least costs.z, as `solve` says.
 
     The sum of what bounds are missed by is lowered first, then the costs (two phases of one loop). Of columns
     the one that improves most by a unit is taken, the first of equals; of rows that block, the largest pivot.
@@ -152,7 +193,7 @@ def solve(tableau: Tableau, costs: FloatArray) -> int:
 
 @compiled_inner
 def find_prices(tableau: Tableau, prices: FloatArray) -> None:
-    """The prices of the rows where `solve` ended: dual values; if EMPTY, what shows it, up to its sign."""
+    """The prices of the rows where the steps ended: dual values; if EMPTY, what shows it, up to its sign."""
     m, first = len(tableau.basis), len(tableau.lower) + 1
     for k in range(m):
         total = 0.0
@@ -234,14 +275,11 @@ def _move(tableau: Tableau, entering: int) -> float:
     return float(step)
 
 
-@compiled
-def begin(tableau: Tableau) -> int:
-    """Go to the first basis that keeps all bounds, from columns chosen by elimination; as `solve` says."""
+@compiled_inner
+def _choose_basis(tableau: Tableau) -> bool:
+    """A basis by elimination, of variables with room where there are any; False where there is none."""
     rows, m, n = tableau.rows, len(tableau.right), len(tableau.lower)
-    for i in range(m):
-        for k in range(n):
-            rows[i, k] = tableau.matrix[i, k]
-        rows[i, n] = tableau.right[i]
+    _fill_rows(tableau)
     for j in range(n):
         tableau.at[j] = _AT_LOWER
     for i in range(m):
@@ -255,18 +293,8 @@ def begin(tableau: Tableau) -> int:
                 if tableau.at[j] != _BASIC and abs(rows[i, j]) > best * (1.0 + 1e-9):
                     best, column = abs(rows[i, j]), j
         if best < _PIVOT:
-            return GAVE_UP
+            return False
         tableau.basis[i] = column
         tableau.at[column] = _BASIC
         _eliminate(rows, i, column)
-    if not restore(tableau):
-        return GAVE_UP
-    still = 0
-    for _ in range(_STEPS * (len(tableau.basis) + len(tableau.lower))):
-        if not _weigh(tableau, tableau.lower):
-            return SOLVED if restore(tableau) else GAVE_UP
-        entering = _entering(tableau, tableau.lower, True, _IMPROVES, still > _STILL)
-        if entering < 0:
-            return EMPTY
-        still = 0 if _move(tableau, entering) > 1e-13 else still + 1
-    return GAVE_UP
+    return True

@@ -305,6 +305,7 @@ class PolicyRun:
             "scale": None if scale is None else scale.tolist(),
             "run": state,
             "standing": to_json([*parts_of(standing), standing.remaining, standing.good]),
+            "unless": to_json(standing.unless),
             "log_evidence": to_json(self.log_evidence()),
             "counts_unasked": None if self.is_piloting else self.counts_unasked,
             "called": self.called,
@@ -334,10 +335,10 @@ class PolicyRun:
             run.problem, run.policy = known_after(setup.problem, setup.policy, setup.pilot, scale)
         if kept["run"] is not None:
             log_evidence = from_json(kept.get("log_evidence"))
-            standing = _standing_from(kept.get("standing"))
+            standing = replace(_standing_from(kept.get("standing")), unless=from_json(kept.get("unless")))
             run._asleep = Asleep(kept["run"], standing, log_evidence, kept.get("counts_unasked"))
-            if "standing" not in kept or not setup.problem.is_listed:
-                _ = run._run  # awake: a solver may fail, which is better said where the log is read
+            if "standing" not in kept or ("unless" not in kept and not setup.problem.is_listed):
+                _ = run._run  # of an earlier version, which did not keep all of where a run stands
         return run
 
 

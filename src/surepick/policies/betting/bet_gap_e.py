@@ -70,6 +70,9 @@ class BetGapE(BettingPolicy):
         if problem.probes is not None:
             return probe_run(problem, self)
         if self.version > 2 and problem.n_plans <= MOST_PLANS:
+            from surepick.policies.betting import division  # imports Numba, which takes half a second
+
+            division.warm_up()
             return AllLeadsRun(problem, self)
         _warm_up()
         return BetRun(problem, self)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.kernels.compiled import compiled, compiled_inner
 from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.records import RecordArray
@@ -73,7 +73,7 @@ def advance(books: Books, step: int, world: World, budget: int) -> tuple[int, in
                 divide_cost(books)
                 count_block(books)
         if step == LOOK:
-            _compare_single(books)
+            _estimate(books.rows, arms, books.support[: books.now.n_support], books.single)
         if step != DRIVE:
             break
     return used, n_blocks
@@ -95,18 +95,20 @@ def _measure(arms: RecordArray, world: World, used: int) -> None:
 def open_block(books: Books) -> None:
     """The bets of the next block, from the past alone; or the stop, when no rival is left."""
     question, now, rows, arms = books.question, books.now, books.rows, books.arms
-    now.n_rivals = now.n_bets = _find_rivals(books)
+    now.n_rivals = now.n_bets = _find_rivals(books.plans, books.bets, books.pieces, now.lead, question.target)
     if now.n_rivals == 0:
         now.is_stopped = True
         return
     bets, support = books.bets[: now.n_rivals], books.support[: now.n_support]
-    for arm in arms:
-        arm.weight = _mean_variance(arm.variance, arm.count + arm.past)
-    compare(rows, arms, support, bets)
+    _estimate(rows, arms, support, bets)
     for bet in bets:
         bet.estimate, bet.prior = bet.gap, bet.spread
-    if _is_ripe(question.epsilon, bets):
-        _put_stakes(books)
+    measured = 0.0
+    for arm in arms:
+        measured += arm.count + arm.past
+    if measured >= now.next_stake and _is_ripe(question.epsilon, bets):
+        _put_stakes(now, books.plans, books.ladder, books.pieces, question.ladder_share)
+        now.next_stake = TUNING.restart * measured
     first = books.nominations.counts[_slot_of(books.nominations.slots, now)]
     for s in range(len(arms)):
         arms[s].weight = _mean_variance(arms[s].variance, float(arms[s].count - first[s]))
@@ -173,10 +175,10 @@ def choose_lead(books: Books) -> None:
     if question.epsilon > 0.0 and now.lead >= 0:
         single = books.single[0]
         single.rival = best
-        _compare_single(books)
+        _estimate(rows, arms, books.support[: now.n_support], books.single)
         if _stays(question, -single.gap, single.spread, books.plans[best].now):
             return
-    _follow(rows, best, books)
+    _follow(rows, best, arms, books.support, now)
     for j in range(len(bets)):
         bets[j].rival = j
     for arm in arms:
@@ -195,11 +197,11 @@ def choose_lead(books: Books) -> None:
 
 
 @compiled_inner
-def _compare_single(books: Books) -> None:
-    """The estimated gap of the lead to one plan, and its variance."""
-    for arm in books.arms:
+def _estimate(rows: NonZeros, arms: RecordArray, support: IntArray, bets: RecordArray) -> None:
+    """The estimated gap of the lead to each rival, and its variance, by all that is known."""
+    for arm in arms:
         arm.weight = _mean_variance(arm.variance, arm.count + arm.past)
-    compare(books.rows, books.arms, books.support[: books.now.n_support], books.single)
+    compare(rows, arms, support, bets)
 
 
 @compiled_inner
@@ -234,28 +236,27 @@ def _stays(question: Question, behind: float, spread: float, against: float) -> 
 
 
 @compiled_inner
-def _follow(rows: NonZeros, plan: int, books: Books) -> None:
+def _follow(rows: NonZeros, plan: int, arms: RecordArray, support: IntArray, now: Now) -> None:
     """Make this plan the lead."""
-    for arm in books.arms:
+    for arm in arms:
         arm.lead = 0.0
     first, last = rows.start[plan], rows.start[plan + 1]
     for t in range(first, last):
-        books.arms[rows.where[t]].lead = rows.value[t]
-        books.support[t - first] = rows.where[t]
-    books.now.lead, books.now.n_support = plan, last - first
+        arms[rows.where[t]].lead = rows.value[t]
+        support[t - first] = rows.where[t]
+    now.lead, now.n_support = plan, last - first
 
 
 @compiled_inner
-def _find_rivals(books: Books) -> int:
+def _find_rivals(plans: RecordArray, bets: RecordArray, pieces: Pieces, lead: int, target: float) -> int:
     """Bet against the plans that may still be better than the lead, by more than epsilon; how many."""
-    lead, pieces = books.now.lead, books.pieces
     slot, n = _find_slot(pieces.slots, lead), 0
-    for j in range(len(books.plans)):
-        largest = books.plans[j].peak
+    for j in range(len(plans)):
+        largest = plans[j].peak
         if slot >= 0:
             largest = max(largest, pieces.peak[slot, j])
-        if j != lead and largest < books.question.target:
-            books.bets[n].rival = j
+        if j != lead and largest < target:
+            bets[n].rival = j
             n += 1
     return n
 
@@ -271,34 +272,28 @@ def _is_ripe(epsilon: float, bets: RecordArray) -> bool:
 
 
 @compiled_inner
-def _put_stakes(books: Books) -> None:
+def _put_stakes(
+    now: Now, plans: RecordArray, ladder: FloatArray, pieces: Pieces, ladder_share: float
+) -> None:
     """At the start, and whenever the measurements have grown enough, put some of the cash on bets.
 
     All plans alike, and cash is never used up: a bad start cannot ruin a wealth. With epsilon, where there
     are pieces, most of a stake goes on the lead's.
     """
-    now, plans, pieces = books.now, books.plans, books.pieces
-    measured = 0.0
-    for arm in books.arms:
-        measured += arm.count + arm.past
-    if measured < now.next_stake:
-        return
-    is_first = now.next_stake == 0.0
-    now.next_stake = TUNING.restart * measured
+    n_rungs = ladder.shape[1]
     if len(pieces.slots) > 0:
         stake = _take_cash(now, TUNING.stake_with_epsilon)
         purse = pieces.purse[_own_piece(pieces, now)]
         for j in range(len(plans)):
             purse[j] = log_add(purse[j], stake + math.log(TUNING.piece_share))
         stake += math.log1p(-TUNING.piece_share)
-    elif is_first:
+    elif now.next_stake == 0.0:
         stake = _take_cash(now, TUNING.first_stake)
-        share = books.question.ladder_share
         for j in range(len(plans)):
-            for r in range(len(books.rung)):
-                stake_of_rung = stake + math.log(share / len(books.rung))
-                books.ladder[j, r] = log_add(books.ladder[j, r], stake_of_rung)
-        stake += math.log1p(-share)
+            for r in range(n_rungs):
+                stake_of_rung = stake + math.log(ladder_share / n_rungs)
+                ladder[j, r] = log_add(ladder[j, r], stake_of_rung)
+        stake += math.log1p(-ladder_share)
     else:
         stake = _take_cash(now, TUNING.stake)
     for plan in plans:

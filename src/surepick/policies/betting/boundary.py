@@ -13,7 +13,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.average_proof import Question
 from surepick.kernels.compiled import compiled, compiled_inner
-from surepick.kernels.simplex import SOLVED, Tableau, solve
+from surepick.kernels.simplex import SOLVED, Tableau, lower_costs
 
 _NATS = 2e-9  # twice what the check of a proof allows logarithms to err by
 _DESCENTS = 30  # linear programs of one local search
@@ -91,7 +91,7 @@ def descend(question: Question, tableau: Tableau, costs: FloatArray, point: Floa
             costs[s] = question.gains[s] - 2.0 * slope * (
                 question.squares[s] * point[s] - question.crosses[s]
             )
-        if solve(tableau, costs) != SOLVED:
+        if lower_costs(tableau, costs) != SOLVED:
             break
         value, _, square = measure(question, tableau.values)
         if value >= least - 1e-12 * abs(least):

@@ -15,7 +15,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Question
 from surepick.kernels.compiled import compiled_inner
-from surepick.kernels.simplex import GAVE_UP, Tableau, place, restore, solve
+from surepick.kernels.simplex import GAVE_UP, Tableau, lower_costs, make_rows, place
 from surepick.policies.betting.boundary import tangent
 
 COVERED, ALIVE, UNKNOWN = 1, 0, -1
@@ -182,11 +182,11 @@ def solve_fresh(tableau: Tableau, costs: FloatArray, found: Found) -> int:
     """Solve from the basis at hand, whose tableau is made anew now and then."""
     found.numbers[3] += 1
     if found.numbers[3] % _FRESH == 0:
-        if not restore(tableau):
+        if not make_rows(tableau):
             return GAVE_UP
     else:
         place(tableau)
-    return solve(tableau, costs)
+    return lower_costs(tableau, costs)
 
 
 @compiled_inner

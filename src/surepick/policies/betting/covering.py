@@ -20,8 +20,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Cut, Node, Question, System
-from surepick.kernels.compiled import compiled_allocating, compiled_inner
-from surepick.kernels.simplex import EMPTY, SOLVED, Tableau, empty_tableau, find_prices, restore
+from surepick.kernels.compiled import compiled, compiled_inner
+from surepick.kernels.simplex import EMPTY, SOLVED, Tableau, empty_tableau, find_prices, make_rows, restore
 from surepick.policies.betting.boundary import boundary, measure, tangent
 from surepick.policies.betting.box_cuts import (
     ALIVE,
@@ -47,6 +47,26 @@ _TANGENTS = 7  # that are tried in a node
 ROOT_ROUNDS = 12  # of tightening all arms at the root
 _NODE_ARMS = 20  # arms that are tightened at another node
 _BASIC = 2  # as in core.standard_form
+
+
+class Wide(NamedTuple):
+    """The program of a box with a row more, for what the best tangent leaves; and scratch."""
+
+    tableau: Tableau
+    objective: FloatArray  # (n + 1,) of zeros
+    prices: FloatArray  # (m + 1,)
+    width: FloatArray  # (n_arms,) spread of squares
+
+
+class Search(NamedTuple):
+    """The box at hand, first that of the whole polytope, and those that wait."""
+
+    box: Box
+    wide: Wide
+    lows: FloatArray  # (n_boxes, n)
+    highs: FloatArray
+    squares: FloatArray  # (n_boxes,) log Q to begin with
+    depths: IntArray  # (n_boxes,)
 
 
 @compiled_inner
@@ -109,37 +129,34 @@ def _try_tangents(question: Question, box: Box, start: float, found: Found) -> i
     return UNKNOWN
 
 
-@compiled_allocating
-def _tighten_arms(
-    question: Question, box: Box, wide: Tableau, n_arms: int, found: Found
-) -> tuple[bool, float]:
+@compiled_inner
+def _tighten_arms(question: Question, box: Box, wide: Wide, n_arms: int, found: Found) -> tuple[bool, float]:
     """Bound single arms over the plans of the box that the best tangent does not rule out.
 
-    `wide` has a row more, for what the tangent leaves. Whether the box is ruled out, and the share of the
-    spread of squares that is left.
+    Whether the box is ruled out, and the share of the spread of squares that is left.
     """
     m, n = box.tableau.matrix.shape
     at_square = math.exp(box.notes[AT])
     at_gain, _ = boundary(question, at_square)
     slope, need = tangent(question, at_gain, at_square)
     const, _ = fill_secants(question, slope, box)
-    _widen(box, wide, need - const)
-    if not restore(wide):
+    tableau, objective, prices, width = wide
+    _widen(box, tableau, need - const)
+    if not make_rows(tableau):
         return False, 1.0
-    objective, prices = np.zeros(n + 1), np.zeros(m + 1)
-    key = np.zeros(len(question.gains))
-    for s in range(len(key)):
-        key[s] = -question.squares[s] * (box.high[s] - box.low[s]) ** 2
-    before = -key.sum()
-    order = np.argsort(key, kind="mergesort")
-    for k in range(min(n_arms, len(order))):
-        s = order[k]
-        if -key[s] < 1e-4 * before:
+    before = 0.0
+    for s in range(len(width)):
+        width[s] = question.squares[s] * (box.high[s] - box.low[s]) ** 2
+        before += width[s]
+    for _ in range(min(n_arms, len(width))):
+        s = _widest(width)
+        if width[s] < 1e-4 * before:
             break
+        width[s] = -1.0  # it had its turn
         for side in (1.0, -1.0):
             objective[s] = -side
-            status = solve_fresh(wide, objective, found)
-            find_prices(wide, prices)
+            status = solve_fresh(tableau, objective, found)
+            find_prices(tableau, prices)
             objective[s] = 0.0
             if status == SOLVED:
                 weight = -prices[m]
@@ -156,11 +173,22 @@ def _tighten_arms(
                 )
             if missing < 0.0:
                 return True, 0.0
-            wide.lower[:n], wide.upper[:n] = box.low, box.high
+            for j in range(n):
+                tableau.lower[j], tableau.upper[j] = box.low[j], box.high[j]
     after = 0.0
-    for s in range(len(key)):
+    for s in range(len(width)):
         after += question.squares[s] * (box.high[s] - box.low[s]) ** 2
     return False, after / before if before > 0.0 else 1.0
+
+
+@compiled_inner
+def _widest(width: FloatArray) -> int:
+    """Where the largest of these is, the first of equals."""
+    widest = 0
+    for s in range(1, len(width)):
+        if width[s] > width[widest]:
+            widest = s
+    return widest
 
 
 @compiled_inner
@@ -226,27 +254,22 @@ def _split(question: Question, box: Box) -> tuple[int, float]:
     return arm, 0.5 * (low[arm] + high[arm])
 
 
-@compiled_allocating
-def _cover(
-    question: Question, tableau: Tableau, wide: Tableau, effort: tuple[float, int, int], found: Found
-) -> int:
-    """COVERED if every plan is ruled out, ALIVE if one is not.
+@compiled
+def _cover(question: Question, search: Search, effort: tuple[float, int, int], found: Found) -> int:
+    """COVERED if every plan of the box is ruled out, ALIVE if one is not.
 
     `effort`: a first log Q, the most programs, and the rounds of tightening at the root.
     """
     start, most, rounds = effort
-    m, n = tableau.matrix.shape
-    lows, highs = np.empty((_STACK, n)), np.empty((_STACK, n))
-    squares, depths = np.empty(_STACK), np.zeros(_STACK, np.int64)
-    lows[0], highs[0], squares[0] = tableau.lower, tableau.upper, start
-    # the bounds of the tableau are those of the box
-    box = Box(
-        tableau.lower, tableau.upper, np.zeros(n), np.zeros(n), np.zeros(m), tableau, np.zeros(n), np.zeros(5)
-    )
+    box, wide, lows, highs, squares, depths = search
+    copy_into(box.low, lows[0])
+    copy_into(box.high, highs[0])
+    squares[0], depths[0] = start, 0
     waiting = 1
     while waiting > 0:
         waiting -= 1
-        box.low[:], box.high[:] = lows[waiting], highs[waiting]
+        copy_into(lows[waiting], box.low)
+        copy_into(highs[waiting], box.high)
         depth, node = depths[waiting], found.numbers[1]
         found.numbers[1] += 1
         if found.numbers[3] > most or waiting + 2 >= _STACK:
@@ -270,7 +293,8 @@ def _cover(
             found.node_split[node], found.node_value[node] = variable, value
         if variable >= 0:
             for side in range(2):  # above, then below, which is looked at first
-                lows[waiting], highs[waiting] = box.low, box.high
+                copy_into(box.low, lows[waiting])
+                copy_into(box.high, highs[waiting])
                 if side == 0:
                     lows[waiting, variable] = value
                 else:
@@ -319,7 +343,12 @@ def _search(question: Question, system: System, effort: Effort, n_kept: int) -> 
     wide_matrix = np.zeros((m + 1, n + 1))
     wide_matrix[:m, :n] = system.matrix
     bounds = np.zeros(n + 1), np.zeros(n + 1)
-    wide = empty_tableau(wide_matrix, np.append(system.right, 0.0), bounds, priced=True)
+    wide = Wide(
+        empty_tableau(wide_matrix, np.append(system.right, 0.0), bounds, priced=True),
+        np.zeros(n + 1),
+        np.zeros(m + 1),
+        np.zeros(len(question.gains)),
+    )
     found = Found(
         np.zeros(4, dtype=np.int64),
         np.zeros(len(question.gains)),
@@ -332,8 +361,17 @@ def _search(question: Question, system: System, effort: Effort, n_kept: int) -> 
     status = UNKNOWN
     if restore(tableau):
         begin = math.log(max(effort.square, 1e-300))
-        status = _cover(question, tableau, wide, (begin, effort.most, effort.rounds), found)
+        lows, highs, depths = np.empty((_STACK, n)), np.empty((_STACK, n)), np.zeros(_STACK, np.int64)
+        search = Search(_box_of(tableau), wide, lows, highs, np.empty(_STACK), depths)
+        status = _cover(question, search, (begin, effort.most, effort.rounds), found)
     return status, found
+
+
+def _box_of(tableau: Tableau) -> Box:
+    """The box of the whole polytope; its bounds are those of the tableau."""
+    m, n = tableau.matrix.shape
+    costs, reduced, best = np.zeros(n), np.zeros(n), np.zeros(n)
+    return Box(tableau.lower, tableau.upper, costs, reduced, np.zeros(m), tableau, best, np.zeros(5))
 
 
 def _nodes(found: Found) -> list[Node]:

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.kernels.compiled import compiled_fast, compiled_inner
+from surepick.kernels.compiled import compiled_fast, compiled_inner, compiled_inner_fast
 from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.records import RecordArray
 from surepick.policies.betting.bets import compare
@@ -48,7 +48,7 @@ def divide_cost(books: Books) -> None:
         for q in range(n):
             division.chosen[q] = q
     else:
-        _price_gaps(books, bets)
+        _price_gaps(books.rows, books.arms, books.support[: books.now.n_support], division.share, bets)
         n = _choose_worst(bets, division.needs, division.chosen)
     chosen, squares, dual = division.chosen[:n], division.squares[:n], division.dual[:n]
     fill_squares(books.rows, books.arms, books.support[: books.now.n_support], bets, chosen, squares)
@@ -73,12 +73,13 @@ def count_block(books: Books) -> None:
     least one measurement of each arm on which a rival differs from the lead.
     """
     arms, share, bets = books.arms, books.division.share, books.bets[: books.now.n_rivals]
+    support = books.support[: books.now.n_support]
     _judge_urgency(bets, books.plans, books.question.target, TUNING.need_smoothing)
-    _price_gaps(books, bets)
+    _price_gaps(books.rows, arms, support, share, bets)
     need = -np.inf
     for bet in bets:
         need = max(need, bet.urgency * bet.spread)
-    mark_differing(books.rows, arms, books.support[: books.now.n_support], bets)
+    mark_differing(books.rows, arms, support, bets)
     spent, once = 0.0, 0.0
     for arm in arms:
         spent += arm.count * arm.cost
@@ -97,13 +98,14 @@ def count_block(books: Books) -> None:
 
 
 @compiled_inner
-def _price_gaps(books: Books, bets: RecordArray) -> None:
+def _price_gaps(
+    rows: NonZeros, arms: RecordArray, support: IntArray, share: FloatArray, bets: RecordArray
+) -> None:
     """spread: the variance of each rival's gap, for one unit of cost in the last shares."""
-    share = books.division.share
     floor = _LEAST_SHARE / len(share)
     for s in range(len(share)):
-        books.arms[s].weight = books.arms[s].price / max(share[s], floor)
-    compare(books.rows, books.arms, books.support[: books.now.n_support], bets)
+        arms[s].weight = arms[s].price / max(share[s], floor)
+    compare(rows, arms, support, bets)
 
 
 @compiled_inner
@@ -239,7 +241,7 @@ def divide(
     return worst
 
 
-@compiled_fast
+@compiled_inner_fast
 def _sharpen(dual: FloatArray, value: FloatArray, average: float, worst: float) -> None:
     """One multiplicative step; rows that neither bind nor come close leave."""
     total = 0.0
@@ -251,3 +253,8 @@ def _sharpen(dual: FloatArray, value: FloatArray, average: float, worst: float) 
         dual[q] /= total
         if dual[q] < 1e-4 / len(dual) and value[q] < 0.7 * worst:
             dual[q] = 0.0
+
+
+def warm_up() -> None:
+    """Compile the division, or load it from the cache."""
+    divide(np.eye(2), np.full(2, 0.5), np.empty(2), np.empty(2), np.empty(2), 1, 1.0)

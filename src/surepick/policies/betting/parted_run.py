@@ -24,7 +24,7 @@ from surepick.design.information import Dense
 from surepick.policies.betting.block_estimates import estimator_for
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.noise_seen import NoiseSeen
-from surepick.policies.betting.probe_run import Bets, ProbePolicy, ProbeRun
+from surepick.policies.betting.probe_run import Bets, ProbePolicy, ProbeRun, warm_up
 
 FEWEST_PARTS, MOST_PARTS = 6, 12  # of a block
 
@@ -150,4 +150,5 @@ class PartedRun(ProbeRun):
 def probe_run(problem: Problem, policy: ProbePolicy, *, even: bool = False) -> ProbeRun:
     """A fresh run on the problem's probes, whose noise is known or not."""
     assert problem.probes is not None
+    warm_up()
     return (PartedRun if problem.probes.unknown else ProbeRun)(problem, policy, even=even)

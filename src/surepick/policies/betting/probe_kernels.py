@@ -65,6 +65,22 @@ def _dot(first: FloatArray, second: FloatArray) -> float:
     return total
 
 
+@compiled_inner
+def _copy(values: FloatArray, into: FloatArray) -> None:
+    """Copy a vector; an assignment of slices takes a second to compile."""
+    for a in range(len(values)):
+        into[a] = values[a]
+
+
+@compiled_inner
+def _largest(values: FloatArray) -> float:
+    """The largest of these, which are not negative."""
+    most = 0.0
+    for value in values:
+        most = max(most, value)
+    return most
+
+
 @compiled_inner_fast
 def _apply(matrix: FloatArray, vector: FloatArray, out: FloatArray) -> None:
     """out = matrix @ vector, for a symmetric matrix."""
@@ -210,15 +226,19 @@ def divide_probes(
     work = Work(np.empty(len(rows)), np.empty(len(costs)), np.empty((rank, rank)))
     known = Values(np.empty((n, rank)), np.zeros(n))
     inverse, factor = np.empty((rank, rank)), np.zeros((rank, rank))
-    playing, binding = np.ones(len(costs), dtype=np.bool_), np.ones(n, dtype=np.bool_)
-    best, best_dual, upper, lower = shares.copy(), dual.copy(), np.inf, 0.0
+    playing, binding = np.zeros(len(costs), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    best, best_dual, upper, lower = np.empty(len(costs)), np.empty(n), np.inf, 0.0
+    _copy(shares, best)
+    _copy(dual, best_dual)
     for step in range(steps):
         full = step % _LOOK == 0 or step == steps - 1
         if full:
             playing[:], binding[:] = True, True
         for i in range(len(rows)):
             work.weight[i] = shares[owner[i]] / costs[owner[i]]
-        work.matrix[:, :] = _TRACE * readings.even
+        for a in range(rank):
+            for b in range(rank):
+                work.matrix[a, b] = _TRACE * readings.even[a, b]
         add_information(rows, work.weight, work.matrix)
         if not invert(work.matrix, inverse, factor):
             break
@@ -228,14 +248,16 @@ def divide_probes(
             lower = max(lower, phi * phi / most)
             if worst < upper:
                 upper = worst
-                best[:], best_dual[:] = shares, dual
+                _copy(shares, best)
+                _copy(dual, best_dual)
             if upper <= (1.0 + tolerance) * lower:
                 break
-            _keep(dual, known.value, (_BINDING * dual.max(), _CLOSE * worst), binding)
-            _keep(shares, work.uses, (_IN_PLAY * shares.max(), _USEFUL * most), playing)
+            _keep(dual, known.value, (_BINDING * _largest(dual), _CLOSE * worst), binding)
+            _keep(shares, work.uses, (_IN_PLAY * _largest(shares), _USEFUL * most), playing)
         _step_dual(dual, known.value, binding, phi)
         _step(shares, work.uses, playing, phi)
-    shares[:], dual[:] = best, best_dual
+    _copy(best, shares)
+    _copy(best_dual, dual)
     return upper
 
 
@@ -336,7 +358,8 @@ def fill_counts(
         for i in range(n):
             if owner[i] == probe:
                 scale = ahead[i]
-                row[:], own[:] = through[i], gain[i]
+                _copy(through[i], row)
+                _copy(gain[i], own)
                 for k in range(n):
                     step[k] = _dot(rows[k], row) / scale
                 for k in range(n):

@@ -9,10 +9,11 @@ Cost of a block: quadratic forms of the rivals that are left, and a division of 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -347,3 +348,22 @@ class ProbeRun(BlockRun[Bets]):
         self._lead, self._unit, self._is_stopped = state["lead"]
         self._nominated = {int(lead): matrix for lead, matrix in state["nominated"]}
         self._shares, self._dual = state["division"][0], state["division"][1].copy()
+
+
+class _Anybody(NamedTuple):
+    """Whoever asks."""
+
+    name: str = "nobody"
+    delta: float = 0.05
+    epsilon: float = 0.0
+    max_batch: int | None = None
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
+    run = ProbeRun(Problem(np.eye(3), probes="plans"), _Anybody())
+    for _ in range(3):
+        decision = run.decide()
+        if isinstance(decision, Measure):
+            run.absorb(decision.counts, np.array([1.0, 0.5, 0.0]) * decision.counts)
