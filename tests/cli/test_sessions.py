@@ -145,6 +145,10 @@ def test_the_log_shows_what_happened_and_extend_goes_on() -> None:
         ok("tell", token, str(tapes.value(token)))
     assert answer("status")["status"] == "budget spent"
     assert [event["kind"] for event in answer("log", "--last", "0")][-1] == "stopped"
+    said = ok("log")
+    assert f"tin = {tapes.value('1.0'):g}" in said
+    assert ": copper 1 ×, tin 1 ×" in said
+    assert "{" not in said, "events are told in words, as the dashboard tells them"
     assert answer("extend", "--budget", "100")["status"] == "running"
     ok("close", "--reason", "enough")
     assert answer("status")["status"] == "closed"
@@ -276,6 +280,16 @@ def test_run_calls_a_program_until_it_is_sure(folder: Path, jobs: str) -> None:
     assert data["n_told"] == len((folder / "calls").read_text().splitlines())
     again = answer("run", "mine.toml", "--measure", command)
     assert again["n_told"] == data["n_told"]  # it was over: nothing was measured again
+
+
+def test_run_needs_no_file_for_a_session_that_was_begun(folder: Path) -> None:
+    command = measuring(folder, f"{MEANS}\nprint(means[arm])")
+    assert "no" in refused("run", "--measure", command)
+    ok("new", "mine.toml", "--name", "hand")
+    ok("new", "mine.toml", "--name", "other")
+    assert "'hand', 'other'" in refused("run", "--measure", command)
+    assert answer("run", "--measure", command, "--session", "hand")["answer"] == "plan 4"
+    assert answer("status", "-s", "other")["n_told"] == 0
 
 
 @pytest.mark.parametrize(

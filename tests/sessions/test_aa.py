@@ -63,3 +63,20 @@ def test_the_command_measures_and_says_what_differs(tmp_path: Path, monkeypatch:
         answer = CliRunner().invoke(app, ["aa", "p.toml", "--measure", command, "--pairs", "12", "--json"])
         assert answer.exit_code == code, answer.output
         assert json.loads(answer.stdout)["honest"] is (code == 0)
+
+
+def test_the_command_bears_failures_as_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise_scale = 1.0\n')
+    Path("m.py").write_text(
+        "import pathlib, sys, time\n"
+        "seen = pathlib.Path('seen')\n"
+        "if not seen.exists():\n    seen.touch()\n    time.sleep(60)\n"
+        "print(1)\n"
+    )
+    words = ["aa", "p.toml", "--measure", f"{sys.executable} -S m.py {{arm}}", "--pairs", "4", "--seed", "3"]
+    once = CliRunner().invoke(app, [*words, "--timeout", "2"])
+    assert "no answer within 2 s" in str(once.exception)
+    Path("seen").unlink()
+    again = CliRunner().invoke(app, [*words, "--timeout", "2", "--retries", "1", "--json"])
+    assert json.loads(again.stdout)["pairs"] == 4

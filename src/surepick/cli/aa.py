@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surepick.cli.measure import Command, ended_as_interrupted
-from surepick.cli.options import NOT_SURE, File, Json
+from surepick.cli.options import NOT_SURE, File, Json, Retries, Timeout
 from surepick.cli.render import answer, console, load_file, make_table, say
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ def aa(
         str | None, typer.Option(help="The arm or probe to measure.", show_default="the first")
     ] = None,
     pairs: Annotated[int, typer.Option(min=4, help="Pairs of measurements.")] = 20,
+    timeout: Timeout = None,
+    retries: Retries = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Fixes which of a pair goes first.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Measure one arm or probe as if it were two, and say whether anything differs that should not.
@@ -38,7 +41,7 @@ def aa(
     problem = load_file(file, as_json).problem
     chosen = 0 if probe is None else problem.probe(probe)
     reads, readings = problem.reads(chosen), problem.readings_of(chosen)
-    command, labels = Command(measure), turns(pairs, seed=0)
+    command, labels = Command(measure, timeout, retries), turns(pairs, seed)
     uses: list[dict[str, float]] = []
     with ended_as_interrupted():
         for at, _ in enumerate(labels):

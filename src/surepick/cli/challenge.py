@@ -12,8 +12,10 @@ from surepick.cli.options import (
     Delta,
     File,
     Json,
+    Retries,
     SessionBudget,
     StoreUrl,
+    Timeout,
 )
 from surepick.cli.render import load_file
 from surepick.cli.run import run
@@ -25,6 +27,8 @@ def challenge(
     incumbent: Annotated[str, typer.Option(help="The plan of today, by its name.")],
     measure: Annotated[str, typer.Option(help="A command; {arm} becomes the arm's name.")],
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Measurements at the same time.")] = 1,
+    timeout: Timeout = None,
+    retries: Retries = 0,
     name: Annotated[
         str | None, typer.Option(help="The session's name.", show_default="the file's, with -challenge")
     ] = None,
@@ -49,8 +53,10 @@ def challenge(
     place = Challenge(incumbent).place(problem)
     run(
         file,
-        measure,
+        measure=measure,
         jobs=jobs,
+        timeout=timeout,
+        retries=retries,
         name=name or f"{file.stem}-challenge",
         policy=f"{Challenge.name}:incumbent={place}",
         delta=delta,

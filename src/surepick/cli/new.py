@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surepick.cli.opening import open_session
 from surepick.cli.options import (
     DEFAULT_DELTA,
     DEFAULT_STORE,
@@ -109,9 +110,14 @@ def _create(
     )
 
 
-def begin_or_go_on(file: Path, name: str | None, *settings: Any) -> Session:
-    """The session that an earlier call began, or a new one; two calls at the same time share it."""
+def begin_or_go_on(file: Path | None, name: str | None, *settings: Any) -> Session:
+    """The session that an earlier call began, or a new one; two calls at the same time share it.
+
+    Without a file it must have been begun.
+    """
     store = settings[-1]
+    if file is None:
+        return open_session(store, name)
     session = _go_on(file, name, store)
     if session is not None:
         return session

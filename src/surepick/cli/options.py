@@ -55,6 +55,8 @@ Name = Annotated[
 Worker = Annotated[
     str, typer.Option(help="Name of the worker; workers that share a session need different names.")
 ]
+Timeout = Annotated[float | None, typer.Option(help="Seconds a measurement may take.")]
+Retries = Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")]
 DEFAULT_DELTA = 0.05
 SessionBudget = Annotated[
     int | None, typer.Option(help="Stop without a promise after this many measurements.")

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,14 +22,15 @@ from surepick.cli.options import (
     NOT_SURE,
     Delta,
     Epsilon,
-    File,
     Json,
     PilotSize,
     PolicySeed,
     PolicyText,
     Pooled,
+    Retries,
     SessionBudget,
     StoreUrl,
+    Timeout,
     UseGuess,
 )
 from surepick.cli.render import answer
@@ -43,12 +45,19 @@ if TYPE_CHECKING:
 
 
 def run(
-    file: File,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="As for new; without it, a session that was begun before.", show_default=False),
+    ] = None,
+    *,
     measure: Annotated[str, typer.Option(help="A command; {arm}, or {probe}, becomes the name.")],
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Measurements at the same time.")] = 1,
-    timeout: Annotated[float | None, typer.Option(help="Seconds a measurement may take.")] = None,
-    retries: Annotated[int, typer.Option(min=0, help="Further tries when a measurement fails.")] = 0,
-    name: Annotated[str | None, typer.Option(help="The session's name; the file's unless given.")] = None,
+    timeout: Timeout = None,
+    retries: Retries = 0,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", "--session", "-s", help="The session's name; the file's unless given."),
+    ] = None,
     policy: PolicyText = None,
     delta: Delta = DEFAULT_DELTA,
     epsilon: Epsilon = 0.0,
@@ -77,7 +86,8 @@ def run(
     The last number that it prints is the value. Of a probe with several readings it prints a JSON object, a
     line `name value` for each, or a last line with all numbers in the order of SUREPICK_READINGS.
 
-    Interrupt it and start it again as you like: it goes on where it was. Several may share a session.
+    Interrupt it and start it again as you like: it goes on where it was. Several may share a session. A
+    session that `new` or the dashboard has begun needs no file.
 
     Try: surepick run table.toml --measure './drive.sh {arm}' --jobs 4
     """

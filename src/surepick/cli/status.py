@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from surepick.store import Event, Store
     from surepick.views import Page
 
+_LONGEST_EVENT = 1000  # letters: a terminal wraps them
+
 
 def status(
     plans: Annotated[int, typer.Option(min=0, help="Show this many other plans; 0 shows all.")] = N_RIVALS,
@@ -49,12 +51,12 @@ def log(
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Show what happened, event by event."""
+    """Show what happened, event by event; --json has the events as they are stored."""
     place = open_to_read(store)
     name = session or only_name(place)
     skipped = max(0, place.head(name).position - last) if last else 0
-    rows = [_event(event) for event in place.read(name) if event.position > skipped]
-    answer(rows, as_json, lambda: print_columns(("position", "time", "kind", "body"), [*map(_local, rows)]))
+    events = [event for event in place.read(name) if event.position > skipped]
+    answer([*map(_event, events)], as_json, lambda: _print_log(store, name, events))
 
 
 def state_of(session: Session) -> dict[str, Any]:
@@ -113,10 +115,18 @@ def _event(event: Event) -> dict[str, Any]:
     return {"position": event.position, "time": moment, "kind": event.kind, "body": json.loads(event.body)}
 
 
-def _local(row: dict[str, Any]) -> dict[str, Any]:
-    """The row for a terminal, with the time of this place."""
-    moment = datetime.fromisoformat(row["time"]).astimezone()
-    return {**row, "time": moment.strftime("%Y-%m-%d %H:%M:%S")}
+def _print_log(store: str, name: str, events: list[Event]) -> None:
+    """The events in the words of the dashboard and the report, with the time of this place."""
+    from surepick.views.events import log_row
+
+    problem = open_session(store, name, read_only=True).problem
+    columns = ("number", "time", "event", "what happened")
+    rows = []
+    for event in events:
+        row = log_row(event, problem, most_text=_LONGEST_EVENT)
+        moment = datetime.fromtimestamp(row.time, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        rows.append(dict(zip(columns, (row.position, moment, row.kind, row.text), strict=True)))
+    print_columns(columns, rows)
 
 
 def _in_words(page: Page) -> dict[str, Any]:
