@@ -21,7 +21,7 @@ from surepick.problems.files.load import load
 from surepick.report import write_report
 from surepick.sessions.session import Session
 from teller import MEANS
-from web_tools import Running, positions, problem_file, running
+from web_tools import TOKEN, Running, positions, problem_file, running
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -368,6 +368,23 @@ def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 380) == (scheme == "light")
     context.close()
+
+
+def test_on_a_phone_the_head_is_one_line_with_a_way_out_in_it(browser: Browser, store: str) -> None:
+    with running(store, write=True, token=TOKEN) as server:
+        context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True)
+        page = context.new_page()
+        page.goto(server.url + "/login")
+        page.locator("input[type=password]").fill(TOKEN)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Log out").wait_for()
+        page.locator("[data-light][data-state=live]").wait_for()
+        parts = page.locator("header.top > *").all()
+        middles = [box["y"] + box["height"] / 2 for box in (part.bounding_box() for part in parts) if box]
+        assert len(middles) == 4
+        assert max(middles) - min(middles) < 8, "all in one line"
+        page.screenshot(path=PICTURES / "phone-head.png")
+        context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

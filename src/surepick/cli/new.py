@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -35,6 +35,21 @@ if TYPE_CHECKING:
     from surepick.sessions.session import Session
 
 
+class Wishes(NamedTuple):
+    """What a new session is to be, by the options."""
+
+    policy: str | None
+    delta: float
+    epsilon: float
+    budget: int | None
+    seed: int
+    lease: float
+    pilot: int
+    one_scale: bool
+    guess: bool
+    store: str
+
+
 def new(
     file: File,
     name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
@@ -57,7 +72,8 @@ def new(
 
     Try: surepick init table, then surepick new table.toml, then surepick ask
     """
-    session = _create(file, name, policy, delta, epsilon, budget, seed, lease, pilot, one_scale, guess, store)
+    wishes = Wishes(policy, delta, epsilon, budget, seed, lease, pilot, one_scale, guess, store)
+    session = _create(file, name, wishes)
     question = {"question": session.question} if announce else {}
     data = {"session": session.name, "store": session.store.place, **question, **state_of(session)}
     session.keep_snapshot()
@@ -76,55 +92,41 @@ def _print_begun(session: Session, store: str, *, announce: bool) -> None:
     print_next(session, store)
 
 
-def _create(
-    file: Path,
-    name: str | None,
-    policy: str | None,
-    delta: float,
-    epsilon: float,
-    budget: int | None,
-    seed: int,
-    lease: float,
-    pilot: int,
-    one_scale: bool,
-    guess: bool,
-    store: str,
-) -> Session:
+def _create(file: Path, name: str | None, wishes: Wishes) -> Session:
     from surepick.core.policy import takes_past
     from surepick.policies import policy_for
     from surepick.problems.files.load import load
     from surepick.sessions.session import Session
 
     loaded = load(file)
-    chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
+    chosen = policy_for(loaded.problem, wishes.policy, delta=wishes.delta, epsilon=wishes.epsilon)
     return Session.create(
-        store,
+        wishes.store,
         loaded.problem,
         chosen,
         name=name or file.stem,
-        seed=seed,
-        budget=budget,
-        lease=lease,
-        pilot=pilot_of(loaded, pilot, one_scale),
-        past=loaded.past if guess and takes_past(chosen) else None,
+        seed=wishes.seed,
+        budget=wishes.budget,
+        lease=wishes.lease,
+        pilot=pilot_of(loaded, wishes.pilot, wishes.one_scale),
+        past=loaded.past if wishes.guess and takes_past(chosen) else None,
     )
 
 
-def begin_or_go_on(file: Path | None, name: str | None, *settings: Any) -> Session:
+def begin_or_go_on(file: Path | None, name: str | None, wishes: Wishes) -> Session:
     """The session that an earlier call began, or a new one; two calls at the same time share it.
 
     Without a file it must have been begun.
     """
-    store = settings[-1]
     if file is None:
-        return open_session(store, name)
-    session = _go_on(file, name, store)
+        return open_session(wishes.store, name)
+    session = _go_on(file, name, wishes.store)
     if session is not None:
         return session
     try:
-        return _create(file, name, *settings)
+        return _create(file, name, wishes)
     except NameTakenError:
-        session = _go_on(file, name, store)
+        session = _go_on(file, name, wishes.store)
         if session is None:
             raise
         return session

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surepick.cli.measure import Command, Commands, ended_as_interrupted
-from surepick.cli.new import begin_or_go_on, refuse_other_settings
+from surepick.cli.new import Wishes, begin_or_go_on, refuse_other_settings
 from surepick.cli.notify import Notify, tell_of_end
 from surepick.cli.options import (
     DEFAULT_DELTA,
@@ -95,9 +95,9 @@ def run(
 
     command = Command(measure, timeout, retries)
     longest = RUN_LEASE if timeout is None else 2 * timeout * (retries + 1)
-    question = (file, name, policy, delta, epsilon, budget, seed, lease or longest, pilot, one_scale)
-    created = (*question, guess, store)
-    session = begin_or_go_on(*created)
+    lasting = lease or longest
+    wishes = Wishes(policy, delta, epsilon, budget, seed, lasting, pilot, one_scale, guess, store)
+    session = begin_or_go_on(file, name, wishes)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
     refuse_other_settings(session, policy, given)
     called = LastCall(last_call, gaussian)

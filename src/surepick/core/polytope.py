@@ -87,23 +87,7 @@ class Polytope(OracleProblem):
                 raise TypeError(
                     f"Polytope() got an unexpected keyword argument {name!r}; {suggestion(name, _DEFAULTS)}"
                 )
-        self._become({**_DEFAULTS, **given}, is_new=True)
-
-    def _become(self, options: dict[str, Any], *, is_new: bool) -> None:
-        names = names_for("arm", options["arm_names"], _count_arms(options))
-        rows = as_rows(options, names)
-        if is_new:
-            refuse_empty(rows)
-        form = standard_form(rows)
-        super().__init__(
-            partial(_best_of_rows, rows, form, bool(options["minimize"])),
-            len(names),
-            options["noise_scale"],
-            arm_names=names,
-            n_plans=form.most_vertices,
-            **{name: options[name] for name in ("costs", "minimize", "bounds", "name_plan", "layout")},
-        )
-        self.__dict__.update(rows=rows, form=form)
+        _become(self, {**_DEFAULTS, **given}, is_new=True)
 
     @property
     def relevant(self) -> BoolArray:
@@ -197,8 +181,26 @@ def polytope_from(recipe: Mapping[str, Any], **options: Unpack[PolytopeOptions])
     if n_equal:
         found |= {"A_eq": matrix[n_ub:], "b_eq": right[n_ub:]}
     problem = Polytope.__new__(Polytope)
-    problem._become({**_DEFAULTS, **found, **options}, is_new=False)
+    _become(problem, {**_DEFAULTS, **found, **options}, is_new=False)
     return problem
+
+
+def _become(problem: Polytope, options: dict[str, Any], *, is_new: bool) -> None:
+    names = names_for("arm", options["arm_names"], _count_arms(options))
+    rows = as_rows(options, names)
+    if is_new:
+        refuse_empty(rows)
+    form = standard_form(rows)
+    OracleProblem.__init__(
+        problem,
+        partial(_best_of_rows, rows, form, bool(options["minimize"])),
+        len(names),
+        options["noise_scale"],
+        arm_names=names,
+        n_plans=form.most_vertices,
+        **{name: options[name] for name in ("costs", "minimize", "bounds", "name_plan", "layout")},
+    )
+    problem.__dict__.update(rows=rows, form=form)
 
 
 def _count_arms(options: Mapping[str, Any]) -> int:
