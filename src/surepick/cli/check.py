@@ -248,7 +248,7 @@ def _print_rows(file: Path) -> None:
 
     if file.suffix.lower() not in SUFFIXES:
         return
-    there = {row[0].strip().lower() for _, row in named_rows(file)[1]}
+    there = {row[0].strip().lower() for _, row in named_rows(file, short=ROWS)[1]}
     missing = [f"{row} ({says})" for row, (_, says) in ROWS.items() if row not in there]
     if missing:
         console.print(f"rows that you may add to the sheet: {', '.join(missing)}.")

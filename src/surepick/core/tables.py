@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -49,8 +49,11 @@ def read_table(path: TablePath, *, empty: float | None = None) -> Table:
     return Table(read_only(numbers), names, columns)
 
 
-def named_rows(path: TablePath) -> tuple[tuple[str, ...], Lines]:
-    """The names of the columns, and the lines below: each with its name and one cell per column."""
+def named_rows(path: TablePath, *, short: Collection[str] = ()) -> tuple[tuple[str, ...], Lines]:
+    """The names of the columns, and the lines below: each with its name and one cell per column.
+
+    Lines of the names `short` may end early, as who writes a file by hand ends them; empty cells follow.
+    """
     lines = csv_lines(Path(path))
     if len(lines) < 2 or len(lines[0][1]) < 2:
         raise ProblemError(
@@ -61,6 +64,8 @@ def named_rows(path: TablePath) -> tuple[tuple[str, ...], Lines]:
     lines = _without_empty_columns(lines)
     columns = tuple(cell.strip() for cell in lines[0][1][1:])
     for number, row in lines[1:]:
+        if row[0].strip().lower() in short:
+            row += [""] * (len(columns) + 1 - len(row))
         if len(row) != len(columns) + 1:
             raise ProblemError(
                 f"line {number} of {str(path)!r} has {len(row)} cells, the header has {len(columns) + 1}; "

@@ -69,6 +69,16 @@ def test_plans_alone_are_enough_and_the_noise_is_then_unknown(tmp_path):
     assert loaded.guess is loaded.means is None
 
 
+def test_a_row_that_says_something_may_end_early_and_a_plan_may_not(tmp_path):
+    text = "plan,bus,walk\ngoal,smallest\nunit,min\nspread,3\nby bus,1,2\non foot,,7\n"
+    (tmp_path / "ways.csv").write_text(text)
+    loaded = load(tmp_path / "ways.csv")
+    assert (loaded.problem.minimize, loaded.problem.about.unit) == (True, "min")
+    (tmp_path / "ways.csv").write_text(text.replace("on foot,,7", "on foot,7"))
+    with pytest.raises(FileError, match=r"line 6 of .* has 2 cells, the header has 3"):
+        load(tmp_path / "ways.csv")
+
+
 def test_a_sheet_with_semicolons_and_decimal_commas_is_read(tmp_path):
     rows = changed("truth", "14", "11,5", "8,125")
     assert load(write(tmp_path / "ways.csv", rows, ";")).means.tolist() == [14, 11.5, 8.125]

@@ -38,12 +38,12 @@ def read_sheet(path: Path) -> dict[str, Any]:
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
-    >>> _ = file.write_text("plan,bus,walk\\ngoal,smallest,\\nnoise,4,1\\nby bus,1,2\\non foot,,7\\n")
+    >>> _ = file.write_text("plan,bus,walk\\ngoal,smallest\\nnoise,4,1\\nby bus,1,2\\non foot,,7\\n")
     >>> read_sheet(file)["plans"], read_sheet(file)["noise_scale"], read_sheet(file)["minimize"]
     ([[1.0, 2.0], [0.0, 7.0]], [4.0, 1.0], True)
     """
     try:
-        arms, rows = named_rows(path)
+        arms, rows = named_rows(path, short=ROWS)
     except ProblemError as error:
         raise FileError(str(error)) from None
     said, plans = dict[str, Row](), dict[str, Row]()
