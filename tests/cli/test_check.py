@@ -204,3 +204,16 @@ def test_ties_of_a_transport_are_named_with_an_epsilon_before_and_after_measurin
     spent = json.loads(run("simulate", file, "--budget", "300", "--json", code=1))
     assert spent["n_measurements"] == 300
     assert "maybe nothing; epsilon = " in spent["estimates"]["what_if"]
+
+
+def test_a_budget_is_rehearsed_with_pick(tmp_path, monkeypatch, capsys):
+    run("init", "table", "--into", tmp_path)
+    file, worlds = tmp_path / "table.toml", ("--worlds", "30")
+    few, many = (json.loads(run("check", file, "--json", *worlds, "--budget", n))["pick"] for n in (4, 2_000))
+    assert (few["budget"], few["worlds"]) == (4, 30)
+    assert 0 <= many["wrong"] <= few["wrong"] <= 1
+    assert 0 <= many["expected_loss"] <= few["expected_loss"]
+    assert few["expected_loss"] > 0
+    assert "the best guess after 4 measurements" in run("check", file, *worlds, "--budget", "4")
+    assert "pick" not in json.loads(run("check", file, "--json", *worlds))
+    assert "at least" in fail(monkeypatch, capsys, "check", file, "--budget", "1")

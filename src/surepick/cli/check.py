@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from surepick.core.pilot import Pilot
     from surepick.planning.forecast import Forecast
     from surepick.planning.limit_value import Limit
+    from surepick.planning.rehearsal import PickRehearsal
     from surepick.problems.candidates import Progress
     from surepick.problems.truth import Loaded
 
@@ -38,6 +39,9 @@ def check(
     pilot: PilotSize = 12,
     one_scale: Pooled = False,
     epsilon: Epsilon = 0.0,
+    budget: Annotated[
+        int | None, typer.Option(help="Say what the best guess after so many measurements is worth.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what a problem file was understood to mean, and forecast how many measurements it will take.
@@ -55,11 +59,15 @@ def check(
         found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, first, progress)
         call = _closest(loaded, delta, noise) if found is not None and not epsilon else None
     costs = None if first is None else _pilot_costs(loaded, first, delta)
+    picked = None if budget is None else _picked(loaded, budget, worlds, seed, noise)
     if as_json:
-        print_json({**_data(loaded, found), "closest_call": _call_data(call), "pilot": costs})
+        picks = {} if picked is None else {"pick": asdict(picked)}
+        print_json({**_data(loaded, found), "closest_call": _call_data(call), "pilot": costs, **picks})
         return
     _print(loaded, found, costs, delta)
     _print_closest(loaded, call)
+    if picked is not None:
+        console.print(escape(picked.sentence(loaded.problem.about.unit)))
     _print_rows(file)
 
 
@@ -99,6 +107,25 @@ def _forecast(
         progress=progress,
         epsilon=asked[1],
     )
+
+
+def _picked(loaded: Loaded, budget: int, worlds: int, seed: int, noise: float | None) -> PickRehearsal:
+    import numpy as np
+
+    from surepick.errors import ParameterError
+    from surepick.planning.rehearsal import Stage, rehearse_pick
+
+    centre = loaded.means if loaded.guess is None else loaded.guess
+    if centre is None:
+        raise ParameterError(
+            "what a budget buys depends on where the means may lie, and the file has neither a guess nor a "
+            "truth; give it a guess with a spread",
+            field="budget",
+        )
+    spread = 0.0 if loaded.spread is None else loaded.spread
+    known = loaded.true_scale
+    rough = noise if noise is not None or known is None else float(np.max(known))
+    return rehearse_pick(Stage(loaded.problem, centre, spread, budget, rough, worlds, seed, None))
 
 
 def _closest(loaded: Loaded, delta: float, noise: float | None) -> tuple[Limit, Limit | None] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers, aligned
+from surepick.core.estimates import SAME
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy, epsilon_of
@@ -18,7 +19,7 @@ from surepick.core.worlds import quantile
 from surepick.errors import ParameterError
 from surepick.planning.forecast import UNLISTED_TOLERANCE
 from surepick.planning.limit import limit
-from surepick.policies import describe
+from surepick.policies import Pick, describe
 from surepick.problems.numbers import half_widths
 from surepick.simulation.environments import Gaussian
 from surepick.simulation.outcome import Outcome
@@ -59,6 +60,49 @@ class Rehearsal:
     def label(self) -> str:
         """The policy, its delta and its epsilon in one line."""
         return f"{describe(self.policy)}, delta {self.policy.delta:g}, epsilon {epsilon_of(self.policy):g}"
+
+
+@dataclass(frozen=True)
+class PickRehearsal:
+    """What the best guess after a budget is worth, by `Pick` in worlds drawn from where the means may lie."""
+
+    budget: int
+    worlds: int
+    wrong: float  # the share of worlds in which the plan that it names is not the best
+    expected_loss: float  # what that plan lacks, on average over the worlds
+
+    def sentence(self, unit: str | None) -> str:
+        """For people.
+
+        >>> PickRehearsal(200, 20, 0.15, 0.3).sentence("minutes").partition(": ")[2]
+        'not the best plan in 15% of 20 worlds, and 0.3 minutes worse than the best on average'
+        """
+        lost = f"{self.expected_loss:.3g}" + (f" {unit}" if unit else "")
+        named = f"the best guess after {how_many(self.budget, 'measurement')}, with Pick and without a proof"
+        worse = f"{lost} worse than the best on average"
+        return f"{named}: not the best plan in {self.wrong:.0%} of {self.worlds} worlds, and {worse}"
+
+
+def rehearse_pick(stage: Stage) -> PickRehearsal:
+    """What `Pick` names at the end of the stage's budget, and how much that loses."""
+    problem, losses = stage.problem, []
+    least = problem.relevant.sum() * (1 if problem.noise_scale is not None else Pilot().size)
+    if not problem.is_listed or problem.probes is not None or stage.budget < least:
+        raise ParameterError(
+            f"what a budget buys is rehearsed on listed plans without probes, with at least {least} "
+            f"measurements here, one of each arm that matters or a pilot; got {stage.budget}",
+            field="budget",
+        )
+    for w, means in enumerate(stage.worlds):
+        truth = Gaussian(means, stage.scale)
+        told = problem.with_noise(problem.noise_scale)
+        lead = simulate(told, Pick(), truth, seed=stage.seed + w, budget=stage.budget).lead
+        values = problem.sign * problem.values(means)
+        assert isinstance(lead, int)
+        losses.append(float(values.max() - values[lead]))
+    lost = np.array(losses)
+    wrong = float((lost > SAME * np.abs(lost).max(initial=1.0)).mean())
+    return PickRehearsal(stage.budget, len(lost), wrong, float(lost.mean()))
 
 
 class Stage:
