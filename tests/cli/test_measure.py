@@ -169,3 +169,9 @@ def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too() -> N
     command.stop()  # as when it comes between the start of a process and its being known
     with pytest.raises(MeasureError, match="failed"):
         command.measure(request("tin"))
+
+
+@pytest.mark.parametrize("name", ["a\0b", "half \ud800 a letter"])
+def test_a_name_that_no_program_can_be_given_is_refused_in_words(name: str) -> None:
+    with pytest.raises(MeasureError, match="cannot be handed to a program"):
+        Command("echo {arm} 5").measure(request(name))

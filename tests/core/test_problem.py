@@ -10,8 +10,9 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import surepick as sp
+from surepick.core.new_arms import settled
 from surepick.core.tables import read_table
-from surepick.errors import ProblemError
+from surepick.errors import ProblemError, SurepickError
 
 SMALL_TABLES = hnp.arrays(
     float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=st.integers(-2, 2)
@@ -402,3 +403,27 @@ def test_a_table_keeps_row_and_column_names(tmp_path):
     table = read_table(write(tmp_path / "hours.csv", "from,A,B\nx,1,2\n"))
     assert table.numbers.tolist() == [[1, 2]]
     assert (table.row_names, table.column_names) == (("x",), ("A", "B"))
+
+
+HUGE = 10**400  # a whole number that no float is
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: sp.Problem([[HUGE, 0], [0, 1]]),
+        lambda: sp.Problem(np.eye(2), noise_scale=HUGE),
+        lambda: sp.Problem(np.eye(2), costs=[1, HUGE]),
+        lambda: sp.Problem(np.eye(2), bounds=(0, HUGE)),
+        lambda: sp.Problem(np.eye(2)).with_plan("third", [HUGE, 1]),
+        lambda: sp.Past.from_history(sp.Problem(np.eye(2)), [HUGE, 1], [0.0, 0.0]),
+        lambda: sp.Past.from_guess(sp.Problem(np.eye(2)), [HUGE, 1], [1.0, 1.0]),
+        lambda: settled(sp.Problem(np.eye(2)), [sp.NewArm("third", cost=HUGE)]),
+        lambda: settled(sp.Problem(np.eye(2)), [sp.NewArm("third", noise_scale=HUGE)]),
+        lambda: sp.Session.create("memory://", sp.Problem(np.eye(2)), sp.BetGapE(), name="s", lease=HUGE),
+        lambda: sp.Gaussian([HUGE, 0]),
+    ],
+)
+def test_whole_numbers_that_no_float_is_are_refused_in_words(build):
+    with pytest.raises(SurepickError):
+        build()

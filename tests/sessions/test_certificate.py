@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,36 @@ def test_a_certificate_with_anything_else_in_any_field_is_noticed() -> None:
     assert not session.verify({**true, "mood": "good"}).holds
 
 
+def test_a_certificate_with_another_number_or_letter_anywhere_is_noticed() -> None:
+    session = finished(scale=0.05)
+    true = json.loads(codec.dumps(session.certificate().to_json()))
+    held = [at for at in leaves(true) if session.verify(other_at(true, at)).holds]
+    assert held == []
+    assert len(list(leaves(true))) > 50
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where numbers, texts, yes and no stand in a JSON value."""
+    if isinstance(value, dict | list):
+        for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(part, (*at, name))
+    elif value is not None:
+        yield at
+
+
+def other_at(value: Any, at: tuple[Any, ...]) -> Any:
+    """The same with a little change there."""
+    changed = part = json.loads(json.dumps(value))
+    for name in at[:-1]:
+        part = part[name]
+    old = part[at[-1]]
+    if isinstance(old, bool):
+        part[at[-1]] = not old
+    else:
+        part[at[-1]] = old + "x" if isinstance(old, str) else old * (1 + 1e-12) + 1e-300
+    return changed
+
+
 def with_field(certificate: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
     changed = {**certificate, name: value}
     return {name: value for name, value in changed.items() if value is not ...}
@@ -128,7 +159,10 @@ def with_field(certificate: dict[str, Any], name: str, value: Any) -> dict[str, 
 
 @pytest.mark.parametrize(
     ("version", "holds"),
-    [(sp.__version__, True), ("99.0.0", False), ("0.0.1", False), ("0.1", False), ("0.1.0\n", False)],
+    [
+        *((sp.__version__, True), ("0.1.0.dev3", True), ("0.1.0rc1", True), ("0.1.0+ours.2", True)),
+        *(("99.0.0", False), ("0.0.1", False), ("0.1", False), ("0.1.0\n", False), ("0.1.0x", False)),
+    ],
 )
 def test_the_version_in_a_certificate_can_have_written_it(version: str, holds: bool) -> None:
     session = finished()

@@ -22,7 +22,7 @@ from scheduler import Scheduler
 from session_tools import Tapes
 from simulated_bytes import Process
 from simulated_store import Database, Faults, SimulatedStore
-from surepick.errors import ParameterError, SessionError
+from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.sessions import replica
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import told_in
@@ -61,8 +61,51 @@ OPERATIONS: dict[str, Callable[[Session], object]] = {
     "close": lambda s: s.close(),
     "look": lambda s: s.ledger().n_told,
 }
+# What newer policies can do as well; in pairs with each other and with those that they change the meaning of.
+NEWER: dict[str, Callable[[Session], object]] = {
+    "void, a": lambda s: s.void(FIRST, "the wrong road"),
+    "void, b": lambda s: s.void(FIRST, "another road"),
+    "void what nobody asked for": lambda s: s.void(str(UNASKED), "the wrong road"),
+    "add a plan": lambda s: s.add_plan("both", [1.0, 1.0]),
+    "add it too": lambda s: s.add_plan("both", [1.0, 2.0]),
+    "add an arm": lambda s: s.add_plan("more", {"arm 0": 1.0, "new": 1.0}, new_arms=["new"]),
+    "the last call": lambda s: s.last_call(9),
+}
+OPERATIONS |= NEWER
+BESIDE = ("tell, a", "ask, a", "extend to .2", "extend the budget", "close", "record")
+FIRST, UNASKED = "0.0", 3  # a token that was told, and the event of a value that nobody had asked for
 TOKENS: dict[int, str] = {}  # by the session's seed: the token that the next round waits for
-PAIRS = list(itertools.combinations_with_replacement(OPERATIONS, 2))
+OLDER = [name for name in OPERATIONS if name not in NEWER]
+PAIRS = list(itertools.combinations_with_replacement(OLDER, 2))
+NEW_PAIRS = [
+    *itertools.combinations_with_replacement(NEWER, 2),
+    *itertools.product(NEWER, BESIDE),
+]
+SOME_NEW_PAIRS = [
+    ("void, a", "void, b"),
+    ("void, a", "add a plan"),
+    ("add a plan", "add it too"),
+    ("add an arm", "the last call"),
+    ("the last call", "the last call"),
+    ("the last call", "close"),
+    ("void what nobody asked for", "extend to .2"),
+]
+
+
+def of_bets(seed: int) -> Database:
+    """A database with a session of BetGapE, to which plans can be added, some way into its second round."""
+    database = Database(Scheduler(lambda names: 0))
+    store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
+    policy = sp.BetGapE(delta=0.3)
+    session = Session.create(store, PROBLEM, policy, name=NAME, seed=seed, lease=100.0, clock=lambda: NOW)
+    session.record(0, 0.5)
+    assert session.unasked(UNASKED)
+    for _ in range(3):
+        (request,) = session.ask(worker="a", wait=False)
+        session.tell(request, 0.1 * request.arm)
+    TOKENS[seed] = session.pending()[0].token
+    session.store.release(NAME, [lease.token for lease in session.store.leases(NAME)])
+    return database
 
 
 def rehearsed(seed: int, n_left: int | None) -> Database:
@@ -114,7 +157,7 @@ class Pair:
     def _do(self, i: int, session: Session) -> object:
         try:
             return OPERATIONS[self._names[i]](session)
-        except (SessionError, ParameterError) as error:
+        except (SessionError, ParameterError, ProblemError) as error:
             return type(error).__name__
 
 
@@ -125,8 +168,11 @@ def opened(database: Database) -> Session:
 
 
 def shown(told: object) -> object:
-    """What an operation was told; of tokens only how many, since which they are is the session's choice."""
-    return len(told) if isinstance(told, list) else told
+    """What an operation was told; of tokens only how many, since which they are is the session's choice.
+
+    Nor does it matter whether a policy that starts over had read a value again before it was taken back.
+    """
+    return len(told) if isinstance(told, list) else "done" if isinstance(told, bool) else told
 
 
 def check_leases(database: Database, *told: object) -> None:
@@ -142,10 +188,10 @@ def left(database: Database) -> Any:
     """What the log says in the end; the order of things that commute makes no difference."""
     events = [(event.kind, json.loads(event.body)) for event in database.now.read(NAME)]
     ledger, after_end = Ledger(Setup.from_json(events[0][1])), []
-    for kind, body in events[1:]:
+    for position, (kind, body) in enumerate(events[1:], 2):
         if kind == "measured":
             after_end.append((body["arm"], *told_in(body), body.get("worker", ""), ledger.is_over))
-        ledger.apply(kind, body)
+        ledger.apply(kind, body, position)
     assert not ledger.surprises
     # an unasked measurement counts at the next decision, and which that is depends on the order
     counted = any(kind == "recorded" and not body.get("picked") for kind, body in events)
@@ -199,6 +245,7 @@ MODES = {
     "in company, quick": (10**6, False, False),
     "in company, slow": (10**6, True, True),
 }
+BETS = "of bets"
 BEGINNINGS = {"just begun": None, "before the last measurement": 1}
 
 
@@ -207,7 +254,7 @@ def interleave(mode: str, beginning: str, pairs: list[tuple[str, str]]) -> int:
     alone_after, slow, one_lock = MODES[mode]
     n = 0
     with mock.patch.multiple(replica, time=Watch(slow=slow), ALONE_AFTER=alone_after):
-        begin = rehearsed(len(TOKENS), BEGINNINGS[beginning])
+        begin = of_bets(len(TOKENS)) if beginning == BETS else rehearsed(len(TOKENS), BEGINNINGS[beginning])
         for names in pairs:
             pair = Pair(begin, names, one_lock=one_lock)
             allowed = pair.one_after_the_other()
@@ -227,6 +274,19 @@ ALL = [
 @pytest.mark.parametrize(("mode", "beginning"), ALL)
 def test_two_operations_at_once_are_one_after_the_other(mode: str, beginning: str) -> None:
     assert interleave(mode, beginning, PAIRS) > 2 * len(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("mode", "pairs"),
+    [
+        pytest.param("alone, quick", SOME_NEW_PAIRS, id="some"),
+        *(pytest.param(mode, NEW_PAIRS, id=mode, marks=pytest.mark.slow) for mode in MODES),
+    ],
+)
+def test_two_newer_operations_at_once_are_one_after_the_other(
+    mode: str, pairs: list[tuple[str, str]]
+) -> None:
+    assert interleave(mode, BETS, pairs) > 2 * len(pairs)
 
 
 @pytest.mark.parametrize(

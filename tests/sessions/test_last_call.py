@@ -220,3 +220,13 @@ def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(
     assert session.status is sp.Status.BUDGET_SPENT
     assert session.ledger().n_told == told + n or n < 12
     assert session.verify().holds
+
+
+@pytest.mark.parametrize("n", [10**13, 2**63, 10**400])
+def test_a_last_call_of_more_than_anybody_can_make_is_refused_and_nothing_is_written(n):
+    """Its block could not be divided among the arms, and the session could not go on."""
+    session = begun()
+    before = session.fingerprint
+    with pytest.raises(ParameterError, match="at most 1,000,000,000,000"):
+        session.last_call(n)
+    assert session.store.head(session.name) == before

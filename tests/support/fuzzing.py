@@ -32,6 +32,7 @@ from urllib.parse import quote
 
 import httpx
 import numpy as np
+import typer
 from typer.testing import CliRunner
 
 import surepick as sp
@@ -296,46 +297,38 @@ def http(rng: random.Random, folder: Path) -> None:
         raise AssertionError(f"status {status} for {path!r}: {content!r}")
 
 
-COMMANDS = (
-    "new",
-    "ask",
-    "tell",
-    "withdraw",
-    "status",
-    "log",
-    "export",
-    "import",
-    "extend",
-    "close",
-    "verify",
-    "list",
-)
-OPTIONS = (
-    "--session",
-    "-s",
-    "--seed",
-    "--delta",
-    "--epsilon",
-    "--budget",
-    "--lease",
-    "-n",
-    "--worker",
-    "--mean-of",
-    "--json",
-)
+ENDLESS = ("serve", "watch", "arena", "reproduce", "demo")  # commands that take long, whatever they are given
+PROBES = {"0.0": ["1.0", "-x"], "$(id)": {"1.0": 1}}
+
+
+@cache
+def commands() -> dict[str, list[Any]]:
+    """The parameters of all commands but those; a new command is among them by itself."""
+    group: Any = typer.main.get_command(app)
+    return {name: command.params for name, command in group.commands.items() if name not in ENDLESS}
 
 
 def command_line(rng: random.Random, folder: Path) -> None:
-    """Commands with odd words, in a folder with a problem and a session."""
+    """Commands with odd words, in a folder with a problem and a session, of arms or of probes."""
     os.chdir(folder)
-    table = 'kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["1.0", "-x"]\n'
-    (folder / "mine.toml").write_text(table)
-    Session.create("surepick.db", sp.Problem(np.eye(2), arm_names=["1.0", "-x"]), sp.BetGapE(), name="s")
-    words = [rng.choice(COMMANDS), *(["mine.toml"] if rng.random() < 0.3 else [])]
+    probes = PROBES if rng.random() < 0.5 else None
+    table = {"kind": "table", "plans": [[1, 0], [0, 1]], "arm_names": ["1.0", "-x"]}
+    (folder / "mine.json").write_text(as_json(table | ({} if probes is None else {"probes": probes})))
+    asked = sp.Problem(np.eye(2), arm_names=["1.0", "-x"], probes=probes)
+    Session.create("surepick.db", asked, sp.BetGapE(), name="s")
+    name = rng.choice(list(commands()))
+    words = [name, *(["mine.json"] if rng.random() < 0.4 else []), *(["0.0"] if rng.random() < 0.3 else [])]
+    odd_words = (*NAMES, *map(str, NUMBERS), "s", "mine.json", "surepick.db", "5")
     for _ in range(rng.randrange(4)):
-        words += [rng.choice((*OPTIONS, *NAMES, *map(str, NUMBERS)))]
+        option = rng.choice(commands()[name])
+        if option.param_type_name == "option" and rng.random() < 0.7:
+            words.append(rng.choice(option.opts))
+        if rng.random() < 0.8:
+            words.append(rng.choice(odd_words))
+    if any("--budget" in option.opts for option in commands()[name]):
+        words += ["--budget", "50"]  # or it would measure for long
     words = [word for word in words if _is_text(word) and "\u0000" not in word]
-    result = CliRunner().invoke(app, words)
+    result = CliRunner().invoke(app, words, input="")
     if not isinstance(result.exception, SurepickError | SystemExit | OSError | None):
         raise result.exception
 

@@ -107,17 +107,23 @@ class Command:
 
     def _run(self, text: str, variables: Mapping[str, str]) -> tuple[int | str, str, str]:
         """Exit code, output and errors of a shell command; all of its processes end with it."""
-        process = subprocess.Popen(
-            text,
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**os.environ, **variables},
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                text,
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env={**os.environ, **variables},
+                start_new_session=True,
+            )
+        except ValueError as error:  # a name with a NUL, or with half a letter
+            raise MeasureError(
+                f"the name {variables['SUREPICK_ARM']!r} cannot be handed to a program ({error}); begin "
+                "again with another name"
+            ) from None
         self.running.add(process)
         if self.stopped.is_set():  # `stop` looked before this one was there
             _kill(process)

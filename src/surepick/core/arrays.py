@@ -205,7 +205,7 @@ def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm")
     in_order = aligned(what, given, arms, kind=kind)
     try:
         array = np.array(in_order, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(f"{what} must be one number or one per {kind}, got {given!r}") from None
     if array.ndim == 0:
         array = np.full(len(arms), float(array))
@@ -250,7 +250,7 @@ def checked_means(means: Numbers, arms: Sequence[str]) -> FloatArray:
     in_order = aligned("means", means, arms)
     try:
         array = np.asarray(in_order, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(f"means must be one number per arm, got {means!r}") from None
     if array.shape != (len(arms),):
         raise ProblemError(
@@ -290,7 +290,7 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
     in_order = aligned_table("bounds", bounds, arms, ("low", "high"), kinds=("arm", "column"))
     try:
         array = np.array(in_order, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(f"bounds must be (low, high), or one such pair per arm, got {bounds!r}") from None
     if array.shape == (2,):
         array = np.tile(array, (len(arms), 1))
@@ -306,8 +306,9 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
             f"bounds of arm {s} ({arms[s]!r}) must be two finite numbers, the lower first, got "
             f"{array[s].tolist()}"
         )
-    half = (array[:, 1] - array[:, 0]) / 2
-    far = np.flatnonzero(np.abs(array).max(axis=1) > np.minimum(MOST_SCALES * half, LARGEST))
+    half = array[:, 1] / 2 - array[:, 0] / 2  # which cannot overflow
+    furthest = np.minimum(MOST_SCALES * np.minimum(half, LARGEST), LARGEST)
+    far = np.flatnonzero(np.abs(array).max(axis=1) > furthest)
     if far.size:
         s = int(far[0])
         raise ProblemError(

@@ -63,7 +63,7 @@ def read_expressions(
 def _checked(name: str, plan: Mapping[str, Any]) -> dict[str, float]:
     try:
         return {str(arm): float(amount) for arm, amount in plan.items()}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(
             f"plan {name!r} must have a number for each arm that it uses, got {plan!r}"
         ) from None

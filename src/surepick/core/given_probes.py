@@ -229,7 +229,7 @@ def _mix(probe: str, given: str | Mix, arms: Arms) -> Row:
         arm = _arm(probe, str(name), arms)
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = np.nan
         if not abs(number) <= LARGEST:
             raise ProblemError(
@@ -257,7 +257,7 @@ def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
         )
     try:
         matrix = np.array(probe.covariance, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         matrix = np.zeros(0)
     if matrix.shape != (n, n) or not np.isfinite(matrix).all():
         raise ProblemError(

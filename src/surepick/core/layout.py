@@ -103,7 +103,7 @@ def _point(name: str, points: Mapping[str, Sequence[float]], geographic: bool) -
     order = "(longitude, latitude)" if geographic else "(x, y)"
     try:
         x, y = (float(number) for number in points[name])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         x = y = math.nan
     if not (math.isfinite(x) and math.isfinite(y)):
         raise ProblemError(f"the place {name!r} needs two finite numbers, {order}, got {points[name]!r}")

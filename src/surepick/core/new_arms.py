@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, brief, names_for, per_arm, scale_and_bounds
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.tables import TablePath, read_table
+from surepick.core.wording import shortened
 from surepick.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
             "session",
             field="new_arms",
         )
-    cost = _alike(arm.name, "cost", problem.costs[:, None])[0] if arm.cost is None else float(arm.cost)
+    cost = _alike(arm.name, "cost", problem.costs[:, None])[0] if arm.cost is None else arm.cost
+    cost = _number(arm.name, "cost", cost)
     if problem.bounds is None:
         if arm.bounds is not None:
             raise ProblemError(
@@ -83,14 +85,25 @@ def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
             )
         scales = problem.noise_scale[:, None]
         scale = _alike(arm.name, "noise scale", scales)[0] if arm.noise_scale is None else arm.noise_scale
-        return replace(arm, noise_scale=float(scale), cost=cost)
+        return replace(arm, noise_scale=_number(arm.name, "noise scale", scale), cost=cost)
     if arm.noise_scale is not None:
         raise ProblemError(
             f"the other arms have bounds, which give their noise scale; give bounds for {arm.name!r} instead",
             field="new_arms",
         )
     low, high = _alike(arm.name, "bounds", problem.bounds) if arm.bounds is None else arm.bounds
-    return replace(arm, cost=cost, bounds=(float(low), float(high)))
+    low, high = (_number(arm.name, "bounds", end) for end in (low, high))
+    return replace(arm, cost=cost, bounds=(low, high))
+
+
+def _number(name: str, what: str, value: object) -> float:
+    try:
+        return float(cast(Any, value))
+    except (TypeError, ValueError, OverflowError):
+        raise ProblemError(
+            f"the {what} of the new arm {name!r} must be a number, got {shortened(repr(value), 60)}",
+            field="new_arms",
+        ) from None
 
 
 def _alike(name: str, what: str, known: FloatArray) -> list[float]:

@@ -171,7 +171,7 @@ class OracleProblem(Measurable):
             if entries.dtype.kind == "c":
                 raise TypeError("complex numbers")
             plan = entries.astype(float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ProblemError(
                 f"{must}, 0 where the plan does not use the arm, got {_shortened(answer)}; names of arms, "
                 "and a value beside the plan, are not understood"

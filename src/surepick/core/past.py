@@ -137,7 +137,7 @@ def _per_arm(problem: AnyProblem, name: str, given: Numbers) -> FloatArray:
     in_order = aligned(name, given, problem.arm_names)
     try:
         found = np.broadcast_to(np.asarray(in_order, dtype=float), problem.n_arms)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.full(problem.n_arms, np.nan)
     if np.isnan(found).any():
         raise ParameterError(

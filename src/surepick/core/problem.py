@@ -333,7 +333,7 @@ def _dense_matrix(plans: Any) -> FloatArray:
         raise ProblemError(f"plans must be real numbers, got {plans.dtype}; pass plans.real if that is meant")
     try:
         return np.array(plans, dtype=float, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ProblemError(_where_text_is(plans) or f"plans must be a table of numbers: {error}") from None
 
 
@@ -358,7 +358,7 @@ def _where_text_is(plans: object) -> str | None:
         for s, cell in enumerate(row):
             try:
                 float(cell)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 return f"row {k}, column {s} of plans: expected a number, got {cell!r}"
     return f"all rows of plans must have one number per arm, got rows of lengths {sorted(lengths)}"
 

@@ -80,7 +80,7 @@ def _sided(given: dict[str, Any], kind: str, n_arms: int) -> tuple[FloatArray, F
     left = left.toarray() if hasattr(left, "toarray") else left
     try:
         matrix, side = np.array(left, dtype=float, ndmin=2), np.array(right, dtype=float, ndmin=1)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ProblemError(f"A_{kind} and b_{kind} must be numbers: {error}") from None
     if matrix.ndim != 2 or matrix.shape[1] != n_arms or side.shape != (len(matrix),):
         raise ProblemError(
@@ -98,7 +98,7 @@ def _sided(given: dict[str, Any], kind: str, n_arms: int) -> tuple[FloatArray, F
 def _bound(what: str, given: npt.ArrayLike, names: Sequence[str]) -> FloatArray:
     try:
         values = np.broadcast_to(np.asarray(given, dtype=float), (len(names),)).copy()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(
             f"{what} must be one number or one for each of the {len(names)} arms, got {given!r}"
         ) from None

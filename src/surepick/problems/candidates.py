@@ -234,7 +234,7 @@ class _DistinctPlans:
 def _as_plan(answer: npt.ArrayLike, n_arms: int, draw: int) -> FloatArray:
     try:
         plan = np.array(answer, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(
             f"the oracle must return one number per arm; at draw {draw} it gave {answer!r}"
         ) from None

@@ -16,7 +16,7 @@ def seeded(seed: int) -> np.random.Generator:
     """The generator of this seed, or a clear error for what is not a seed."""
     try:
         return np.random.default_rng(operator.index(seed))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(f"seed must be a whole number, 0 or more, got {seed!r}") from None
 
 
@@ -48,7 +48,7 @@ def as_numbers(
     shape = "a list of numbers" if ndim == 1 else "a table of numbers"
     try:
         array = np.array(given, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(f"{what} must be {shape}, got {given!r}") from None
     if array.ndim != ndim or not array.size:
         raise ProblemError(f"{what} must be {shape}, got shape {array.shape}")
@@ -80,7 +80,7 @@ def half_widths(spread: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """
     try:
         widths = np.broadcast_to(np.asarray(spread, dtype=float), shape)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(f"spread must be one number or numbers of shape {shape}, got {spread!r}") from None
     if not ((widths >= 0) & np.isfinite(widths)).all():
         raise ProblemError(f"spread must be 0 or more and finite, got {spread!r}")

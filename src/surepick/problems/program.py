@@ -269,7 +269,7 @@ def _bounds(lower: npt.ArrayLike, upper: npt.ArrayLike, n_variables: int) -> tup
         low, high = (
             np.broadcast_to(np.asarray(given, dtype=float), (n_variables,)).copy() for given in (lower, upper)
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ProblemError(
             f"lower and upper must be one number or one for each of the {n_variables} variables, "
             f"got {lower!r} and {upper!r}"

@@ -284,7 +284,7 @@ def policy_to_json(policy: Policy) -> Json:
     parameters = {field.name: getattr(policy, field.name) for field in dataclasses.fields(cast(Any, policy))}
     try:
         dumps(parameters)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"the parameters of {policy.name} must be numbers, text, lists or None to be kept in a file, "
             f"got {parameters!r}"

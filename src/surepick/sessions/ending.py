@@ -18,6 +18,8 @@ from surepick.sessions.replica import Change
 from surepick.sessions.settings import whole
 from surepick.simulation.outcome import Outcome
 
+MOST_CALLED = 10**12  # a block of more could not be divided among the arms, so the session could not go on
+
 
 def calling(ledger: Ledger, n: int | None, *, gaussian: bool) -> Change:
     """The last call of so many measurements, or of the rest of the budget, if there can be one now."""
@@ -41,9 +43,8 @@ def check_last_call(ledger: Ledger, n: int | None, n_told: int = 0) -> int:
             "a last call needs the number of measurements that are still to come: the session has no budget",
             field="n",
         )
-    wanted = whole(
-        "n", "the number of measurements that are still to come", left if n is None else n, least=1
-    )
+    still_to_come = "the number of measurements that are still to come"
+    wanted = whole("n", still_to_come, left if n is None else n, least=1, most=MOST_CALLED)
     if left is not None and wanted > left:
         raise ParameterError(
             f"a last call of {wanted} measurements is more than the {left} that the budget leaves; call "

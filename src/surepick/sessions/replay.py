@@ -32,7 +32,11 @@ DECISIONS = ("asked", "stopped")
 FAILURES = (SurepickError, ArithmeticError, LookupError, ValueError, AssertionError)
 
 
-VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[.a-z+-][.a-z0-9+-]{0,40})?")
+# With the suffixes of Python packages: builds before, after and beside a release can have written it.
+VERSION = re.compile(
+    r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:(?:a|b|rc)[0-9]{1,9})?(?:\.post[0-9]{1,9})?"
+    r"(?:\.dev[0-9]{1,9})?(?:\+[a-z0-9]{1,40}(?:\.[a-z0-9]{1,40}){0,3})?"
+)
 
 
 class Replay:
@@ -207,7 +211,7 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
 def version_of(text: object) -> tuple[int, ...] | None:
     """The numbers of a version of surepick; None if it is none.
 
-    >>> version_of("0.1.0"), version_of("1.2.3.dev4"), version_of("x")
+    >>> version_of("0.1.0"), version_of("1.2.3.dev4"), version_of("0.1.0x")
     ((0, 1, 0), (1, 2, 3), None)
     """
     found = VERSION.fullmatch(text) if isinstance(text, str) else None

@@ -10,7 +10,6 @@ Long because it is the page on which a user of sessions finds all that they do; 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.looking import Looking, in_seconds, oracle_of, title_key
 from surepick.sessions.replica import Change, Replica, drafts_of
 from surepick.sessions.requests import Receipt, Request
-from surepick.sessions.settings import LEASE, NewSession, Settings, refuse_other
+from surepick.sessions.settings import LEASE, NewSession, Settings, refuse_other, seconds
 from surepick.sessions.telling import Telling
 from surepick.sessions.voiding import void, void_unasked
 from surepick.store import Head, Store, open_store
@@ -167,20 +166,18 @@ class Session(Looking):
         """
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}")
-        if heartbeat is not None and not (heartbeat > 0 and math.isfinite(heartbeat)):
-            raise ParameterError(f"heartbeat is a number of seconds, more than 0, got {heartbeat!r}")
-        seconds = self.lease if heartbeat is None else min(float(heartbeat), self.lease)
+        lasting = self.lease if heartbeat is None else min(seconds("heartbeat", heartbeat), self.lease)
         pause = FIRST_WAIT
         while True:
             with self._changing():
-                requests = self._leasing.claim(n, worker or "", seconds)
+                requests = self._leasing.claim(n, worker or "", lasting)
                 if requests or not wait or self._ledger.is_over:
                     break
                 until_free = self._leasing.next_end() - self._clock()
             time.sleep(min(pause, max(until_free, FIRST_WAIT)))
             pause = min(1.5 * pause, LONGEST_WAIT)
         if heartbeat is not None:
-            hold = Hold(worker or "", seconds, self._clock() + self.lease)
+            hold = Hold(worker or "", lasting, self._clock() + self.lease)
             self._heartbeat.hold([request.token for request in requests], hold)
         return requests
 

@@ -15,6 +15,7 @@ from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy, changed, epsilon_of
 from surepick.core.problem import Problem
+from surepick.core.wording import shortened
 from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
 from surepick.policies import usual_name
 from surepick.sessions import codec
@@ -134,11 +135,7 @@ class NewSession:
         checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}
         if self.budget is not None:
             checked["budget"] = whole("budget", "a number of measurements", self.budget, least=1)
-        if not (self.lease > 0 and math.isfinite(self.lease)):
-            raise ParameterError(
-                f"lease is a number of seconds, more than 0, got {self.lease!r}", field="lease"
-            )
-        checked["lease"] = float(self.lease)
+        checked["lease"] = seconds("lease", self.lease)
         checked["pilot"] = pilot_for(self.problem, self.pilot, self.budget)
         checked["past"] = fitting(self.problem, self.past)
         for name, value in checked.items():
@@ -213,14 +210,35 @@ def _decides_otherwise(begun: Setup, problem: AnyProblem, policy: Policy) -> boo
     return (policy.delta, epsilon_of(policy)) != (begun.policy.delta, epsilon_of(begun.policy))
 
 
-def whole(name: str, what: str, value: object, *, least: int) -> int:
-    """The value as an int; numbers of NumPy are fine, fractions and what is too small are not."""
+def whole(name: str, what: str, value: object, *, least: int, most: int | None = None) -> int:
+    """The value as an int; numbers of NumPy are fine, fractions and what is too small or large are not."""
     try:
         number = operator.index(cast(Any, value))
     except TypeError:
         number = least - 1
     if number < least:
         raise ParameterError(f"{name} is {what}, {least} or more, got {value!r}", field=name)
+    if most is not None and number > most:
+        raise ParameterError(
+            f"{name} is {what}, at most {most:,}, got {shortened(str(number), 40)}", field=name
+        )
+    return number
+
+
+def seconds(name: str, value: Any) -> float:
+    """The value as a float, if it is a time that goes by.
+
+    >>> seconds("lease", 5)
+    5.0
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (number > 0 and math.isfinite(number)):
+        raise ParameterError(
+            f"{name} is a number of seconds, more than 0, got {shortened(repr(value), 60)}", field=name
+        )
     return number
 
 

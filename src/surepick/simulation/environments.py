@@ -361,7 +361,7 @@ def _in_order(own: Sequence[str] | None, names: Sequence[str], **numbers: FloatA
 def _finite_means(means: Numbers) -> FloatArray:
     try:
         array = np.array(aligned("means", means, labels_of(means) or ()), dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.array(np.nan)
     if array.ndim != 1 or not np.isfinite(array).all():
         raise ParameterError(f"means must be a list of finite numbers, one per arm, got {means!r}")
