@@ -1,5 +1,6 @@
 import copy
 import pickle
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -421,9 +422,19 @@ HUGE = 10**400  # a whole number that no float is
         lambda: settled(sp.Problem(np.eye(2)), [sp.NewArm("third", cost=HUGE)]),
         lambda: settled(sp.Problem(np.eye(2)), [sp.NewArm("third", noise_scale=HUGE)]),
         lambda: sp.Session.create("memory://", sp.Problem(np.eye(2)), sp.BetGapE(), name="s", lease=HUGE),
+        lambda: sp.Session.create("memory://", sp.Problem(np.eye(2)), sp.BetGapE(), name="s", budget=HUGE),
         lambda: sp.Gaussian([HUGE, 0]),
     ],
 )
 def test_whole_numbers_that_no_float_is_are_refused_in_words(build):
     with pytest.raises(SurepickError):
         build()
+
+
+def test_a_workbook_that_unpacks_to_more_than_a_table_can_be_is_refused(tmp_path):
+    path = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/worksheets/sheet1.xml", b" " * (2**26 + 1))
+    assert path.stat().st_size < 2**17
+    with pytest.raises(ProblemError, match=r"unpacks to 67 MB, more than .* save the sheet as CSV"):
+        read_table(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import re
 import stat
+import zipfile
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ LARGEST = 2**28  # bytes of a file of tables or problems that is read; in memory
 Lines: TypeAlias = list[tuple[int, list[str]]]  # the cells of each line, with its number in the file
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # apostrophes before it were put there, or will be taken off
 SHEETS = (".xlsx", ".xlsm")
+MOST_UNPACKED = 2**26  # bytes of a workbook's XML: openpyxl takes some fifty times as much memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +165,27 @@ def _with_point(cell: str, comma_is_decimal: bool) -> str:
     return cell.replace(",", ".")
 
 
+def _refuse_bomb(path: Path) -> None:
+    """Refuse a workbook that unpacks to more than a table can be; what is no workbook is said elsewhere."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+    except (OSError, zipfile.BadZipFile):
+        return
+    if size > MOST_UNPACKED:
+        raise ProblemError(
+            f"{str(path)!r} unpacks to {size / 1e6:,.0f} MB, more than the {MOST_UNPACKED / 1e6:,.0f} MB that a "
+            "table may have; save the sheet as CSV"
+        )
+
+
 def _sheet_lines(path: Path) -> Lines:
     """The lines of the first sheet of a workbook, as a CSV file would have them."""
     try:
         from openpyxl import load_workbook
     except ImportError:
         raise missing_extra("openpyxl", "sheets") from None
+    _refuse_bomb(path)
     try:
         values, formulas = (load_workbook(path, data_only=known).worksheets[0] for known in (True, False))
     except OSError as error:

@@ -21,6 +21,7 @@ from surepick.policies import usual_name
 from surepick.sessions import codec
 
 LATER = ("recalls", "cuts")  # settings that the first logs do not have, where they are false
+MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
 LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 
 Body = dict[str, Any]
@@ -90,7 +91,7 @@ class Setup:
         if budget is not None:
             if self.budget is not None and budget < self.budget:
                 raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
-            budget = whole("budget", "a number of measurements", budget, least=1)
+            budget = whole("budget", "a number of measurements", budget, least=1, most=MOST_BUDGET)
         policy = changed(self.policy, **changes)
         return replace(self, policy=policy, budget=self.budget if budget is None else budget)
 
@@ -134,7 +135,8 @@ class NewSession:
             raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
         checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}
         if self.budget is not None:
-            checked["budget"] = whole("budget", "a number of measurements", self.budget, least=1)
+            what = "a number of measurements"
+            checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)
         checked["lease"] = seconds("lease", self.lease)
         checked["pilot"] = pilot_for(self.problem, self.pilot, self.budget)
         checked["past"] = fitting(self.problem, self.past)
