@@ -174,8 +174,8 @@ def _refuse_bomb(path: Path) -> None:
         return
     if size > MOST_UNPACKED:
         raise ProblemError(
-            f"{str(path)!r} unpacks to {size / 1e6:,.0f} MB, more than the {MOST_UNPACKED / 1e6:,.0f} MB that a "
-            "table may have; save the sheet as CSV"
+            f"{str(path)!r} unpacks to {size / 1e6:,.0f} MB, more than the {MOST_UNPACKED / 1e6:,.0f} MB "
+            "that a table may have; save the sheet as CSV"
         )
 
 

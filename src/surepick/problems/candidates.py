@@ -274,7 +274,7 @@ def complete(family: Family, most: int, progress: Progress | None = None) -> Can
         found = family.some(most + 1)
     else:
         found = _first(family, np.zeros(len(family.piece_names)), most + 1, progress)
-    return None if len(found) > most else _listed(found, "all")
+    return _listed(found, "all") if 0 < len(found) <= most else None  # none at all is refused elsewhere
 
 
 def best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progress | None) -> Candidates:
