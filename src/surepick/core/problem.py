@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -149,20 +149,43 @@ class Problem(Measurable):
         if noise == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
         if not by_arm:
-            if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
-                raise ProblemError(
-                    f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}"
-                )
-            if noise == BOUNDED_VARIANCE:
-                raise ProblemError(f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or probes")
-            listed = Listed(matrix, kept, arms)
-            ways, limits = read_probes(probes, listed, noise_scale=noise_scale, costs=costs, bounds=bounds)
-            refuse_inseparable(ways, matrix, kept, arms)
-            unknown = ways.unknown or readings == UNKNOWN or (noise_scale is None and bounds is None)
-            if unknown and limits is not None:
-                raise ProblemError("bounds say how large noise can be; leave them out, or readings='unknown'")
-            dependent = ways.dependent or readings == DEPENDENT
-            self._measured_by(replace(ways, dependent=dependent, unknown=unknown), limits)
+            self._take_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=bounds)
+
+    def _take_probes(self, probes: GivenProbes, readings: str, **settings: Any) -> None:
+        """Let a new problem be measured by these probes; settings are noise_scale, costs and bounds."""
+        if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
+            raise ProblemError(
+                f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}"
+            )
+        if self.noise == BOUNDED_VARIANCE:
+            raise ProblemError(f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or probes")
+        listed = Listed(self.plans, self.plan_names, self.arm_names)
+        ways, limits = read_probes(probes, listed, **settings)
+        refuse_inseparable(ways, self.plans, self.plan_names, self.arm_names)
+        is_told = settings["noise_scale"] is not None or settings["bounds"] is not None
+        unknown = ways.unknown or readings == UNKNOWN or not is_told
+        if unknown and limits is not None:
+            raise ProblemError("bounds say how large noise can be; leave them out, or readings='unknown'")
+        dependent = ways.dependent or readings == DEPENDENT
+        self._measured_by(replace(ways, dependent=dependent, unknown=unknown), limits)
+
+    def with_probes(
+        self,
+        probes: GivenProbes,
+        *,
+        noise_scale: PerArm | None = DEFAULT_NOISE_SCALE,
+        costs: PerArm | None = None,
+        readings: str = INDEPENDENT,
+    ) -> Self:
+        """The same plans, measured by these probes instead of arm by arm; settings are those of `Problem`.
+
+        >>> paths = Problem({"coast": "AB + BC", "hills": "AD + DC"})
+        >>> paths.with_probes("plan arms").reading_names
+        ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
+        """
+        other = self._with(bounds=None)
+        other._take_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=None)
+        return other
 
     @property
     def n_plans(self) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surepick import plugins
 from surepick.core.arrays import FloatArray, labels_of, names_for
 from surepick.core.expressions import are_expressions
+from surepick.core.given_probes import ARMS
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
@@ -66,7 +67,7 @@ def _table(document: Section, _: Progress | None) -> Truth:
         plan_names=plan_names,
         minimize=document.flag("minimize"),
         probes=probes_in(document),
-        readings=document.text("readings", INDEPENDENT, options=(INDEPENDENT, DEPENDENT, UNKNOWN)),
+        readings=_readings(document),
         **measuring(document),
     )
     return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 0.0))
@@ -259,9 +260,33 @@ def _list_plans(document: Section) -> bool | None:
 
 def measuring(document: Section) -> dict[str, Any]:
     """The options of every kind: noise scale and costs. Bounds come when the arms are known."""
+    if probes_in(document) != ARMS and document.values.get("kind") != "table":
+        return {"noise_scale": 1.0, "costs": None}  # those of arms; `probed` has those of probes
+    return of_readings(document)
+
+
+def of_readings(document: Section) -> dict[str, Any]:
+    """Noise scale and costs as the file gives them: of arms, or of readings and probes where it has some."""
     unknown = document.values.get("noise_scale") == "unknown"
     noise = None if unknown else document.numbers("noise_scale", 1.0)
     return {"noise_scale": noise, "costs": document.numbers("costs")}
+
+
+def probed(document: Section, problem: Problem | OracleProblem) -> Problem | OracleProblem:
+    """The problem measured by the file's probes, where it has some and its kind has not seen to it."""
+    probes = probes_in(document)
+    if probes == ARMS or problem.probes is not None:
+        return problem
+    if not problem.is_listed:
+        raise document.error(
+            "probes are for plans in a list, and these are in none: ask for candidates with n_draws or "
+            "n_best, or play plans in Python, with an OracleProblem and probes='plan arms'"
+        )
+    return problem.with_probes(probes, readings=_readings(document), **of_readings(document))
+
+
+def _readings(document: Section) -> str:
+    return document.text("readings", INDEPENDENT, options=(INDEPENDENT, DEPENDENT, UNKNOWN))
 
 
 def _of_family(
@@ -288,8 +313,7 @@ def _optional_guess(document: Section) -> Any:
 
 COMMON_KEYS = (
     *("kind", "title", "unit", "truth", "noise_scale", "noise", "bounds", "costs", "list_plans", "plausible"),
-    "setup_cost",
-    "order",
+    *("setup_cost", "order", "probes", "readings"),
 )
 _DRAWS = "spread n_draws seed"
 _LISTED = f"{_DRAWS} n_best every guess minimize places"
@@ -304,7 +328,7 @@ KINDS: dict[str, Kind] = {
     "table": _kind(
         _table,
         "plans",
-        "arm_names plan_names minimize guess spread probes readings",
+        "arm_names plan_names minimize guess spread",
         "a table is a list of plans",
     ),
     "knapsack": _kind(_knapsack, "weights guess capacity", f"{_DRAWS} item_names copies"),

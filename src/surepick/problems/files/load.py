@@ -22,7 +22,7 @@ from surepick.core.past import Past
 from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
 from surepick.problems.candidates import Progress
-from surepick.problems.files.kinds import COMMON_KEYS, kind_named, kind_names, lists_plans
+from surepick.problems.files.kinds import COMMON_KEYS, kind_named, kind_names, lists_plans, probed
 from surepick.problems.files.places import on_map
 from surepick.problems.files.section import Section, is_list_of_numbers, is_number, read_text
 from surepick.problems.files.sheet import SUFFIXES, read_sheet
@@ -60,7 +60,8 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
         built = kind.build(document, progress)
-        problem = on_map(document, _with_tails(document, _within_bounds(document, built.problem)))
+        problem = probed(document, built.problem)
+        problem = on_map(document, _with_tails(document, _within_bounds(document, problem)))
         if "setup_cost" in document.values:
             problem = problem.with_setup_cost(document.number("setup_cost", 0.0))
         means = None if truth is None else read_only(problem.as_means(_means(truth, built)))

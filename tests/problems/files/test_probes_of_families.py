@@ -1,0 +1,46 @@
+"""Probes in files of every kind whose plans are listed."""
+
+import pytest
+
+import surepick as sp
+
+PATHS = """
+kind = "paths"
+edges = [["A", "B"], ["B", "C"], ["A", "D"], ["D", "C"], ["B", "D"]]
+source = "A"
+target = "C"
+"""
+
+
+def loaded(tmp_path, text):
+    file = tmp_path / "routes.toml"
+    file.write_text(text)
+    return sp.problems.load(file).problem
+
+
+@pytest.mark.parametrize("kind", ["plan arms", "plans"])
+def test_paths_are_driven_whole(tmp_path, kind):
+    plain = loaded(tmp_path, PATHS)
+    problem = loaded(tmp_path, PATHS + f'probes = "{kind}"\nnoise_scale = 0.5\ncosts = 3')
+    assert problem.probe_names == plain.plan_names
+    assert problem.costs.tolist() == [3.0] * problem.n_plans
+    assert set(problem.noise_scale.tolist()) == {0.5}
+    means = [1.0, 2.0, 2.5, 1.5, 0.2]
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
+    assert outcome.plan == problem.best(means)
+
+
+def test_unknown_noise_and_the_default(tmp_path):
+    problem = loaded(tmp_path, PATHS + 'probes = "plan arms"\nnoise_scale = "unknown"')
+    assert problem.probes.unknown
+    assert loaded(tmp_path, PATHS + 'probes = "arms"\nnoise_scale = [1, 2, 3, 4, 5]').probes is None
+
+
+def test_a_probe_that_reads_no_road_of_the_network_is_refused(tmp_path):
+    with pytest.raises(sp.SurepickError, match="no arm is called so"):
+        loaded(tmp_path, PATHS + '[probes.loop]\nreads = ["A-X"]')
+
+
+def test_plans_that_are_in_no_list_say_what_to_do(tmp_path):
+    with pytest.raises(sp.SurepickError, match="probes are for plans in a list"):
+        loaded(tmp_path, PATHS + 'probes = "plan arms"\nlist_plans = false')
