@@ -34,7 +34,7 @@ from surepick.core.measurable import (
     checked_setup_cost,
 )
 from surepick.core.new_arms import GivenArms, joined, settled
-from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
+from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, Probes
 from surepick.core.tables import TablePath, read_table
 from surepick.core.telling_apart import refuse_inseparable
 from surepick.core.wording import counted, plural
@@ -149,10 +149,13 @@ class Problem(Measurable):
         if noise == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
         if not by_arm:
-            self._take_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=bounds)
+            given = self._given_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=bounds)
+            self._measured_by(*given)
 
-    def _take_probes(self, probes: GivenProbes, readings: str, **settings: Any) -> None:
-        """Let a new problem be measured by these probes; settings are noise_scale, costs and bounds."""
+    def _given_probes(
+        self, probes: GivenProbes, readings: str, **settings: Any
+    ) -> tuple[Probes, FloatArray | None]:
+        """These probes and the bounds of their readings; settings are noise_scale, costs and bounds."""
         if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
             raise ProblemError(
                 f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}"
@@ -167,7 +170,7 @@ class Problem(Measurable):
         if unknown and limits is not None:
             raise ProblemError("bounds say how large noise can be; leave them out, or readings='unknown'")
         dependent = ways.dependent or readings == DEPENDENT
-        self._measured_by(replace(ways, dependent=dependent, unknown=unknown), limits)
+        return replace(ways, dependent=dependent, unknown=unknown), limits
 
     def with_probes(
         self,
@@ -183,9 +186,8 @@ class Problem(Measurable):
         >>> paths.with_probes("plan arms").reading_names
         ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
         """
-        other = self._with(bounds=None)
-        other._take_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=None)
-        return other
+        ways, _ = self._given_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=None)
+        return self._with(probes=ways, noise_scale=ways.noise_scale, bounds=None, costs=ways.costs)
 
     @property
     def n_plans(self) -> int:
