@@ -97,15 +97,33 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
 
 def test_exact_sessions_of_version_1_go_on_and_those_within_epsilon_are_refused(problem, monkeypatch):
     """Decisions of exact answers are as they were; within epsilon they are others, and say so."""
-    assert (sp.PolyBet().version, sp.PolyBet(epsilon=0.1).version) == (1, 2)
     store = MemoryStore()
-    sp.Session.create(store, problem, sp.PolyBet(), name="exact")
     with monkeypatch.context() as then:
         then.setattr(poly_bet, "decide_as", lambda policy, *_: decide_as(policy, 1))
+        sp.Session.create(store, problem, sp.PolyBet(), name="exact")
         sp.Session.create(store, problem, sp.PolyBet(epsilon=0.4), name="within")
     assert sp.Session.load(store, "exact").ask(1)
-    with pytest.raises(sp.SurepickError, match="PolyBet version 1, and this surepick has version 2"):
+    with pytest.raises(sp.SurepickError, match="PolyBet version 1, and this surepick has version 3"):
         sp.Session.load(store, "within")
+
+
+@pytest.mark.parametrize(("epsilon", "version"), [(0.0, 1), (1e-6, 2)])
+def test_a_budget_cuts_blocks_since_version_3_and_logs_of_earlier_ones_verify_as_they_ended(
+    problem, monkeypatch, epsilon, version
+):
+    """A session of an earlier version ends where a block does not fit, and never goes on with a cut one."""
+    store, spent = MemoryStore(), {}
+    for now, name in ((version, "then"), (3, "now")):
+        with monkeypatch.context() as when:
+            when.setattr(poly_bet, "decide_as", lambda policy, *_, now=now: decide_as(policy, now))
+            policy = sp.PolyBet(1e-9, epsilon)
+        session = sp.Session.create(store, problem, policy, name=name, budget=29)
+        measure(session, np.random.default_rng(4))
+        session = sp.Session.load(store, name)
+        assert session.policy.version == now
+        assert session.verify(session.certificate().to_json()).holds
+        spent[name] = session.outcome.n_measurements
+    assert spent["then"] < spent["now"] == 29
 
 
 def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):

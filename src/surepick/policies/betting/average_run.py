@@ -90,7 +90,8 @@ class AverageRun(LastCallRun[Bets]):
 
         The lead stays, and the weight falls with the counts: both are fixed before the block, as ever.
         """
-        counts = fitted(self._last, self._left, block.counts, -1, self._test_counts)
+        left = self._left if self._policy.cuts_blocks else None
+        counts = fitted(self._last, left, block.counts, -1, self._test_counts)
         if counts is block.counts:
             return block
         if self._last is not None:

@@ -51,14 +51,19 @@ class PolyBet(BettingPolicy):
     """
 
     name: ClassVar[str] = "PolyBet"
-    version: ClassVar[int] = 2  # of answers within epsilon, see below
-    earlier: ClassVar[tuple[int, ...]] = (1,)  # of exact ones
+    version: ClassVar[int] = 3
+    earlier: ClassVar[tuple[int, ...]] = (2, 1)  # of answers within epsilon, and of exact ones: see below
     takes_oracle: ClassVar[bool] = True
     takes_past: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        decide_as(self, 2 if self.epsilon else 1)
+        decide_as(self, 3, 2 if self.epsilon else 1)
+
+    @property
+    def cuts_blocks(self) -> bool:
+        """Whether blocks are cut to a budget; sessions of earlier versions end where one does not fit."""
+        return self.version > 2
 
     def start(self, problem: AnyProblem) -> Run:
         """A fresh run on this problem."""

@@ -108,7 +108,8 @@ class PolyRun(LastCallRun[EdgeBets]):
 
         Its bets stay, and depend on the past alone, as its counts do; a test does not settle them.
         """
-        counts = fitted(self._last, self._left, block.counts, -1, self._test_counts)
+        left = self._left if self._policy.cuts_blocks else None
+        counts = fitted(self._last, left, block.counts, -1, self._test_counts)
         return block if counts is block.counts else Block(counts, block.bets)
 
     def _test_counts(self, n: int) -> IntArray:
