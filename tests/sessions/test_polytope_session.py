@@ -172,6 +172,23 @@ def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     assert any("boxes of the test do not" in words for words in session.verify(written).objections)
     written["proof"]["test"]["target"] = "many"
     assert any("it has another form" in words for words in session.verify(written).objections)
+    written["proof"] = None
+    assert session.verify(written).objections == ("the certificate's 'proof' is not what the log gives",)
+
+
+def test_a_certificate_of_version_2_may_lack_the_proof_of_its_last_call(problem, monkeypatch):
+    """Version 2 wrote none; the log is decided again all the same."""
+    with monkeypatch.context() as then:
+        then.setattr(poly_bet, "decide_as", lambda policy, *_: decide_as(policy, 2))
+        session = sp.Session.create("memory://", problem, sp.PolyBet(0.01, 0.3), name="called")
+    rng = np.random.default_rng(7)
+    measure(session, rng, n=3)
+    session.last_call(300, gaussian=True)
+    measure(session, rng)
+    written = json.loads(json.dumps(session.certificate().to_json()))
+    assert written["last_call"] == 300
+    written["proof"] = None
+    assert session.verify(written).holds
 
 
 def test_a_budget_is_spent_to_the_last_measurement_and_the_log_verifies(problem):
