@@ -30,7 +30,7 @@ def log_factors(direction: FloatArray, delta: FloatArray, n_parts: int) -> Float
     """log F for parts with this direction and bets of this size.
 
     >>> log_factors(np.array([0.0, 2.0]), np.array([1.0, 1.0]), 4).round(4).tolist()
-    [-2.0, 1.8971]
+    [-2.0, 2.8652]
     """
     return _log_mean_exp(delta * direction, n_parts) - 0.5 * n_parts * delta * delta
 

