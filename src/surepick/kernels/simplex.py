@@ -27,7 +27,7 @@ _IMPROVES = 1e-9  # of the largest cost
 _PIVOT = 1e-9  # entries that count as zero
 _STILL = 60  # steps without progress after which the first column that improves is taken (Bland)
 _STEPS = 50  # pivots, for each row and column, before it gives up
-_AT_LOWER, _AT_UPPER, _BASIC = 0, 1, 2  # as in core.standard_form
+_AT_LOWER, _AT_UPPER, BASIC = 0, 1, 2  # as in core.standard_form
 _BEGIN, _RESTORE, _SOLVE = range(3)  # the steps of `_advance`
 
 
@@ -107,7 +107,7 @@ def make_rows(tableau: Tableau) -> bool:
     rows, basis, m, n = tableau.rows, tableau.basis, len(tableau.right), len(tableau.lower)
     found = 0
     for j in range(n):
-        if tableau.at[j] == _BASIC:
+        if tableau.at[j] == BASIC:
             basis[found] = j
             found += 1
     _fill_rows(tableau)
@@ -159,12 +159,12 @@ def place(tableau: Tableau) -> None:
     """The values of all variables at the basis; to be called where bounds have changed."""
     rows, at, values, n = tableau.rows, tableau.at, tableau.values, len(tableau.lower)
     for j in range(n):
-        if at[j] != _BASIC:
+        if at[j] != BASIC:
             values[j] = tableau.lower[j] if at[j] == _AT_LOWER else tableau.upper[j]
     for i in range(len(tableau.basis)):
         value = rows[i, n]
         for j in range(n):
-            if at[j] != _BASIC and values[j] != 0.0:
+            if at[j] != BASIC and values[j] != 0.0:
                 value -= rows[i, j] * values[j]
         values[tableau.basis[i]] = value
 
@@ -224,7 +224,7 @@ def _entering(tableau: Tableau, costs: FloatArray, missing: bool, tolerance: flo
     """The variable whose move off its bound improves most, or -1; the first that improves, to end a cycle."""
     best, entering = tolerance, -1
     for j in range(len(tableau.lower)):
-        if tableau.at[j] == _BASIC or tableau.upper[j] <= tableau.lower[j]:
+        if tableau.at[j] == BASIC or tableau.upper[j] <= tableau.lower[j]:
             continue
         gain = 0.0 if missing else -costs[j]
         for i in range(len(tableau.basis)):
@@ -271,7 +271,7 @@ def _move(tableau: Tableau, entering: int) -> float:
     values[out] = tableau.lower[out] if to == _AT_LOWER else tableau.upper[out]
     _eliminate(rows, leaving, entering)
     basis[leaving] = entering
-    at[entering] = _BASIC
+    at[entering] = BASIC
     return float(step)
 
 
@@ -286,15 +286,15 @@ def _choose_basis(tableau: Tableau) -> bool:
         best, column = 0.0, -1
         for j in range(n):
             size = abs(rows[i, j])
-            if tableau.at[j] != _BASIC and tableau.upper[j] > tableau.lower[j] and size > best * (1.0 + 1e-9):
+            if tableau.at[j] != BASIC and tableau.upper[j] > tableau.lower[j] and size > best * (1.0 + 1e-9):
                 best, column = size, j
         if best < _PIVOT:
             for j in range(n):  # a variable without room may be basic, too
-                if tableau.at[j] != _BASIC and abs(rows[i, j]) > best * (1.0 + 1e-9):
+                if tableau.at[j] != BASIC and abs(rows[i, j]) > best * (1.0 + 1e-9):
                     best, column = abs(rows[i, j]), j
         if best < _PIVOT:
             return False
         tableau.basis[i] = column
-        tableau.at[column] = _BASIC
+        tableau.at[column] = BASIC
         _eliminate(rows, i, column)
     return True

@@ -5,12 +5,13 @@ Each policy with the files that it is made of; those in brackets are compiled:
     bet_gap_e    BetGapE, plans in a list: tuning, arriving (new plans), [books] (state), [blocks] (steps)
       all_leads    within epsilon and few plans: every plan is a possible lead
       probe_run    where probes are measured: block_estimates, purses, covers, [probe_kernels]
+        parted_run   of unknown noise: by_parts, noise_seen
     obet         OBet, plans behind an oracle: wealth, ruling_out, [row_sums]
       play_run     where plans are played: prior_bets
     poly_bet     PolyBet, all plans of a polytope
       poly_run     the best one: edges, [edge_bets]
       average_run  one within epsilon: average_blocks, average_test (last call), rivals, series, prover,
-                     [covering], [box_cuts], [boundary]
+                     [covering], [tightening], [box_cuts], [boundary]
     challenge    Challenge, against the plan of today
 
 They share `block_run` (a block is fixed, measured whole and settled), `last_call` (the last block as a test),

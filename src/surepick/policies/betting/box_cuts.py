@@ -27,16 +27,34 @@ _WORTH = 0.02  # of a width: how much a bound must move to be written down
 _FRESH = 12  # linear programs after which a tableau is made anew
 
 
+class Number:
+    """How many of each a search has made."""
+
+    nodes: int
+    cuts: int
+    programs: int
+
+
 class Found(NamedTuple):
     """What a search has found; filled by it."""
 
-    numbers: IntArray  # status, nodes, cuts, linear programs
+    number: Number
     alive: FloatArray  # (n_arms,) a plan that is not ruled out
     node_cuts: IntArray  # (most_nodes,) how many cuts each node has
     node_split: IntArray  # (most_nodes,) its variable, or -1
     node_value: FloatArray  # (most_nodes,)
     tangents: FloatArray  # (most_cuts, 3) at_gain, at_square, unit
     prices: FloatArray  # (most_cuts, m + 1)
+
+
+class Shown:
+    """What the tangents of a node have shown: `missing` is what the best one lacks, infinite before any."""
+
+    missing: float
+    log_square: float  # log Q at which the best one touches
+    slope: float  # of the best one
+    least_gain: float  # of the points that came back
+    most_gain: float
 
 
 class Box(NamedTuple):
@@ -49,11 +67,7 @@ class Box(NamedTuple):
     prices: FloatArray  # (m,)
     tableau: Tableau
     best: FloatArray  # (n,) the point of the tangent that came closest
-    notes: FloatArray  # see below
-
-
-# notes of a node: what its tangents have shown
-SHORT, AT, SLOPE, LEAST, MOST = 0, 1, 2, 3, 4
+    shown: Shown
 
 
 @compiled_inner
@@ -167,12 +181,12 @@ def _round_prices(prices: FloatArray) -> float:
 @compiled_inner
 def _write(found: Found, prices: FloatArray, gain: float, square: float, unit: float) -> None:
     """Keep a cut of the node at hand, as long as there is room for more."""
-    k, node = found.numbers[2], found.numbers[1] - 1
+    k, node = found.number.cuts, found.number.nodes - 1
     if k < len(found.prices):
         found.tangents[k, 0], found.tangents[k, 1], found.tangents[k, 2] = gain, square, unit
         for i in range(len(prices)):
             found.prices[k, i] = np.rint(prices[i] / unit)
-    found.numbers[2] += 1
+    found.number.cuts += 1
     if node < len(found.node_cuts):
         found.node_cuts[node] += 1
 
@@ -180,8 +194,8 @@ def _write(found: Found, prices: FloatArray, gain: float, square: float, unit: f
 @compiled_inner
 def solve_fresh(tableau: Tableau, costs: FloatArray, found: Found) -> int:
     """Solve from the basis at hand, whose tableau is made anew now and then."""
-    found.numbers[3] += 1
-    if found.numbers[3] % _FRESH == 0:
+    found.number.programs += 1
+    if found.number.programs % _FRESH == 0:
         if not make_rows(tableau):
             return GAVE_UP
     else:

@@ -21,41 +21,30 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Cut, Node, Question, System
 from surepick.kernels.compiled import compiled, compiled_inner
-from surepick.kernels.simplex import EMPTY, SOLVED, Tableau, empty_tableau, find_prices, make_rows, restore
-from surepick.policies.betting.boundary import boundary, measure, tangent
+from surepick.kernels.records import make_record
+from surepick.kernels.simplex import BASIC, EMPTY, SOLVED, Tableau, empty_tableau, find_prices, restore
+from surepick.policies.betting.boundary import boundary, measure
 from surepick.policies.betting.box_cuts import (
     ALIVE,
-    AT,
     COVERED,
-    LEAST,
-    MOST,
-    SHORT,
-    SLOPE,
     UNKNOWN,
     Box,
     Found,
+    Number,
+    Shown,
     copy_into,
     cut_box,
     fill_secants,
     show_empty,
     solve_fresh,
 )
+from surepick.policies.betting.tightening import Wide, tighten
 
 _STACK = 400  # boxes that wait at once: the depth of the tree
 _ROOM = 800  # nodes and cuts that are kept beyond the most programs, at first
 _TANGENTS = 7  # that are tried in a node
 ROOT_ROUNDS = 12  # of tightening all arms at the root
 _NODE_ARMS = 20  # arms that are tightened at another node
-_BASIC = 2  # as in core.standard_form
-
-
-class Wide(NamedTuple):
-    """The program of a box with a row more, for what the best tangent leaves; and scratch."""
-
-    tableau: Tableau
-    objective: FloatArray  # (n + 1,) of zeros
-    prices: FloatArray  # (m + 1,)
-    width: FloatArray  # (n_arms,) spread of squares
 
 
 class Search(NamedTuple):
@@ -71,20 +60,14 @@ class Search(NamedTuple):
 
 @compiled_inner
 def _try_tangents(question: Question, box: Box, start: float, found: Found) -> int:
-    """Look for a tangent that rules out the box; COVERED, ALIVE, or UNKNOWN with notes of the best one.
+    """Look for a tangent that rules out the box; COVERED, ALIVE, or UNKNOWN with what the best one has shown.
 
     Its value is concave in the slope, and the Q of the points that come back says on which side the best is.
     """
     log_square, below, above = start, -np.inf, np.inf
-    notes, shrunk, tries = box.notes, 0, 0
-    notes[SHORT], notes[AT], notes[SLOPE], notes[LEAST], notes[MOST] = (
-        np.inf,
-        start,
-        0.0,
-        np.inf,
-        -np.inf,
-    )
-    n_arms = len(question.gains)
+    shown, shrunk, tries = box.shown, 0, 0
+    shown.log_square, shown.slope = start, 0.0
+    _forget(shown)
     while tries < _TANGENTS:
         tries += 1
         at_square = math.exp(log_square)
@@ -101,19 +84,15 @@ def _try_tangents(question: Question, box: Box, start: float, found: Found) -> i
         if beyond < 0.0 and status == SOLVED:
             copy_into(box.tableau.values, found.alive)
             return ALIVE
-        for s in range(n_arms):
-            x = box.tableau.values[s]
-            if box.low[s] < x < box.high[s]:
-                square += question.squares[s] * (x - box.low[s]) * (box.high[s] - x)
-        if missing < notes[SHORT]:
-            notes[SHORT], notes[AT], notes[SLOPE] = missing, log_square, slope
+        if missing < shown.missing:
+            shown.missing, shown.log_square, shown.slope = missing, log_square, slope
             copy_into(box.tableau.values, box.best)
-        notes[LEAST], notes[MOST] = min(notes[LEAST], gain), max(notes[MOST], gain)
+        shown.least_gain, shown.most_gain = min(shown.least_gain, gain), max(shown.most_gain, gain)
         if change > 0.1 * missing and shrunk < 6:  # the box is another now
             shrunk, tries, below, above = shrunk + 1, tries - 1, -np.inf, np.inf
-            notes[SHORT], notes[LEAST], notes[MOST] = np.inf, np.inf, -np.inf
+            _forget(shown)
             continue
-        step = math.log(max(square, 1e-300)) - log_square
+        step = math.log(max(_above_secants(question, box, square), 1e-300)) - log_square
         if step > 0.0:
             below = max(below, log_square)
         else:
@@ -130,103 +109,27 @@ def _try_tangents(question: Question, box: Box, start: float, found: Found) -> i
 
 
 @compiled_inner
-def _tighten_arms(question: Question, box: Box, wide: Wide, n_arms: int, found: Found) -> tuple[bool, float]:
-    """Bound single arms over the plans of the box that the best tangent does not rule out.
-
-    Whether the box is ruled out, and the share of the spread of squares that is left.
-    """
-    m, n = box.tableau.matrix.shape
-    at_square = math.exp(box.notes[AT])
-    at_gain, _ = boundary(question, at_square)
-    slope, need = tangent(question, at_gain, at_square)
-    const, _ = fill_secants(question, slope, box)
-    tableau, objective, prices, width = wide
-    _widen(box, tableau, need - const)
-    if not make_rows(tableau):
-        return False, 1.0
-    before = 0.0
-    for s in range(len(width)):
-        width[s] = question.squares[s] * (box.high[s] - box.low[s]) ** 2
-        before += width[s]
-    for _ in range(min(n_arms, len(width))):
-        s = _widest(width)
-        if width[s] < 1e-4 * before:
-            break
-        width[s] = -1.0  # it had its turn
-        for side in (1.0, -1.0):
-            objective[s] = -side
-            status = solve_fresh(tableau, objective, found)
-            find_prices(tableau, prices)
-            objective[s] = 0.0
-            if status == SOLVED:
-                weight = -prices[m]
-                is_plain = weight <= 1e-12
-                for i in range(m):
-                    box.prices[i] = prices[i] if is_plain else prices[i] / weight
-                at = np.nan if is_plain else at_gain
-                missing, _ = cut_box(question, box, at, at_square, found)
-            else:
-                missing = (
-                    1.0
-                    if status != EMPTY
-                    else _show_nothing_left(question, box, (at_gain, at_square), prices, found)
-                )
-            if missing < 0.0:
-                return True, 0.0
-            for j in range(n):
-                tableau.lower[j], tableau.upper[j] = box.low[j], box.high[j]
-    after = 0.0
-    for s in range(len(width)):
-        after += question.squares[s] * (box.high[s] - box.low[s]) ** 2
-    return False, after / before if before > 0.0 else 1.0
+def _forget(shown: Shown) -> None:
+    """Before any tangent of the box as it is now; the best one so far says where to begin."""
+    shown.missing, shown.least_gain, shown.most_gain = np.inf, np.inf, -np.inf
 
 
 @compiled_inner
-def _widest(width: FloatArray) -> int:
-    """Where the largest of these is, the first of equals."""
-    widest = 0
-    for s in range(1, len(width)):
-        if width[s] > width[widest]:
-            widest = s
-    return widest
-
-
-@compiled_inner
-def _widen(box: Box, wide: Tableau, most: float) -> None:
-    """Make `wide` the program of the box with the row costs.x - t = 0, t <= most."""
-    m, n = box.tableau.matrix.shape
-    least = 0.0
-    for j in range(n):
-        wide.matrix[m, j] = box.costs[j]
-        wide.lower[j], wide.upper[j], wide.at[j] = box.low[j], box.high[j], box.tableau.at[j]
-        least += min(box.costs[j] * box.low[j], box.costs[j] * box.high[j])
-    wide.matrix[m, n], wide.at[n] = -1.0, _BASIC
-    wide.lower[n], wide.upper[n] = min(least - 1e-9 * (1.0 + abs(least)), most), most
-
-
-@compiled_inner
-def _show_nothing_left(
-    question: Question, box: Box, at: tuple[float, float], prices: FloatArray, found: Found
-) -> float:
-    """Whether prices of an empty wide program show that the tangent at `at` leaves no plan."""
-    m = len(box.prices)
-    for sign in (1.0, -1.0):
-        weight = -sign * prices[m]
-        if weight > 1e-12:
-            for i in range(m):
-                box.prices[i] = sign * prices[i] / weight
-            missing, _ = cut_box(question, box, at[0], at[1], found)
-            if missing < 0.0:
-                return missing
-    return 1.0
+def _above_secants(question: Question, box: Box, square: float) -> float:
+    """The Q that the secants of the box take this point to have, which has this one."""
+    for s in range(len(question.gains)):
+        x = box.tableau.values[s]
+        if box.low[s] < x < box.high[s]:
+            square += question.squares[s] * (x - box.low[s]) * (box.high[s] - x)
+    return square
 
 
 @compiled_inner
 def _split(question: Question, box: Box) -> tuple[int, float]:
     """The variable to split the box on, and where; -1 where nothing is wide enough."""
-    low, high, best, notes, n_arms = box.low, box.high, box.best, box.notes, len(question.gains)
+    low, high, best, shown, n_arms = box.low, box.high, box.best, box.shown, len(question.gains)
     most, total, arm = 0.0, 0.0, -1
-    is_known = np.isfinite(notes[SHORT])
+    is_known = np.isfinite(shown.missing)
     for s in range(n_arms):
         below, above = best[s] - low[s], high[s] - best[s]
         if is_known and below > 0.0 and above > 0.0:
@@ -236,11 +139,12 @@ def _split(question: Question, box: Box) -> tuple[int, float]:
                 most, arm = excess, s
     if (
         is_known
-        and notes[SLOPE] * total < 0.5 * notes[SHORT]
-        and notes[MOST] - notes[LEAST] > 1e-3 * abs(notes[MOST])
+        and shown.slope * total < 0.5 * shown.missing
+        and shown.most_gain - shown.least_gain > 1e-3 * abs(shown.most_gain)
     ):
         j = len(low) - 1
-        value = 0.5 * (max(notes[LEAST] - question.gain, low[j]) + min(notes[MOST] - question.gain, high[j]))
+        least, greatest = shown.least_gain - question.gain, shown.most_gain - question.gain
+        value = 0.5 * (max(least, low[j]) + min(greatest, high[j]))
         return j, value if low[j] < value < high[j] else 0.5 * (low[j] + high[j])
     if arm >= 0:
         width = high[arm] - low[arm]
@@ -270,22 +174,17 @@ def _cover(question: Question, search: Search, effort: tuple[float, int, int], f
         waiting -= 1
         copy_into(lows[waiting], box.low)
         copy_into(highs[waiting], box.high)
-        depth, node = depths[waiting], found.numbers[1]
-        found.numbers[1] += 1
-        if found.numbers[3] > most or waiting + 2 >= _STACK:
+        depth, node = depths[waiting], found.number.nodes
+        found.number.nodes += 1
+        if found.number.programs > most or waiting + 2 >= _STACK:
             return UNKNOWN
         status = _try_tangents(question, box, squares[waiting], found)
         if status == ALIVE:
             return ALIVE
-        if status == UNKNOWN and np.isfinite(box.notes[SHORT]):
-            for _ in range(rounds if depth == 0 else 1):
-                arms = len(question.gains) if depth == 0 else _NODE_ARMS
-                is_out, left = _tighten_arms(question, box, wide, arms, found)
-                if is_out:
-                    status = COVERED
-                    break
-                if left > 0.9:
-                    break
+        if status == UNKNOWN and np.isfinite(box.shown.missing):
+            tightening = (rounds, len(question.gains)) if depth == 0 else (1, _NODE_ARMS)
+            if tighten(question, box, wide, tightening, found):
+                status = COVERED
         variable, value = (-1, 0.0) if status == COVERED else _split(question, box)
         if status != COVERED and variable < 0:
             return UNKNOWN
@@ -299,7 +198,7 @@ def _cover(question: Question, search: Search, effort: tuple[float, int, int], f
                     lows[waiting, variable] = value
                 else:
                     highs[waiting, variable] = value
-                squares[waiting], depths[waiting] = box.notes[AT], depth + 1
+                squares[waiting], depths[waiting] = box.shown.log_square, depth + 1
                 waiting += 1
     return COVERED
 
@@ -326,11 +225,11 @@ def cover(question: Question, system: System, effort: Effort, *, keep: bool = Fa
     """Whether every plan is ruled out; `keep` asks for the proof."""
     n_kept = effort.most + _ROOM if keep else 1
     status, found = _search(question, system, effort, n_kept)
-    n_found = int(max(found.numbers[1], found.numbers[2]))  # nodes and cuts
+    n_found = int(max(found.number.nodes, found.number.cuts))
     if keep and n_found > n_kept:
         status, found = _search(question, system, effort, n_found)  # the same again, with room for all of it
     nodes = _nodes(found) if keep and status == COVERED else []
-    return Cover(status, found.alive, nodes, int(found.numbers[3]))
+    return Cover(status, found.alive, nodes, int(found.number.programs))
 
 
 def _search(question: Question, system: System, effort: Effort, n_kept: int) -> tuple[int, Found]:
@@ -339,7 +238,7 @@ def _search(question: Question, system: System, effort: Effort, n_kept: int) -> 
     tableau = empty_tableau(
         system.matrix, system.right, (system.lower.copy(), system.upper.copy()), priced=True
     )
-    tableau.at[:] = np.append(effort.basis, _BASIC)
+    tableau.at[:] = np.append(effort.basis, BASIC)
     wide_matrix = np.zeros((m + 1, n + 1))
     wide_matrix[:m, :n] = system.matrix
     bounds = np.zeros(n + 1), np.zeros(n + 1)
@@ -350,7 +249,7 @@ def _search(question: Question, system: System, effort: Effort, n_kept: int) -> 
         np.zeros(len(question.gains)),
     )
     found = Found(
-        np.zeros(4, dtype=np.int64),
+        make_record(Number),
         np.zeros(len(question.gains)),
         np.zeros(n_kept, dtype=np.int64),
         np.full(n_kept, -1, dtype=np.int64),
@@ -371,12 +270,12 @@ def _box_of(tableau: Tableau) -> Box:
     """The box of the whole polytope; its bounds are those of the tableau."""
     m, n = tableau.matrix.shape
     costs, reduced, best = np.zeros(n), np.zeros(n), np.zeros(n)
-    return Box(tableau.lower, tableau.upper, costs, reduced, np.zeros(m), tableau, best, np.zeros(5))
+    return Box(tableau.lower, tableau.upper, costs, reduced, np.zeros(m), tableau, best, make_record(Shown))
 
 
 def _nodes(found: Found) -> list[Node]:
     """The tree as the check reads it."""
-    n_nodes, nodes, k = int(found.numbers[1]), [], 0
+    n_nodes, nodes, k = int(found.number.nodes), [], 0
     for node in range(n_nodes):
         cuts = []
         for _ in range(int(found.node_cuts[node])):
