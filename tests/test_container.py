@@ -38,13 +38,18 @@ def test_the_image_runs_as_a_user_without_rights_and_keeps_its_data():
     )
 
 
-def test_what_is_copied_is_enough_to_build_the_package(tmp_path):
+def copy_what_is_copied(folder):
+    """The COPY lines of the first stage."""
     for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", FILE, re.M):
         for source in sources.split():
             place = ROOT / source
             copy = shutil.copytree if place.is_dir() else shutil.copy
-            (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
-            copy(place, tmp_path / source)
+            (folder / source).parent.mkdir(parents=True, exist_ok=True)
+            copy(place, folder / source)
+
+
+def test_what_is_copied_is_enough_to_build_the_package(tmp_path):
+    copy_what_is_copied(tmp_path)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -54,6 +59,34 @@ def test_what_is_copied_is_enough_to_build_the_package(tmp_path):
     assert {f"!{name}" for name in ("pyproject.toml", "README.md", "LICENSE", "requirements", "src")} <= set(
         kept
     )
+
+
+@pytest.mark.slow
+def test_the_lines_that_build_it_install_all_that_is_locked_and_it_decides(tmp_path):
+    """The RUN lines of the first stage as they are, into a folder of the test; they need a package index."""
+    source, place = tmp_path / "source", tmp_path / "surepick"
+    source.mkdir()
+    copy_what_is_copied(source)
+    first = FILE[: FILE.index("\nFROM ", FILE.index("\nFROM ") + 1)]
+    lines = re.findall(r"^RUN (.+)$", first, re.M)
+    assert len(lines) == 3
+    for line in lines:
+        words = shlex.split(line.replace("/opt/surepick", str(place)))
+        words[0] = sys.executable if words[0] == "python" else words[0]
+        done = subprocess.run(words, cwd=source, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    commands = ("init table", "simulate table.toml --json", "new table.toml", "status --json")
+    for command in commands:
+        done = subprocess.run(
+            [place / "bin" / "surepick", *command.split()],
+            cwd=tmp_path,
+            env={**alone, "NUMBA_DISABLE_JIT": "1"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["session"]
 
 
 @pytest.mark.slow
