@@ -56,6 +56,7 @@ BENCHMARKS = {
     "probes": Benchmark("probes", "--runs 2 --peers 0 --only pairs", "--runs 10 --peers 1"),
     "probe_soundness": Benchmark("probe_soundness", "--runs 5", "--runs 100"),
     "plays": Benchmark("plays", "--runs 3", "--runs 30"),
+    "kn": Benchmark("kn", "--runs 40"),
     "answers": Benchmark("answers", "guesses --scale 0.02", "--scale 0.05"),
     "misuse": Benchmark("misuse", "--runs 5", "--runs 50"),
     "problems": Benchmark("problems"),
