@@ -15,6 +15,7 @@ from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
 from surepick.core.evidence import Evidence
 from surepick.errors import SessionError
 from surepick.sessions import codec
+from surepick.sessions.ledger import Ledger
 from surepick.sessions.rivals import rivals_of
 from surepick.sessions.session import Session
 from surepick.store import Draft, Head, MemoryStore, Store, open_store
@@ -308,6 +309,29 @@ def test_several_plans_that_are_good_enough_are_all_named_and_verified():
     assert said[1:] in views.summary(views.look(session)).among
     assert session.verify(certificate.to_json()).holds
     assert not session.verify({**certificate.to_json(), "good": ["road", "ship"]}).holds
+
+
+def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(monkeypatch):
+    """It stands before the end in the log, so who decided has to see it there as everybody does."""
+    store = MemoryStore()
+    session = sp.Session.create(store, sp.Problem(np.eye(2)), sp.BetGapE(), name="race", budget=2)
+    first, second = session.ask(2)
+    decide = Ledger.decide
+
+    def decide_slowly(ledger):
+        monkeypatch.setattr(Ledger, "decide", decide)
+        *_, last = store.read("race")
+        busy = Draft("withdrawn", json.dumps({"arm": 0, "index": 1, "reason": "busy"}), last.time)
+        store.append("race", [busy], expected=last.head)  # by a worker that dies before it could decide
+        return decide(ledger)
+
+    session.tell(first, 1.0)
+    monkeypatch.setattr(Ledger, "decide", decide_slowly)
+    session.tell(second, 0.0)
+    assert [event.kind for event in store.read("race")][-2:] == ["withdrawn", "stopped"]
+    anew = sp.Session.load(store, "race").ledger().to_json()
+    assert anew["withdrawals"][0] == [1, 0]
+    assert session.ledger().to_json() == anew
 
 
 def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():

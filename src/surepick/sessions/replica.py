@@ -297,9 +297,11 @@ class Replica:
 
     def _is_beside(self, kind: str) -> bool:
         """Whether such an event changes no decision that is being made."""
-        return kind in ("measured", "withdrawn", "noted") or (
-            kind == "recorded" and not self.ledger.run.counts_unasked
-        )
+        if (
+            kind == "withdrawn"
+        ):  # an end counts what was given back before it, and this ledger has it behind it
+            return not self.ledger.is_over
+        return kind in ("measured", "noted") or (kind == "recorded" and not self.ledger.run.counts_unasked)
 
     def _decisions(self) -> list[Draft]:
         """What the policy decides now, as far as its rounds are complete."""
