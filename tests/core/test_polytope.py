@@ -83,6 +83,7 @@ def test_any_prices_give_a_bound_and_the_right_ones_a_tight_one(seed):
         ({"A_ub": [1, 2], "b_ub": [1]}, "a table with a column per arm"),
         ({"A_ub": [["a", 2]], "b_ub": [1]}, "must be numbers"),
         ({}, "got neither"),
+        ({"A_ub": sparse.csr_array(np.ones((1, 300_000))), "b_ub": [1]}, "at most 10,000 arms, got 300,000"),
         ({"A_ub": [[1, 1]], "b_ub": [1], "upper": [1, np.nan]}, "must be a number, got nan"),
         ({"A_ub": [[1, 1]], "b_ub": [1], "upper": [1, 2, 3]}, "one for each of the 2 arms"),
     ],

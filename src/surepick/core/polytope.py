@@ -41,6 +41,8 @@ class PolytopeOptions(TypedDict, total=False):
     name_plan: Callable[[FloatArray], str] | None
 
 
+MOST_ARMS = 10_000
+
 _DEFAULTS: dict[str, Any] = {
     "A_ub": None,
     "b_ub": None,
@@ -186,7 +188,13 @@ def polytope_from(recipe: Mapping[str, Any], **options: Unpack[PolytopeOptions])
 
 
 def _become(problem: Polytope, options: dict[str, Any], *, is_new: bool) -> None:
-    names = names_for("arm", options["arm_names"], _count_arms(options))
+    n_arms = _count_arms(options)
+    if n_arms > MOST_ARMS:
+        raise ProblemError(
+            f"a Polytope has at most {MOST_ARMS:,} arms, got {n_arms:,}: the edges at a plan are a table of "
+            "a row and a column each. Leave out arms that no good plan would use, or merge those alike"
+        )
+    names = names_for("arm", options["arm_names"], n_arms)
     rows = as_rows(options, names)
     if is_new:
         refuse_empty(rows)

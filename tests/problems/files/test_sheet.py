@@ -137,6 +137,7 @@ def test_what_is_no_workbook_is_refused(tmp_path):
     assert "is not an Excel workbook (.xlsx)" in refusal(path)
     assert "cannot read" in refusal(tmp_path / "absent.xlsx")
     assert "save it as .xlsx or .csv" in refusal(write(tmp_path / "ways.ods"))
+    assert 'kind = "production" and program = "mix.lp"' in refusal(write(tmp_path / "mix.lp"))
 
 
 def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):

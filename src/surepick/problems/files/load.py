@@ -194,6 +194,8 @@ def _parse(path: Path) -> dict[str, Any]:
         return read_sheet(path)
     if path.suffix.lower() not in parsers:
         hint = "; save it as .xlsx or .csv" if path.suffix.lower() in (".xls", ".ods", ".numbers") else ""
+        if path.suffix.lower() in (".mps", ".lp"):
+            hint = f'; write a .toml file with kind = "production" and program = "{path.name}"'
         raise FileError(f"a problem file ends in .toml, .json, .xlsx or .csv, got {str(path)!r}{hint}")
     text = read_text(path)
     try:
