@@ -71,14 +71,13 @@ def add_plan(
         str | None,
         typer.Argument(help='What it takes of each arm: "2*tea + coffee".', show_default=False),
     ] = None,
-    new_arm: Annotated[
-        list[str] | None, typer.Option(help="An arm that there was not before; once for each.")
-    ] = None,
+    new_arm: Annotated[list[str] | None, typer.Option(help="A new arm; repeat the option for each.")] = None,
     noise_scale: Annotated[
-        float | None, typer.Option(help="Of the new arms; by default that of the others.")
+        float | None, typer.Option(help="Noise scale of the new arms; by default the same as the others.")
     ] = None,
     cost: Annotated[
-        float | None, typer.Option(help="Of the new arms; by default that of the others.")
+        float | None,
+        typer.Option(help="Cost of measuring a new arm; by default the same as the others."),
     ] = None,
     session: Name = None,
     store: StoreUrl = DEFAULT_STORE,
