@@ -1,4 +1,8 @@
-"""The problem: which plans there are, what can be measured, how noisy that is and what it costs."""
+"""The problem: which plans there are, what can be measured, how noisy that is and what it costs.
+
+Long because it is the page on which a user finds all that a problem is made of and can be made into; how
+names, probes, bounds and tables are read stands elsewhere.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What a session's log means: a fold of its events, with the tapes and the run of the policy inside.
 
-Nothing here knows the store or the clock.
+Nothing here knows the store or the clock. Long because a method for each kind of event stands here: whoever
+asks what an event does to a session looks in one place.
 """
 
 from __future__ import annotations
