@@ -13,7 +13,7 @@ help:
 	@echo "make test       lint, types and the whole test suite"
 	@echo "make pictures   draw the pictures of the README again"
 	@echo "make docs       build the site into site/; warnings are errors, examples are run"
-	@echo "make bench      all benchmarks in one run, about 45 minutes; pages in benchmarks/results/bench"
+	@echo "make bench      all benchmarks in one run, about 20 minutes; pages in benchmarks/results/bench"
 	@echo "make bench-quick  the same with small samples, at most ten minutes"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"

@@ -1,6 +1,6 @@
 """All benchmarks in turn, as one command, from one version.
 
-python benchmarks/run.py             # `make bench`: about 45 minutes of one idle core
+python benchmarks/run.py             # `make bench`: about 20 minutes of one idle core
 python benchmarks/run.py --quick     # `make bench-quick`: at most ten minutes, smaller samples
 python benchmarks/run.py --only rounds store
 
