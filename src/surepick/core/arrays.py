@@ -337,3 +337,18 @@ def brief(array: FloatArray) -> str:
     """
     low, high = float(array.min()), float(array.max())
     return f"{low:g}" if low == high else f"{low:g}..{high:g}"
+
+
+def as_dense(matrix: Any) -> FloatArray:
+    """These numbers as a dense array, be they sparse or not."""
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
+
+
+def first_few(counts: IntArray, most: int) -> IntArray:
+    """No more than this many of these in all, the first ones first.
+
+    >>> first_few(np.array([2, 0, 3, 1]), 4).tolist()
+    [2, 0, 2, 0]
+    """
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.minimum(counts, np.maximum(most - before, 0)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, first_few
 from surepick.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ class Plays:
 
     def first(self, most: int) -> Plays:
         """No more than this many of them, in order."""
-        before = np.cumsum(self.uses) - self.uses
-        return Plays(self.plans, np.minimum(self.uses, np.maximum(most - before, 0)))
+        return Plays(self.plans, first_few(self.uses, most))
 
     def without(self, others: Plays) -> Plays:
         """What is left when some of them have been played."""

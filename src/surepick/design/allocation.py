@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.design.interior_point import dual_value, interior_point
 from surepick.errors import ParameterError
 
@@ -137,7 +137,7 @@ class _ListedRows(Rows):
 
     def __init__(self, matrix: Squares) -> None:
         self._matrix = matrix
-        self._peaks = _dense(matrix.max(axis=0)).ravel()
+        self._peaks = as_dense(matrix.max(axis=0)).ravel()
         self.shape = matrix.shape
 
     def peaks(self) -> FloatArray:
@@ -158,7 +158,7 @@ class _ListedRows(Rows):
         return np.unique(np.asarray(self._matrix[:, arms].argmax(axis=0)).ravel())
 
     def take(self, ids: IntArray) -> FloatArray:
-        return _dense(self._matrix[ids])
+        return as_dense(self._matrix[ids])
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,10 +293,6 @@ def _scale_columns(matrix: Squares, factors: FloatArray) -> Squares:
     scaled = matrix.copy()
     scaled.data = matrix.data * factors[matrix.indices]
     return scaled
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
 def _inverse(values: FloatArray) -> FloatArray:

@@ -46,8 +46,3 @@ def scaled_squares(differences: Any, gaps: FloatArray, noise: FloatArray) -> Any
     row_gaps = np.repeat(gaps, np.diff(differences.indptr))
     squares.data = (differences.data * noise[differences.indices] / row_gaps) ** 2
     return squares
-
-
-def dense(matrix: Any) -> FloatArray:
-    """These numbers as a dense array."""
-    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Numbers
+from surepick.core.arrays import FloatArray, Numbers, as_dense
 from surepick.core.branches import Branch
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
@@ -40,7 +40,7 @@ from surepick.core.problem import Problem
 from surepick.core.run import Answer
 from surepick.design.probe_allocation import ProbeAllocation
 from surepick.errors import ParameterError, ProblemError
-from surepick.planning.differences import dense, differences_of, scaled_squares
+from surepick.planning.differences import differences_of, scaled_squares
 from surepick.planning.limit_value import Bracket, Limit, Once, limit_of, no_limit
 from surepick.planning.play_limit import PlayedRivals, least_play_cover
 from surepick.planning.polytope_limit import edge_limit, least_of, near_best_limit
@@ -98,7 +98,7 @@ def _listed_limit(problem: Problem, means: FloatArray, delta: float, tolerance: 
     if problem.probes is not None:
         times = None
         if not tied:
-            times = probe_times(problem.probes, dense(differences[rivals]) / gaps[rivals, None], tolerance)
+            times = probe_times(problem.probes, as_dense(differences[rivals]) / gaps[rivals, None], tolerance)
         return _probe_limit(problem, best, tied, times, delta)
     noise, once = known_deviation(problem), Once.of(problem.costs, np.flatnonzero(problem.relevant))
     if tied:

@@ -11,14 +11,14 @@ from typing import ClassVar, overload
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Numbers
+from surepick.core.arrays import FloatArray, Numbers, as_dense
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import PlanSet, plan_set, spanned
 from surepick.core.policy import check_delta, known_deviation
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.planning.differences import dense, differences_of
+from surepick.planning.differences import differences_of
 from surepick.planning.limit import limit
 from surepick.planning.limit_value import LIMIT_FORMULA, Limit
 
@@ -166,10 +166,10 @@ def theory(problem: Problem | OracleProblem, means: Numbers, delta: float = 0.05
         )
     scale = float(known_deviation(problem).max())
     best = problem.best(means)
-    plans = dense(problem.oriented)
+    plans = as_dense(problem.oriented)
     differences, gaps = differences_of(problem, means, best)
     coarse = DIFFERS * np.abs(plans).max(axis=0)  # (d,)
-    sizes = np.abs(dense(differences))
+    sizes = np.abs(as_dense(differences))
     away = np.where(sizes > coarse, sizes, 0.0)  # (K, d) |pi*_s - pi_s| where they differ
     arm_gaps = _arm_gaps(away, gaps)
     spreads, ratio = _pair_maxima(plans, away, coarse)

@@ -56,9 +56,8 @@ class Ledger:
         self.arrived: list[Body] = []  # the plans that were added, in their order
         self.epoch = 0  # how often it was extended, or the policy started over
         self.withdrawals = Withdrawals(setup.problem.n_probes)
-        self._after_end: list[
-            Body
-        ] = []  # withdrawals since it ended: what it ended with does not rest on them
+        # Withdrawals since it ended: what it ended with does not rest on them.
+        self._after_end: list[Body] = []
         self.tapes = Tapes(readings_per_probe(setup.problem))
         self._changes: dict[str, Callable[[Body], None]] = {
             "measured": self._measured,

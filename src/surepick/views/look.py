@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import (
     arm_means,
@@ -166,8 +166,7 @@ class Look:
 
     def differences(self, lead: int, rivals: IntArray) -> FloatArray:
         """The lead minus each of these rivals, with the sign that makes larger better, as a dense array."""
-        rows = self._listed.oriented[rivals]
-        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        dense = as_dense(self._listed.oriented[rivals])
         return np.asarray(self.vector(lead) * self.problem.sign - dense)
 
     def vector(self, plan: Answer) -> FloatArray:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import in_errors, mean_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
@@ -304,8 +304,7 @@ class AllLeadsRun(LastCallRun[bool]):
 
 def _dense(problem: Problem) -> FloatArray:
     """The plans as rows, larger values better."""
-    plans = problem.oriented
-    return plans if isinstance(plans, np.ndarray) else np.asarray(plans.toarray())
+    return as_dense(problem.oriented)
 
 
 def _sizes(epsilon: float, unit: float) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, first_few
 from surepick.core.evidence import Evidence
 from surepick.core.past import Past
 from surepick.errors import ParameterError
@@ -87,8 +87,7 @@ class Block(Generic[B]):
         """The missing measurements, lowest arms first, no more than max_batch of them."""
         if max_batch is None:
             return self.left.copy()
-        before = np.cumsum(self.left) - self.left
-        return np.asarray(np.minimum(self.left, np.maximum(max_batch - before, 0)))
+        return first_few(self.left, max_batch)
 
 
 class BlockRun(ABC, Generic[B]):

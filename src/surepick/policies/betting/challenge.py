@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.past import Past
@@ -172,8 +172,7 @@ class ChallengeRun(BlockRun[Bets]):
         self._price = self._variance * problem.costs
         self._target = math.log(2.0 / policy.delta)
         self._incumbent = policy.place(problem)
-        plans = problem.oriented
-        dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+        dense = as_dense(problem.oriented)
         self._away = dense[self._incumbent] - dense  # (n_plans, n_arms)
         self._squares = self._away**2
         self._unit = np.sqrt(self._squares @ self._variance)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, first_few
 from surepick.core.evidence import Evidence
 from surepick.core.problem import Problem
 from surepick.design.information import Dense
@@ -53,10 +53,7 @@ class PartedBlock(Block[Bets]):
     def next_request(self, max_batch: int | None) -> IntArray:
         """What is missing of the part that was begun, no more than max_batch of it."""
         left = self._left_of_part
-        if max_batch is None:
-            return left
-        before = np.cumsum(left) - left
-        return np.asarray(np.minimum(left, np.maximum(max_batch - before, 0)))
+        return left if max_batch is None else first_few(left, max_batch)
 
     def add(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in what was asked for."""

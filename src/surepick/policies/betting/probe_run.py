@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
@@ -85,8 +85,7 @@ class ProbeRun(BlockRun[Bets]):
         self._setup_cost = problem.setup_cost
         self._estimator = estimator_for(probes)
         information = self._information = self._estimator.information
-        plans: Any = problem.oriented
-        dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+        dense = as_dense(problem.oriented)
         self._plans = information.coordinates(dense - dense.mean(axis=0))
         n_plans = problem.n_plans
         self._purses = Purses(n_plans, policy.delta, policy.epsilon)

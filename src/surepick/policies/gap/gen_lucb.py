@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
@@ -62,8 +62,7 @@ class GenLUCBRun:
     """A run of GenLUCB: counts and sums of the arms on which plans differ. It changes by `absorb` alone."""
 
     def __init__(self, problem: Problem, delta: float) -> None:
-        plans = problem.oriented
-        dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+        dense = as_dense(problem.oriented)
         self._arms = np.flatnonzero(problem.relevant)
         self._scale = known_noise_scale(problem)[self._arms]
         self._plans: FloatArray = np.ascontiguousarray(dense[:, self._arms])

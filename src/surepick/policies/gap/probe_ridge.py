@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.probes import refuse_dependent
 from surepick.core.problem import Problem
@@ -32,8 +32,7 @@ class RidgeRun:
         refuse_dependent(probes, "LinGapE")
         self._probes, self._delta, self._epsilon, self._bound = probes, delta, epsilon, norm_bound
         self._rows = probes.whitened.toarray()  # (n_readings, n_arms)
-        plans = problem.oriented
-        self._plans: FloatArray = plans if isinstance(plans, np.ndarray) else plans.toarray()
+        self._plans = as_dense(problem.oriented)
         n_arms = self._plans.shape[1]
         self._matrix, self._vector = np.eye(n_arms), np.zeros(n_arms)
         self._inverse: FloatArray = np.eye(n_arms)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.policy import known_noise_scale
 from surepick.core.probes import refuse_dependent
 from surepick.core.problem import Problem
@@ -67,8 +66,7 @@ def readings_of(problem: Problem, policy: str) -> Readings:
     >>> found.rows.tolist(), found.ways.tolist()
     ([[2.0, 0.0], [0.0, 2.0]], [0, 1])
     """
-    plans: Any = problem.oriented
-    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+    dense = as_dense(problem.oriented)
     probes = problem.probes
     if probes is None:
         scale = known_noise_scale(problem)

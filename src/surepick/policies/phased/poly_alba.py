@@ -29,11 +29,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.problem import Problem
 from surepick.core.single_arms import single_arms
 from surepick.design.information import information_of
@@ -137,8 +137,7 @@ def _vectors(problem: Problem, readings: Readings) -> FloatArray:
     if problem.probes is None:
         mine = single_arms(problem, PolyALBA.name)
         return np.asarray(mine.factor[:, None] * (mine.arm[:, None] == readings.ways))
-    plans: Any = problem.oriented
-    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+    dense = as_dense(problem.oriented)
     return np.asarray(information_of(problem.probes).coordinates(dense))
 
 

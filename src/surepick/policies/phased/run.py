@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
@@ -43,8 +43,7 @@ class PhasedRun:
         self._problem, self._design, self._survivors = problem, design, survivors
         self._arms = np.flatnonzero(problem.relevant)
         self._scale = known_noise_scale(problem)[self._arms]
-        plans = problem.oriented
-        dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+        dense = as_dense(problem.oriented)
         scaled = dense[:, self._arms] * self._scale
         order = np.lexsort(scaled.T[::-1])
         self._order, self._plans = order, scaled[order]  # (n_plans, n_used)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
@@ -43,8 +43,7 @@ class BudgetPhases(PooledRun, ABC):
 
     def __init__(self, problem: Problem, name: str, budget: int | None) -> None:
         super().__init__(problem)
-        plans = problem.oriented
-        dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+        dense = as_dense(problem.oriented)
         self._arms = np.flatnonzero(problem.relevant)
         self._plans: FloatArray = np.ascontiguousarray(dense[:, self._arms])  # (n_plans, n_used)
         self._name, self._budget, self._horizon = name, budget, budget
