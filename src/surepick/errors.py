@@ -102,3 +102,14 @@ def suggestion(name: str, known: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     shown = ", ".join(repr(n) for n in names[:8])
     return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def all_names(name: str, known: Iterable[str]) -> str:
+    """As `suggestion`, and all known names once, where they are what one wants to choose from.
+
+    >>> all_names("bostn", ["boston", "albany"]), all_names("x", ["boston", "albany"])
+    ("did you mean 'boston'? Known: boston, albany", 'known: boston, albany')
+    """
+    names = list(known)
+    hint, every = suggestion(name, names), ", ".join(names)
+    return f"{hint} Known: {every}" if hint.startswith("did you mean") else f"known: {every}"

@@ -15,10 +15,10 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
     plans = np.hstack([own + rng.normal(size=5), np.ones((5, 1))])  # and an arm that all have
     for problem, sign in ((sp.Problem(plans), 1), (sp.Problem(plans, minimize=True), -1)):
         found = single_arms(problem, "LUCB")
-        assert found.arm.tolist() == order.tolist()
+        assert found.way.tolist() == order.tolist()
         assert found.factor == pytest.approx(sign * np.array([1.0, 2.0, -0.5, 3.0, 1.5])[order])
         means = rng.normal(size=6)
-        shift = problem.sign * problem.values(means) - found.factor * means[found.arm]
+        shift = problem.sign * problem.values(means) - found.factor * means[found.way]
         assert np.ptp(shift) < 1e-12
 
 
@@ -28,9 +28,9 @@ def test_counts_go_to_arms_and_come_back_as_candidates():
     seen, sums = found.seen(counts, np.array([1.0, 10.0]))
     assert seen.tolist() == [4, 7]
     values = np.array([[0, 2], [1, 0]]) @ np.array([3.0, 5.0])
-    factor = found.factor * np.array([3.0, 5.0])[found.arm]
+    factor = found.factor * np.array([3.0, 5.0])[found.way]
     assert values[0] - values[1] == factor[0] - factor[1]
-    assert sums.tolist() == (found.factor * np.array([1.0, 10.0])[found.arm]).tolist()
+    assert sums.tolist() == (found.factor * np.array([1.0, 10.0])[found.way]).tolist()
 
 
 @pytest.mark.parametrize(

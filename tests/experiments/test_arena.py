@@ -123,6 +123,43 @@ def test_who_errs_beyond_chance_is_named_with_its_counts(found):
     assert not any("BetGapE was wrong" in note for note in notes)
 
 
+def test_a_policy_that_is_not_on_the_list_enters_when_it_is_named():
+    """Other settings here; docs/adding-a-policy.md does it with a package of its own."""
+    text = "CombGapE:radius=kaufmann-koolen"
+    asked = ArenaSettings(None, ("near-tie", "soare", "zone-two"), ("BetGapE", text), runs=1)
+    cells = arena_cases(asked)
+    assert {family for family, name in cells if name == text} == {"near-tie", "zone-two"}
+    case = cells["zone-two", text][0]
+    assert (case.policy["radius"], case.policy["epsilon"]) == ("kaufmann-koolen", 0.3)
+    assert case.problem == cells["zone-two", "BetGapE"][0].problem
+    rows = {case: run_case(case) for cases in cells.values() for case in cases}
+    seen = summarize_arena(asked, (cells, {}), rows)
+    assert "kaufmann-koolen" in markdown(seen)
+    assert any(note.startswith(f"{text} is not on Soare") and "probes" in note for note in seen.footnotes)
+
+
+@pytest.mark.parametrize(
+    ("policies", "families", "said"),
+    [
+        (("BetGapX",), None, r"no policy named 'BetGapX' in the arena; did you mean 'BetGapE'\? Known: BetG"),
+        (("nobody",), None, "no policy named 'nobody' in the arena; known: BetGapE, CombGapE, "),
+        (("CombGapE:radius=wide",), None, "no radius named 'wide'"),
+        (("RAGE:size=3",), None, "RAGE has no setting 'size=3'"),
+        (("KN",), ("knapsack",), "no policy that was named takes a family that was named"),
+        (("CLUCB:epsilon=0.1",), ("soare",), "CLUCB:epsilon=0.1 is not on Soare.*measures single arms"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_said(policies, families, said, tmp_path):
+    with pytest.raises(ParameterError, match=said):
+        arena.run_arena(ArenaSettings(None, families, policies, runs=1), tmp_path / "rows.jsonl")
+
+
+def test_families_that_nobody_takes_have_no_table():
+    asked = ArenaSettings(("exact",), None, ("KN", "LUCB"), runs=1)
+    tables = summarize_arena(asked, (arena_cases(asked), {}), {}).tables
+    assert {table.family.name for table in tables} == {"ten-arms", "slippage", "monotone", "near-tie"}
+
+
 def test_where_vectors_are_measured_only_methods_enter_that_measure_them():
     soare = next(family for family in ARENA_FAMILIES if family.name == "soare")
     names = {entrant.name for entrant in entrants_for(soare, ArenaSettings())}

@@ -124,7 +124,7 @@ def test_lowest_counts_what_chance_could_explain():
 
 def test_names_are_checked_and_uniform_is_always_there():
     assert [method.name for method in budget_methods_named(["csa"])] == ["Uniform", "CSA"]
-    with pytest.raises(ParameterError, match=r"no policy named 'CSB'.*known: Pick"):
+    with pytest.raises(ParameterError, match=r"no policy named 'CSB'.*Known: Pick"):
         budget_methods_named(["CSB"])
 
 

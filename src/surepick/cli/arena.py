@@ -35,6 +35,9 @@ def arena(
     and an interrupted one shows the tables of what there is. More of
     what a budget buys is `surepick reproduce budget`.
 
+    Policies of other packages, and other settings (CombGapE:radius=kaufmann-koolen), enter when they are
+    named.
+
     Try: surepick arena --families near-tie --policies BetGapE,LUCB --runs 5
     """
     from rich.console import Console

@@ -8,19 +8,22 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.policy import known_noise_scale
+from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.errors import ProblemError
 
 
 @dataclass(frozen=True, eq=False)
 class SingleArms:
-    """For each plan its own arm: up to a constant common to all, the value is `factor` times the mean.
+    """For each plan its own arm: up to a constant common to all, the value is `factor` times a reading.
 
-    Methods for single arms then see candidates, in the order of plans, with noise of scale `scale`.
+    Methods for single arms then see candidates, in the order of plans, with noise of scale `scale`. A *way*
+    is what is used to read a candidate: its arm, or a probe that may read several at once.
     """
 
-    n_arms: int
-    arm: IntArray  # (n_plans,)
+    n_ways: int
+    way: IntArray  # (n_plans,)
+    reading: IntArray  # (n_plans,) where it stands among the sums: the way, where arms are measured
     factor: FloatArray  # (n_plans,) larger is better, whatever the problem says
     scale: FloatArray  # (n_plans,) noise of one measurement of the candidate
     costs: FloatArray  # (n_plans,)
@@ -28,17 +31,17 @@ class SingleArms:
     @property
     def n_plans(self) -> int:
         """The number of candidates."""
-        return len(self.arm)
+        return len(self.way)
 
     def counts(self, of_plans: IntArray) -> IntArray:
-        """Counts of the candidates as counts of the arms."""
-        found = np.zeros(self.n_arms, dtype=np.int64)
-        found[self.arm] = of_plans
+        """Counts of the candidates as counts of the ways; one use reads all candidates that it can."""
+        found = np.zeros(self.n_ways, dtype=np.int64)
+        np.maximum.at(found, self.way, of_plans)
         return found
 
     def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Counts and sums of the arms as counts and sums of the candidates."""
-        return counts[self.arm], self.factor * sums[self.arm]
+        """Counts of the ways and sums of the readings as those of the candidates."""
+        return counts[self.way], self.factor * sums[self.reading]
 
 
 def single_arms(problem: Problem, policy: str) -> SingleArms:
@@ -47,23 +50,72 @@ def single_arms(problem: Problem, policy: str) -> SingleArms:
     What all plans have in common does not matter: the plans may share amounts of every arm.
 
     >>> found = single_arms(Problem([[5, 2], [3, 4]]), "LUCB")
-    >>> found.arm.tolist(), found.factor.tolist()
+    >>> found.way.tolist(), found.factor.tolist()
     ([0, 1], [2.0, 2.0])
     """
     scale = known_noise_scale(problem)
+    arm, factor = _arms_of_plans(problem, policy)
+    return SingleArms(problem.n_arms, arm, arm, factor, np.abs(factor) * scale[arm], problem.costs[arm])
+
+
+def read_arms(problem: Problem, policy: str) -> SingleArms:
+    """As `single_arms`, where arms may also be read by probes, several of them by one use.
+
+    Every arm is read by one and the same probe throughout: those that read most of what is left come first.
+
+    >>> read_arms(Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}), "KN").way.tolist()
+    [0, 0]
+    """
+    probes = problem.probes
+    if probes is None:
+        return single_arms(problem, policy)
+    if probes.dependent and probes.share_uses:
+        raise ProblemError(
+            f"{policy} takes the noise of one use to be jointly Gaussian, and this problem says that "
+            'readings may depend in any way; say readings="unknown" if it is Gaussian, or use BetGapE'
+        )
+    arm, factor = _arms_of_plans(problem, policy)
+    reading = _readings_of_arms(probes, arm, policy, problem.arm_names)
+    factor = factor / probes.rows[reading, arm]
+    way = probes.owner[reading]
+    scale = np.abs(factor) * probes.noise_scale[reading]
+    return SingleArms(len(probes), way, reading, factor, scale, problem.costs[way])
+
+
+def _readings_of_arms(probes: Probes, arms: IntArray, policy: str, names: tuple[str, ...]) -> IntArray:
+    """For each of these arms a reading of it alone, all by as few probes as a greedy choice needs."""
+    alone = np.flatnonzero(np.diff(probes.rows.indptr) == 1)
+    read = probes.rows.indices[probes.rows.indptr[alone]]  # the arm of each
+    found = {}
+    left = set(arms.tolist())
+    while left:
+        wanted = np.isin(read, list(left))
+        if not wanted.any():
+            raise ProblemError(
+                f"{policy} needs a reading of every arm by itself, and no probe reads {names[min(left)]!r} "
+                "so; give one that does, or use BetGapE, which takes any mixes"
+            )
+        probe = int(np.argmax(np.bincount(probes.owner[alone[wanted]], minlength=len(probes))))
+        for reading in alone[wanted & (probes.owner[alone] == probe)][::-1]:  # the first of several
+            found[int(probes.rows.indices[probes.rows.indptr[reading]])] = int(reading)
+        left -= found.keys()
+    return np.array([found[arm] for arm in arms.tolist()], dtype=np.int64)
+
+
+def _arms_of_plans(problem: Problem, policy: str) -> tuple[IntArray, FloatArray]:
+    """For each plan its arm, and its amount beyond what all have; larger is better."""
     plans = problem.oriented
     dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
     arms = np.flatnonzero(problem.relevant)
     own = _own_arms(dense[:, arms])
     if own is None:
         raise ProblemError(
-            f"{policy} chooses between single arms, each measured by itself, and here plans share arms or "
+            f"{policy} chooses between single arms, and here plans share arms or "
             f"have several ({problem.n_plans} plans, {len(arms)} arms on which they differ); use BetGapE, "
             "or CombGapE, which take any plans"
         )
     place, factor = own
-    arm = arms[place]
-    return SingleArms(problem.n_arms, arm, factor, np.abs(factor) * scale[arm], problem.costs[arm])
+    return arms[place], factor
 
 
 def _own_arms(plans: FloatArray) -> tuple[IntArray, FloatArray] | None:

@@ -18,7 +18,7 @@ from typing import Any
 from surepick.core.policy import check_delta
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many
-from surepick.errors import ParameterError, suggestion
+from surepick.errors import ParameterError, all_names
 from surepick.experiments.arena_entrants import (
     ARENA_FAMILIES,
     BELOW,
@@ -27,6 +27,7 @@ from surepick.experiments.arena_entrants import (
     ArenaFamily,
     Entrant,
 )
+from surepick.experiments.arena_guests import guest, is_policy, refusal
 from surepick.experiments.budgets import (
     BUDGET_FAMILIES,
     BUDGET_METHODS,
@@ -49,6 +50,7 @@ CUT_OFF = 60  # times the limit: where a method that measures one by one is cut 
 ENDLESS = 10**15  # phases are simulated at the same price however long they are
 LONGEST = 20_000  # T* beyond which an instance is left out, for the time it takes
 EPSILON = 0.3
+_LISTED = list(dict.fromkeys(one.name for one in (*ENTRANTS, *BUDGET_METHODS)))
 BUDGET_INSTANCES = 8  # of each problem of a family of budgets; `reproduce budget` has more
 
 
@@ -70,7 +72,15 @@ class ArenaSettings:
             raise ParameterError(f"runs must be 1 or more, got {self.runs}", field="runs")
         _check_names("question", self.questions, list(QUESTIONS))
         _check_names("family", self.families, [family.name for family in (*ARENA_FAMILIES, *BUDGET_FAMILIES)])
-        _check_names("policy", self.policies, [one.name for one in (*ENTRANTS, *BUDGET_METHODS)])
+        for name in self.policies or ():
+            if not is_policy(name):
+                _check_names("policy", (name,), _LISTED)
+        _ = self.guests  # their settings are checked, too
+
+    @property
+    def guests(self) -> tuple[Entrant, ...]:
+        """The policies that are named and not on the arena's list: of other packages, or otherwise set."""
+        return tuple(guest(name) for name in self.policies or () if not is_named(name, _LISTED))
 
     @property
     def of_budgets(self) -> Settings | None:
@@ -96,8 +106,7 @@ def _check_names(what: str, names: tuple[str, ...] | None, known: list[str]) -> 
     for name in names or ():
         if not is_named(name, known):
             raise ParameterError(
-                f"there is no {what} named {name!r} in the arena; {suggestion(name, known)} "
-                f"(known: {', '.join(known)})",
+                f"there is no {what} named {name!r} in the arena; {all_names(name, known)}",
                 field=what,
             )
 
@@ -149,7 +158,7 @@ def entrants_for(family: ArenaFamily, settings: ArenaSettings) -> tuple[Entrant,
     >>> "KN" in {entrant.name for entrant in entrants_for(family, ArenaSettings())}
     False
     """
-    return tuple(
+    listed = tuple(
         entrant
         for entrant in ENTRANTS
         if set(entrant.takes) & set(BELOW[family.plans])
@@ -157,6 +166,7 @@ def entrants_for(family: ArenaFamily, settings: ArenaSettings) -> tuple[Entrant,
         and is_named(entrant.name, settings.policies)
         and (settings.policies is not None or family.name not in entrant.slow_on)
     )
+    return listed + tuple(entrant for entrant in settings.guests if refusal(entrant, family) is None)
 
 
 def arena_cases(settings: ArenaSettings) -> dict[tuple[str, str], list[Case]]:
@@ -219,6 +229,9 @@ def run_arena(
     """
     cells = arena_cases(settings)
     budgets = {} if settings.of_budgets is None else budget_cases(settings.of_budgets)
+    if not cells and not budgets:
+        why = "; ".join(_refused(settings)) or "docs/arena.md says which methods are for which plans"
+        raise ParameterError(f"no policy that was named takes a family that was named: {why}", field="policy")
     failures: tuple[str, ...] = ()
     try:
         every = in_turns([*cells.values(), *budgets.values()])
@@ -251,6 +264,8 @@ def summarize_arena(
             entrant: [rows[case] for case in cells[0][family.name, entrant.name] if case in rows]
             for entrant in entrants_for(family, settings)
         }
+        if not found:
+            continue  # nobody who was named takes it
         placings = [_placing(entrant, some) for entrant, some in found.items() if some]
         instances = {row.instance for some in found.values() for row in some}
         tables.append(ArenaTable(family, tuple(sorted(placings, key=_order)), len(instances)))
@@ -310,9 +325,20 @@ def _notes(settings: ArenaSettings, tables: Sequence[ArenaTable], failures: Sequ
         seeds,
         *_READING,
         *(entrant.note for entrant in ENTRANTS if entrant in present and entrant.note),
+        *_refused(settings),
         *_broken(settings, tables),
         *([f"{how_many(len(failures), 'case')} failed: {failures[0]}"] if failures else []),
     )
+
+
+def _refused(settings: ArenaSettings) -> list[str]:
+    """Where guests were not, and why."""
+    return [
+        f"{entrant.label} is not on {family.label}: {why}"
+        for entrant in settings.guests
+        for family in chosen_families(settings)
+        if (why := refusal(entrant, family)) is not None
+    ]
 
 
 def _broken(settings: ArenaSettings, tables: Sequence[ArenaTable]) -> list[str]:

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surepick.core.wording import how_many
 from surepick.experiments.budgets import (
     MULTIPLES,
     UNIFORM,
@@ -76,7 +77,9 @@ def relative_loss(found: FamilyResult, method: str, multiple: float) -> float | 
 def _title(found: FamilyResult) -> str:
     runs = max((cell.runs for cell in found.cells.values()), default=0)
     low, high = (brief(time) for time in found.times)
-    return f"{found.family.label}: {found.n_instances} instances, {runs} runs, T* {low} to {high}"
+    times = f"T* {low}" if low == high else f"T* {low} to {high}"
+    size = f"{how_many(found.n_instances, 'instance')}, {how_many(runs, 'run')}"
+    return f"{found.family.label}: {size}, {times}"
 
 
 def markdown(result: BudgetResult) -> str:

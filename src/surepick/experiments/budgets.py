@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from surepick.core.wording import how_many
-from surepick.errors import ParameterError, suggestion
+from surepick.errors import ParameterError, all_names
 from surepick.experiments.cases import Case, Row, prepared
 from surepick.experiments.paper import NOISE_SEEDS, Settings
 from surepick.experiments.rows import read_rows
@@ -162,8 +162,7 @@ def budget_methods_named(names: Sequence[str] | None) -> tuple[BudgetMethod, ...
         if name.lower() not in known:
             told = [method.name for method in BUDGET_METHODS]
             raise ParameterError(
-                f"there is no policy named {name!r} in this experiment; {suggestion(name, told)} "
-                f"(known: {', '.join(told)})"
+                f"there is no policy named {name!r} in this experiment; {all_names(name, told)}"
             )
     chosen = {name.lower() for name in names} | {UNIFORM.name.lower()}  # losses are relative to it
     return tuple(method for method in BUDGET_METHODS if method.name.lower() in chosen)
@@ -181,8 +180,7 @@ def budget_families_named(names: Sequence[str] | None) -> tuple[BudgetFamily, ..
     for name in names:
         if name.lower() not in known:
             raise ParameterError(
-                f"there is no family named {name!r} in this experiment; {suggestion(name, known)} "
-                f"(known: {', '.join(known)})",
+                f"there is no family named {name!r} in this experiment; {all_names(name, known)}",
                 field="families",
             )
     return tuple(family for family in BUDGET_FAMILIES if family.name in {name.lower() for name in names})

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from surepick import plugins
 from surepick.core.policy import check_delta
-from surepick.errors import ParameterError, suggestion
+from surepick.errors import ParameterError, all_names
 from surepick.experiments.cases import Case
 from surepick.experiments.specs import ALL_PLANS, LARGEST_GAP, Spec, hours_spec, policy_from_spec
 from surepick.policies import POLICIES
@@ -217,9 +217,7 @@ def experiments_named(name: str) -> tuple[Experiment, ...]:
     """
     known = [*EXPERIMENTS, "all", "budget"]
     if name not in known:
-        raise ParameterError(
-            f"there is no experiment named {name!r}; {suggestion(name, known)} (known: {', '.join(known)})"
-        )
+        raise ParameterError(f"there is no experiment named {name!r}; {all_names(name, known)}")
     return tuple(EXPERIMENTS.values()) if name == "all" else (EXPERIMENTS[name],)
 
 
@@ -243,8 +241,7 @@ def methods_named(names: Sequence[str] | None) -> tuple[Method, ...]:
         if name.lower() not in methods:
             known = [method.name for method in methods.values()]
             raise ParameterError(
-                f"there is no policy named {name!r} in this experiment; {suggestion(name, known)} "
-                f"(known: {', '.join(known)})"
+                f"there is no policy named {name!r} in this experiment; {all_names(name, known)}"
             )
     chosen = [methods[name.lower()] for name in names]
     return tuple(dict.fromkeys([REFERENCE, *chosen]))  # every ratio needs the reference
@@ -288,8 +285,8 @@ def with_distances(experiment: Experiment, distances: str) -> Experiment:
 def _hours_file(distances: str) -> str:
     if not Path(distances).exists():
         raise ParameterError(
-            f"there are no distances named {distances!r}, and no such file; {suggestion(distances, KNOWN)} "
-            f"(known: {', '.join(KNOWN)}, or a CSV file of hours)"
+            f"there are no distances named {distances!r}, and no such file; {all_names(distances, KNOWN)}, "
+            "or a CSV file of hours"
         )
     return distances
 

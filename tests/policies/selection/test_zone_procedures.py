@@ -80,6 +80,85 @@ def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(poli
     assert not is_kept(type(policy)(0.1, zone=1.5, first=10))
 
 
+def shared_noise(n, correlation):
+    """The covariance of n readings of one use that share most of their noise."""
+    return (1 - correlation) * np.eye(n) + correlation
+
+
+def read_together(n, correlation, **more):
+    """n single arms, all of which one use reads."""
+    names = [f"arm {s}" for s in range(n)]
+    probe = sp.Probe(names, covariance=shared_noise(n, correlation))
+    return sp.Problem(np.eye(n), arm_names=names, probes={"one seed": probe}, **more)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kn_on_pairs_follows_its_box(seed):
+    """The same box on values of one use each: the differences within a use are what counts."""
+    rng = np.random.default_rng(seed)
+    values = rng.multivariate_normal(rng.normal(0, 0.3, 4), shared_noise(4, 0.8), 3000)
+    answer, _ = kn(list(values.T), 0.1, 0.2, 8)
+    run = KN(0.1, zone=0.2, first=8).start(read_together(4, 0.8))
+    for row in values:
+        decision = run.decide(rng)
+        if not isinstance(decision, sp.Measure):
+            break
+        assert decision.counts.tolist() == [1]
+        run.absorb(decision.counts, row)
+    assert run.decide(rng).plan == answer
+
+
+def test_pairs_save_what_their_noise_has_in_common():
+    """With correlation .9 a difference has a tenth of the variance, and the promise holds: control beside."""
+    together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)
+    truth = sp.Gaussian([0.3, 0.0, 0.0])
+    found = [sp.simulate(together, policy, truth, seed=seed) for seed in range(250)]
+    alone = [sp.simulate(sp.Problem(np.eye(3)), policy, truth, seed=seed) for seed in range(20)]
+    assert np.mean([o.n_measurements for o in found]) < 0.15 * np.mean([o.n_measurements for o in alone])
+
+    def is_kept(outcomes):
+        wrong = sum(outcome.plan != 0 for outcome in outcomes)
+        return binomial_interval(wrong, len(outcomes), confidence=1 - 1e-6)[0] <= 0.1
+
+    assert is_kept(found)
+    hasty, close = KN(0.1, zone=2.0, first=2), sp.Gaussian([0.1, 0.0, 0.0])  # far outside of its zone
+    assert not is_kept([sp.simulate(together, hasty, close, seed=seed) for seed in range(250)])
+
+
+@pytest.mark.parametrize("policy", [KN, KNPlusPlus])
+def test_probes_that_read_one_arm_each_are_arms(policy):
+    """Also in another unit: a reading of half an arm is worth the arm."""
+    arms = sp.Problem(np.eye(3), noise_scale=2.0)
+    probes = {"a": {"arm 0": 1.0}, "b": sp.Probe({"arm 1": 0.5}, noise_scale=1.0), "c": {"arm 2": 1.0}}
+    read = sp.Problem(np.eye(3), probes=probes, noise_scale=2.0)
+    truth = sp.Gaussian([0.9, 0.0, 0.4])
+    one, other = (sp.simulate(p, policy(zone=0.5), truth, seed=4) for p in (arms, read))
+    assert (one.plan, one.counts.tolist()) == (other.plan, other.counts.tolist())
+
+
+def test_probes_are_used_only_while_they_read_somebody_in_contention():
+    probes = {"ab": ["arm 0", "arm 1"], "mix": {"arm 0": 1.0, "arm 2": 1.0}, "c": ["arm 2"]}
+    problem = sp.Problem(np.eye(3), probes=probes)
+    outcome = sp.simulate(problem, KN(zone=0.1), sp.Gaussian([0.1, 0.0, -9.0]), seed=1)
+    used = dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True))
+    assert used["mix"] == 0
+    assert used["c"] == 20 < used["ab"]
+
+
+def test_what_probes_cannot_show_is_said():
+    with pytest.raises(sp.SurepickError, match="no probe reads 'arm 1' so"):
+        KN().start(sp.Problem(np.eye(2), probes={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}))
+    together = {"both": ["arm 0", "arm 1"]}
+    with pytest.raises(sp.SurepickError, match="jointly Gaussian"):
+        KN().start(sp.Problem(np.eye(2), probes=together, readings="dependent"))
+    unknown = sp.Problem(np.eye(2), probes=together, noise_scale=None)
+    outcome = sp.simulate(unknown, KN(zone=0.5), sp.Gaussian([0.6, 0.0]), seed=1)
+    assert outcome.plan == 0
+    assert "independent from use to use, whatever its scales and covariances are" in outcome.guarantee
+    with pytest.raises(sp.SurepickError, match="Rinott measures single arms"):
+        sp.simulate(unknown, Rinott(), sp.Gaussian([0.6, 0.0]))
+
+
 def test_unknown_scales_that_differ_are_learned():
     """The noise scale of the problem is not looked at, and the noisier pair of arms is measured longer."""
     used = []

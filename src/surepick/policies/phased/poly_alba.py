@@ -136,7 +136,7 @@ def _vectors(problem: Problem, readings: Readings) -> FloatArray:
     """The plans themselves, in the coordinates of the readings; of single arms what is not common to all."""
     if problem.probes is None:
         mine = single_arms(problem, PolyALBA.name)
-        return np.asarray(mine.factor[:, None] * (mine.arm[:, None] == readings.ways))
+        return np.asarray(mine.factor[:, None] * (mine.way[:, None] == readings.ways))
     dense = as_dense(problem.oriented)
     return np.asarray(information_of(problem.probes).coordinates(dense))
 

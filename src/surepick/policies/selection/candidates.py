@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
-from surepick.core.single_arms import single_arms
+from surepick.core.single_arms import read_arms, single_arms
 
 
 class CandidatesRun(ABC):
@@ -20,8 +20,8 @@ class CandidatesRun(ABC):
     `_counts` and `_sums` are those of the candidates, larger is better, `_scale` their noise scales.
     """
 
-    def __init__(self, problem: Problem, name: str) -> None:
-        self._candidates = single_arms(problem, name)
+    def __init__(self, problem: Problem, name: str, *, by_probes: bool = False) -> None:
+        self._candidates = (read_arms if by_probes else single_arms)(problem, name)
         self._scale = self._candidates.scale
         self._counts: IntArray = np.zeros(self._candidates.n_plans, dtype=np.int64)
         self._sums: FloatArray = np.zeros(self._candidates.n_plans)

@@ -9,9 +9,14 @@ Paper: Kim & Nelson (2001), A Fully Sequential Procedure for Indifference-Zone S
 After r >= n0 rounds arm i stays while mean_i(r) >= mean_l(r) - W_il(r) for every l in contention. The only
 arm left is the answer; so is the best one when r exceeds max h^2 S_il^2 / z^2.
 
-Assumption: independent Gaussian noise; scales are unknown and may differ, and that of the problem is not
-used. Proof status: proved for the zone: the best arm is found with probability 1 - delta if it is better than
-every other by at least z. Nothing is said where others are closer, though one of those is then a good answer.
+Pairs: where probes read several arms in one use (common random numbers), a round uses every probe once that
+reads an arm in contention. S_il^2 is then of differences within a use, and a shared noise is no noise.
+
+Assumption: Gaussian noise, independent from round to round; scales and covariances within a round are unknown
+and may differ, and those of the problem are not used. Proof status: proved for the zone: the best arm is
+found with probability 1 - delta if it is better than every other by at least z. Nothing is said where others
+are closer, though one of those is then a good answer. The paper's theorem is for rounds that are jointly
+Gaussian; every arm is read by one probe throughout, so that dropping others changes no difference.
 
 Deviations: rounds need single values, so that the first n0 rounds are asked for one by one; costs are not
 used. A problem whose noise scale is None has its pilot first, which this procedure would not need.
@@ -35,7 +40,8 @@ from surepick.policies.selection.zone import ZonePolicy, ZoneRun
 class KN(ZonePolicy):
     """Kim and Nelson's procedure: single arms, unknown noise, a zone of differences that do not matter.
 
-    `zone` is in the unit of the values; `first` is how often every arm is measured to see its noise.
+    `zone` is in the unit of the values; `first` is how often every arm is measured to see its noise. Probes
+    that read several arms in one use are used as pairs.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
@@ -44,6 +50,7 @@ class KN(ZonePolicy):
     """
 
     name: ClassVar[str] = "KN"
+    takes_probes: ClassVar[bool] = True
 
     def start(self, problem: Problem) -> KNRun:
         """A fresh run on this problem, whose plans must be single arms."""
@@ -54,7 +61,7 @@ class KNRun(ZoneRun):
     """A run of KN: who is in contention, and the variances of the first rounds."""
 
     def __init__(self, problem: Problem, policy: KN) -> None:
-        super().__init__(problem, policy.name)
+        super().__init__(problem, policy.name, by_probes=True)
         self._zone, self._first = policy.zone, policy.first
         share = policy.delta / (self._candidates.n_plans - 1)
         self._h_squared = h_squared(share, policy.first - 1)

@@ -6,11 +6,11 @@ after r rounds S_il^2 is the variance over all r of them, f = r - 1 degrees of f
 
     h^2 = f ((2 beta)^(-2/f) - 1),     beta = 1 - (1 - delta)^(1/(k - 1)).
 
-Assumption: independent Gaussian noise of unknown scales. Proof status: valid in the limit of zones that
-shrink to 0, and no error of a run is bounded: variances that are looked at again and again may stop a run
-when they happen to be small.
+Assumption: Gaussian noise, independent from round to round, of unknown scales. Proof status: valid in the
+limit of zones that shrink to 0, and no error of a run is bounded: variances that are looked at again and
+again may stop a run when they happen to be small.
 
-Deviations: those of KN. Cost of a round: all pairs of arms.
+Pairs and deviations: those of KN. Cost of a round: all pairs of arms.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class KNPlusPlus(ZonePolicy):
     """
 
     name: ClassVar[str] = "KNPlusPlus"
+    takes_probes: ClassVar[bool] = True
 
     @property
     def guarantee(self) -> str:
@@ -51,7 +52,7 @@ class KNPlusPlusRun(ZoneRun):
     """A run of KN++."""
 
     def __init__(self, problem: Problem, policy: KNPlusPlus) -> None:
-        super().__init__(problem, policy.name)
+        super().__init__(problem, policy.name, by_probes=True)
         self._zone, self._first = policy.zone, policy.first
         self._share = 1.0 - (1.0 - policy.delta) ** (1.0 / (self._candidates.n_plans - 1))
 

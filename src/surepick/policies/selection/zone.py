@@ -64,8 +64,8 @@ class ZoneRun(CandidatesRun):
     Sums of products are kept of the values less those of the first round, which does not cancel.
     """
 
-    def __init__(self, problem: Problem, name: str) -> None:
-        super().__init__(problem, name)
+    def __init__(self, problem: Problem, name: str, *, by_probes: bool = False) -> None:
+        super().__init__(problem, name, by_probes=by_probes)
         n = self._candidates.n_plans
         self._zero = np.zeros(n)  # the values of the first round
         self._products = np.zeros((n, n))
