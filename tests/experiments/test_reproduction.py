@@ -82,7 +82,7 @@ def test_cases_of_one_instance_are_neighbours() -> None:
 
 
 def test_unknown_names_list_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match=r"'knapsak'.*known: knapsack, transport, all, budget"):
+    with pytest.raises(ParameterError, match=r"'knapsak'.*Known: knapsack, transport, all, budget"):
         experiments_named("knapsak")
     with pytest.raises(ParameterError, match=r"no policy named 'RAGGE'.*Known: CombGapE, CombGapE-naive"):
         methods_named(["RAGGE"])
