@@ -129,6 +129,17 @@ def test_what_a_process_raises_comes_back() -> None:
         sp.decide(sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"]), measure, executor="processes")
 
 
+def test_a_function_that_processes_cannot_import_is_refused_before_anything_is_asked_for(store: str) -> None:
+    with pytest.raises(ParameterError, match=r"at the top of a module.*got <function .*<lambda>"):
+        sp.decide(problem(), lambda arm: 1.0, store=store, executor="processes")
+    assert sp.Session.load(store, "decision").leases() == []
+
+
+def test_a_function_that_returns_nothing_is_told_so() -> None:
+    with pytest.raises(sp.SurepickError, match="gave None; return what was measured, a number"):
+        sp.decide(problem(), lambda arm: None)
+
+
 def test_ctrl_c_gives_back_what_is_under_way(store: str) -> None:
     def interrupts(session: sp.Session, *_: object) -> None:
         raise KeyboardInterrupt

@@ -172,7 +172,7 @@ def _places(
     what: str, labels: Sequence[str], names: Sequence[str], kind: str, *, by_position: bool
 ) -> list[int]:
     """Where each name stands among the labels."""
-    way_out = "; to take them in the order in which they stand, pass .to_numpy()" if by_position else ""
+    way_out = " (to take them in the order in which they stand, pass .to_numpy())" if by_position else ""
     known = set(names)
     for label in labels:
         if label not in known:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor, Future, InvalidStateError
 from contextlib import contextmanager
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 
 from surepick.errors import MeasureError, ParameterError
@@ -25,7 +26,7 @@ from surepick.sessions.serving import serve
 Measure: TypeAlias = Callable[[str], Use] | Callable[[str], Awaitable[Use]]
 KINDS = ("threads", "processes")
 _IMPORTABLE = (
-    "if it never began: a function for processes has to be importable, so it stands at the top of a module, "
+    "a function for processes has to be importable, so it stands at the top of a module, "
     "or of a script whose work is under `if __name__ == '__main__':`"
 )
 
@@ -172,6 +173,10 @@ class _Processes(_Futures):
 
     def __init__(self, measure: Callable[[str], Any], workers: int, timeout: float | None) -> None:
         super().__init__(None)  # a worker sees to the time: it begins when the process is there
+        try:
+            ForkingPickler.dumps(measure)
+        except Exception as error:  # pickle raises whatever the object raises
+            raise ParameterError(f"{_IMPORTABLE}; got {measure!r} ({error})", field="executor") from None
         self._measure, self._seconds = measure, timeout
         # a fork would copy this process with its threads and connections; a fork server, an old environment
         self._context = multiprocessing.get_context("spawn")
@@ -240,7 +245,7 @@ class _Worker:
             self._process.join()
             raise MeasureError(
                 f"the process that measured {probe!r} ended (exit code {self._process.exitcode}); "
-                f"{_IMPORTABLE}"
+                f"if it never began: {_IMPORTABLE}"
             ) from None
         finally:
             self.is_busy = False

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from surepick.errors import SessionError
+from surepick.errors import MeasureError, SessionError
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
 from surepick.store import Lease
@@ -123,6 +123,10 @@ class _Loop:
             request, tries = self.under_way.pop(future)
             try:
                 value = future.result()
+                if value is None:
+                    raise MeasureError(
+                        f"{request.probe_name!r} gave None; return what was measured, a number"
+                    )
                 self.session.tell(request, value)
             except Exception as error:
                 log.warning(
