@@ -157,6 +157,20 @@ def test_those_who_ask_get_measurements_of_their_own(sqlite_url: str, tmp_path: 
         assert int(wanted) == session.ledger().tapes.of[probe].n_wanted(index)
 
 
+def test_who_asks_while_nothing_is_free_is_answered_when_something_is(sqlite_url: str) -> None:
+    session = Session.create(sqlite_url, problem(), sp.CombGapE(delta=0.01), name="mine")
+    while session.ask(worker=f"worker {len(session.leases())}", wait=False):
+        pass  # until all that may be measured ahead is in the hands of somebody
+    leasing, wish = session._leasing, wish_of(session, "ask", 1, "late", 60.0)
+    with session._replica.my_turn(durable=False):
+        leasing.grant([wish], session.leases())
+    assert wish.reply is None  # it stays, and its owner reads nothing in vain
+    session.close()
+    with session._replica.my_turn(durable=False):
+        leasing.grant([wish], session.leases())
+    assert wish.reply == "[]"  # now there is nothing to wait for
+
+
 def wish_of(session: Session, *wish: object) -> mailbox.Wish:
     """What somebody would post who has the same session open."""
     text = json.dumps([__version__, session._created.checksum, *wish])

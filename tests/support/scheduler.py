@@ -71,11 +71,11 @@ class Scheduler:
         actor.line.parent.switch()
         actor.ready = lambda: True
 
-    def sleep(self, seconds: float) -> None:
-        """Let others go on for this long, in simulated time."""
+    def sleep(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> None:
+        """Let others go on for this long, in simulated time, or until something is so."""
         wake = self.now + seconds
         self._wakes.append(wake)
-        self.pause(lambda: self.now >= wake)
+        self.pause(lambda: self.now >= wake or unless())
         self._wakes.remove(wake)
 
     def monotonic(self) -> float:

@@ -136,7 +136,7 @@ class History:
         ):
             yield
 
-    def perf_counter(self) -> float:
+    def thread_time(self) -> float:
         """What `replica` measures decisions with: some of them seem slow."""
         self._seconds = getattr(self, "_seconds", 0.0) + (self.rng.random() < self.slow)
         return self._seconds

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scheduler import Scheduler
+from surepick.store.bells import Bell
 from surepick.store.byte_locks import SharedBytes
 from surepick.store.mailbox import LOCKS, SIZE, SLOTS, TEXTS, Wish
 from surepick.store.write_queue import WriteQueue
@@ -27,6 +28,28 @@ class Process:
         self.seen = 0
 
 
+class SimulatedBell(Bell):
+    """A bell of the simulation: who sleeps by it takes turns with the others."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._is_rung = False
+
+    @property
+    def can_ring(self) -> bool:
+        return True
+
+    def sleep(self, seconds: float) -> None:
+        self._scheduler.sleep(seconds, unless=lambda: self._is_rung)
+        self._is_rung = False
+
+    def ring(self) -> None:
+        self._is_rung = True
+
+    def close(self) -> None:
+        """Nothing is left of it."""
+
+
 class SimulatedFile:
     """What is in the file, and who has locked which byte; a process that is dead has none."""
 
@@ -35,6 +58,7 @@ class SimulatedFile:
         self.content = bytearray(TEXTS + SLOTS * SIZE)
         self.owners: dict[int, Process] = {}
         self.alone: set[int] = set()  # bytes that are one thread's, of those that have an owner
+        self.bells: dict[int, SimulatedBell] = {}
 
     def owner(self, byte: int) -> Process | None:
         """The living process that has this byte locked."""
@@ -99,6 +123,13 @@ class ProcessBytes:
         self._stay_alive()
         self.file.alone.discard(byte)
         self.unlock(byte, 1)
+
+    def bell(self, number: int) -> Bell:
+        return self.file.bells.setdefault(number, SimulatedBell(self.file.scheduler))
+
+    def ring(self, number: int) -> None:
+        if number in self.file.bells:
+            self.file.bells[number].ring()
 
     def close(self) -> None:
         """The simulation ends with its processes."""

@@ -23,8 +23,7 @@ from scheduler import Scheduler
 from simulated_bytes import DiedError, Process, ProcessBytes, SimulatedFile, SimulatedQueue
 from surepick.errors import StoreError
 from surepick.store import START, Claim, Event, Head, MemoryStore, Snapshot, View
-from surepick.store.mailbox import Service
-from surepick.store.write_queue import ServedError, Turn, Wait
+from surepick.store.write_queue import ServedError, Service, Turn, Wait
 
 T = TypeVar("T")
 REMEMBERED = 6  # committed states that a stale reader may see
@@ -182,7 +181,7 @@ class SimulatedStore:
         self, name: str, wait: Wait, *, after: Callable[[], Head], durable: bool = True
     ) -> Iterator[View]:
         queue = self._queue
-        with Service(lambda: [] if queue is None else queue.wishes(name)) as service:
+        with Service(queue, name) as service:
             with self._exclusive(name, after, durable=durable, wait=wait) as view:
                 wishes = service.begin()
                 yield view._replace(wishes=wishes)

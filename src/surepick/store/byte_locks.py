@@ -10,6 +10,8 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
+from surepick.store.bells import Bell, ring
+
 try:
     import fcntl
 except ModuleNotFoundError:  # no such locks on this system
@@ -51,6 +53,14 @@ class SharedBytes(Protocol):
 
     def unlock_alone(self, byte: int) -> None:
         """Let go of a byte that was locked so."""
+        ...
+
+    def bell(self, number: int) -> Bell:
+        """What to sleep by until another process rings this number."""
+        ...
+
+    def ring(self, number: int) -> None:
+        """Wake who sleeps by the bell of this number."""
         ...
 
     def close(self) -> None:
@@ -99,6 +109,14 @@ class LockedFile:
         with _choosing:
             _mine.discard((self.process, byte))
             self.unlock(byte, 1)
+
+    def bell(self, number: int) -> Bell:
+        """What to sleep by until another process rings this number."""
+        return Bell(number)
+
+    def ring(self, number: int) -> None:
+        """Wake who sleeps by the bell of this number."""
+        ring(number)
 
     def close(self) -> None:
         """Let go of the file, and of all locks; a file of a parent process is left to it."""

@@ -2,8 +2,9 @@
 
 In a crowd most of the time goes by until the next in line is awake. So whoever waits posts what it would
 write, as a wish; the one who holds the writer's lock does the wishes along with its own work, in the same
-transaction, and leaves the replies when that is on disk. Nothing rests on a slot: a wish that nobody did is
-done by its owner when its turn comes, and one that was done and whose reply is lost is found in the log.
+transaction, leaves the replies when that is on disk, and wakes their owners. Nothing rests on a slot: a wish
+that nobody did is done by its owner when its turn comes, and one that was done and whose reply is lost is
+found in the log.
 
 A slot is owned by who has locked its byte, so the kernel frees the slots of a process that dies, and is
 written whole, with a checksum and the number of its wish: what is torn, old or another's is nothing.
@@ -14,8 +15,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
+from collections.abc import Iterator
 
 from surepick.store.byte_locks import SharedBytes
 
@@ -34,8 +34,18 @@ class Post:
         self._file = file
         self._slot = slot
         self._number = int.from_bytes(os.urandom(8), "little")
+        self._bell = file.bell(self._number)
         self._wish = wish
         self._write(POSTED, wish)
+
+    @property
+    def can_be_woken(self) -> bool:
+        """Whether who does it can wake its owner."""
+        return self._bell.can_ring
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep for so long, or until it is done."""
+        self._bell.sleep(seconds)
 
     def look(self) -> tuple[int, bytes]:
         """What has become of it: POSTED, TAKEN, or DONE with its reply; EMPTY if its owner seemed dead."""
@@ -49,6 +59,7 @@ class Post:
 
     def withdraw(self) -> None:
         """Ask for it no longer, and let others have the slot."""
+        self._bell.close()
         self._write(EMPTY, b"")
         self._file.unlock_alone(LOCKS + self._slot)
 
@@ -75,8 +86,10 @@ class Wish:
         self._say(TAKEN, b"")
 
     def send(self) -> None:
-        """Send the reply, if there is one."""
+        """Send the reply, if there is one, and wake who waits for it."""
         self._say(DONE, (self.reply or "").encode())
+        if self.reply is not None:
+            self._file.ring(self._number)
 
     def put_back(self) -> None:
         """Say that it was not done after all."""
@@ -85,39 +98,6 @@ class Wish:
     def _say(self, state: int, text: bytes) -> None:
         if self.reply is not None:
             _write(self._file, self._slot, (state, self._number, text))
-
-
-class Service:
-    """The wishes that a writer does with its own work: taken before its commit, answered once it is on disk.
-
-    If it fails they are put back. `find` gives the wishes, when the turn has come.
-    """
-
-    def __init__(self, find: Callable[[], Sequence[Wish]]) -> None:
-        self._find = find
-        self._wishes: Sequence[Wish] = ()
-
-    def __enter__(self) -> Service:
-        return self
-
-    def begin(self) -> Sequence[Wish]:
-        """What others wish now."""
-        self._wishes = self._find()
-        return self._wishes
-
-    def take(self) -> None:
-        """Say that those which have a reply are being done; the writer commits next."""
-        for wish in self._wishes:
-            wish.take()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for wish in self._wishes:
-            if kind is None:
-                wish.send()
-            else:
-                wish.put_back()
 
 
 def post(file: SharedBytes, log: str, text: str) -> Post | None:
@@ -130,6 +110,11 @@ def post(file: SharedBytes, log: str, text: str) -> Post | None:
         if file.lock_alone(LOCKS + slot):
             return Post(file, slot, wish)
     return None
+
+
+def n_posted(file: SharedBytes) -> int:
+    """How many seem to be waiting for something."""
+    return sum(map(bool, file.read(SLOTS, BELLS)))
 
 
 def wishes(file: SharedBytes) -> Iterator[Wish]:

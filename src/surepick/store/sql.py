@@ -15,10 +15,9 @@ from surepick.errors import StoreError, name_taken, suggestion
 from surepick.store import migrations, statements
 from surepick.store.drivers import Answer, Driver, Statement, Step
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
-from surepick.store.mailbox import Service
 from surepick.store.memory import moved_on
 from surepick.store.transactions import AT_EASE, OutcomeUnknownError, Transactions
-from surepick.store.write_queue import Wait
+from surepick.store.write_queue import Service, Wait
 
 PATIENCE = 60.0  # seconds to wait for other writers before giving up
 PAGE = 5000  # events read at a time, so that a long read never holds back the writers' clean-up
@@ -152,9 +151,8 @@ class SqlStore:
         Whoever is served while waiting gets a ServedError with the reply. Within, the wishes that are given a
         reply are answered when all that was written is on disk; the others stay.
         """
-        queue = self._driver.queue
         with (
-            Service(lambda: [] if queue is None else queue.wishes(name)) as service,
+            Service(self._driver.queue, name) as service,
             self._exclusive(name, after, durable=durable, wait=wait) as view,
         ):
             yield view._replace(wishes=service.begin())

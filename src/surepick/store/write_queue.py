@@ -5,8 +5,12 @@ others. Here a place in line is a locked byte of a small file beside the store: 
 next byte that is free, and the first in line alone tries for the writer's lock. It is about fairness only.
 That one process writes at a time is SQLite's promise, with or without a line, so these locks need not be
 perfect: threads of one process share a place, and where bytes cannot be locked there is no line. The kernel
-frees the bytes of a process that dies. Who stands in line may post a wish, which whoever writes may do for it
-(`mailbox`): then it leaves the line without having written.
+frees the bytes of a process that dies.
+
+Who has to wait posts a wish, which whoever writes does for it (`mailbox`): it is woken with the reply and has
+written nothing. Who was served once is soon served again: in a crowd one process writes for all, which has
+read the whole log, and the others neither read it nor try. It waits a moment for those it has served, so that
+it does no more of its own work than of theirs. When it is gone, the first in line takes its place.
 """
 
 from __future__ import annotations
@@ -15,9 +19,10 @@ import os
 import random
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import NamedTuple
 
 from surepick.errors import StoreError
@@ -32,10 +37,9 @@ FIRST_CHAIRS = (0, 4, 16, 40)  # where a newcomer looks for the end of the line
 SHARE = 0.4
 PAUSE, LONGEST_PAUSE = 0.00005, 0.05  # seconds
 FIRST_PACE = 0.001  # seconds for a turn, before anything is known,
-FIRST_SERVICE, LONGEST_SERVICE = 0.005, 0.2  # and until a wish is done, which takes a write of the disk
-MOST, LATE = 0.8, 0.3  # the share of that time to sleep, and of what it takes longer
-RETURN = 0.02  # seconds within which one who has had its turn may write once more,
-LONG = 8  # and a pair more for every so many in line
+FIRST_SERVICE = 0.01  # and until a wish is done, which takes a write of the disk
+LATE = 4.0  # a wish that is not done after this many times as long waits for nobody,
+LEAST_WINDOW, LONGEST_WINDOW = 0.03, 0.2  # within these bounds, in seconds
 CLOSE = 4  # with this many ahead in line it is time to get ready
 STUCK = 1.0  # seconds: in a line that stands still for this long somebody is stopped, and all try their luck
 
@@ -54,7 +58,7 @@ class Wait(NamedTuple):
     meanwhile: Callable[[], None] = lambda: None
     log: str = ""
     wish: str | None = None
-    yields: bool = False  # to those who have read more of the log: they do it sooner
+    yields: bool = False  # to who has read more of the log, and does it sooner; for a while
 
 
 class WriteQueue:
@@ -66,8 +70,8 @@ class WriteQueue:
         self._file: SharedBytes | None = None
         self.pace = FIRST_PACE  # seconds for a turn, as this process has seen it,
         self.service = FIRST_SERVICE  # and until a wish is done
-        self._n_returns = 0  # how often this process may write again without standing in line,
-        self._return_until = 0.0  # and until when
+        self._n_served = 0  # wishes that this process did in its last turn,
+        self._back_by = 0.0  # and when those who had them should be back
 
     def note_pace(self, seconds: float, turns: int) -> None:
         """Take note that so many turns of the line took so long."""
@@ -77,20 +81,20 @@ class WriteQueue:
         """Take note that a wish was done by others after so long."""
         self.service = 0.5 * (self.service + seconds)
 
-    def let_return(self, n_waited: int) -> None:
-        """Whoever has stood in line for so many turns may write once more, or more often, if it is quick.
+    def note_served(self, n: int, seconds: float) -> None:
+        """Take note that this process did so many wishes, in a turn that took so long."""
+        self._n_served, self._back_by = n, time.monotonic() + min(seconds, LONGEST_PAUSE)
 
-        A worker asks, and tells. On a busy machine it takes far longer until the next process runs than both
-        take together, and so they are one turn of the line; in a long line more of them, so that it does not
-        get slower the more there are.
+    def expects_wishes(self) -> bool:
+        """Whether those whom this process has served are on their way back; not for longer than that took.
+
+        One that did not wait for them would do its own work several times as often as theirs, and would do
+        theirs a few at a time.
         """
-        self._n_returns = 1 + 2 * (n_waited // LONG)
-        self._return_until = time.monotonic() + RETURN * self._n_returns
-
-    def may_return(self) -> bool:
-        """Whether to try without standing in line; one return is used up by asking."""
-        self._n_returns -= 1
-        return self._n_returns >= 0 and time.monotonic() < self._return_until
+        if not self._n_served or time.monotonic() > self._back_by:
+            return False
+        file = self._open(create=False)
+        return file is not None and mailbox.n_posted(file) < self._n_served
 
     def is_empty(self) -> bool:
         """Whether nobody is waiting; the file is not made to find out."""
@@ -153,8 +157,9 @@ class Turn:
         self._n_turns = 1  # of others and this one, from joining on
         self._noticed: int | None = None  # how many were ahead at the last look
         self._error: Exception | None = None
-        at_once = wait.wish is not None and not wait.yields
-        if not (queue is None or at_once or queue.may_return() or queue.is_empty()):
+        if queue is not None and wait.yields and wait.wish is not None:
+            self._post = queue.post(wait.log, wait.wish)
+        elif queue is not None and wait.wish is None and not queue.is_empty():
             self._join(queue)
 
     def __enter__(self) -> Turn:
@@ -166,12 +171,15 @@ class Turn:
         if self._place is not None and self._queue is not None:
             self._place.leave()
             self._queue.note_pace(time.monotonic() - self._began, self._n_turns)
-            self._queue.let_return(self._n_turns)
 
     def is_mine(self) -> bool:
         """Whether to try now."""
-        if self._post is not None and (self.is_served() or self._yields()):
+        if self.is_served() or self._yields() or self._expects_wishes():
             return False
+        if self._wait.yields and self._queue is not None:  # in vain: the first in line does it for all
+            self._wait = self._wait._replace(yields=False)
+            if self._join(self._queue).move_up():
+                self._wait.meanwhile()  # so as not to hold the log for what can be read before
         return self._place is None or self._place.move_up() or time.monotonic() > self._moved_at + STUCK
 
     def is_served(self) -> bool:
@@ -221,9 +229,10 @@ class Turn:
             if self._noticed is None:
                 self._n_turns += ahead or 0
             self._noticed, self._moved_at = ahead, now
-            if ahead is None or ahead <= (CLOSE if self._post is None else 0):
+            if not self._yields() and (ahead is None or ahead <= (CLOSE if self._post is None else 0)):
                 self._wait.meanwhile()
-        time.sleep(self._pause(ahead) * random.uniform(0.5, 1.0))  # or all would come back together
+        sleep = time.sleep if self._post is None else self._post.sleep
+        sleep(self._pause(ahead) * random.uniform(0.5, 1.0))  # or all would come back together
 
     def _join(self, queue: WriteQueue) -> InLine:
         self._place = queue.join()
@@ -233,24 +242,72 @@ class Turn:
 
     def _yields(self) -> bool:
         """Whether somebody else may do the wish any moment, by what was seen before."""
-        if not self._wait.yields or self._post is None or self._queue is None:
+        return self._wait.yields and self._post is not None and self._left() > 0.0
+
+    def _expects_wishes(self) -> bool:
+        """Whether others will be here in a moment whose wishes can be done along with this."""
+        if self._queue is None or self._place is not None or self._wait.wish is None:
             return False
-        return time.monotonic() < self._began + min(self._queue.service, LONGEST_SERVICE)
+        return self._queue.expects_wishes()
+
+    def _left(self) -> float:
+        """For how long from now the wish may be left to others, by what was seen before."""
+        service = FIRST_SERVICE if self._queue is None else self._queue.service
+        return self._began + min(max(LATE * service, LEAST_WINDOW), LONGEST_WINDOW) - time.monotonic()
 
     def _pause(self, ahead: int | None) -> float:
-        if self._queue is None:
-            return SHARE * FIRST_PACE * 0.5
-        if self._post is not None and (ahead or self._taken_at is not None or self._yields()):
-            gone = time.monotonic() - self._began
-            left = self._queue.service - gone
-            return min(max(MOST * left, LATE * gone, FIRST_PACE), LONGEST_SERVICE)
-        until_turn = self._queue.pace * max(ahead or 0, 0.5)
-        return min(max(SHARE * until_turn, PAUSE), FIRST_PACE if self._post else LONGEST_PAUSE)
+        pace = FIRST_PACE if self._queue is None else self._queue.pace
+        until_turn = pace * max(ahead or 0, 0.5)
+        if self._post is None or not (ahead or self._taken_at is not None or self._yields()):
+            return min(max(SHARE * until_turn, PAUSE), LONGEST_PAUSE if self._post is None else FIRST_PACE)
+        if self._place is None and self._post.can_be_woken:
+            return max(self._left(), LONGEST_PAUSE)
+        gone = time.monotonic() - self._began
+        return min(max(SHARE * gone, FIRST_PACE), LONGEST_PAUSE)
 
     def _what_is_written(self) -> str:
         if self._post is None:
             return "nothing was written"
         return "another process may yet write this, and repeating it is harmless"
+
+
+class Service:
+    """The wishes that a writer does with its own work: taken before its commit, answered once it is on disk.
+
+    If it fails they are put back.
+    """
+
+    def __init__(self, queue: WriteQueue | None, log: str) -> None:
+        self._queue = queue
+        self._log = log
+        self._wishes: Sequence[mailbox.Wish] = ()
+        self._began = 0.0
+
+    def __enter__(self) -> Service:
+        return self
+
+    def begin(self) -> Sequence[mailbox.Wish]:
+        """What others wish, now that the turn has come."""
+        self._began = time.monotonic()
+        self._wishes = [] if self._queue is None else self._queue.wishes(self._log)
+        return self._wishes
+
+    def take(self) -> None:
+        """Say that those which have a reply are being done; the writer commits next."""
+        for wish in self._wishes:
+            wish.take()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for wish in self._wishes:
+            if kind is None:
+                wish.send()
+            else:
+                wish.put_back()
+        if kind is None and self._queue is not None:
+            n_done = sum(wish.reply is not None for wish in self._wishes)
+            self._queue.note_served(n_done, time.monotonic() - self._began)
 
 
 class InLine:
