@@ -13,6 +13,7 @@ from policy_contract import (
     OF_POLYTOPES,
     OF_SETS,
     OF_SINGLE_ARMS,
+    PLAYING_TOO,
     WITHOUT_DELTA,
     OwnContract,
     two_of,
@@ -56,7 +57,7 @@ class TestPoliciesOfPolytopes(OwnContract):
 class TestPoliciesOfPlays(OwnContract):
     """The same laws where plans are played, and what is counted are readings of arms."""
 
-    policies = OF_PLAYS
+    policies = OF_PLAYS + PLAYING_TOO
 
     def instance(self, seed, policy):
         rng = np.random.default_rng([7, seed])
@@ -81,7 +82,7 @@ class TestPoliciesOfPlays(OwnContract):
         return True
 
     def is_replayed(self, policy):
-        return True
+        return policy in OF_PLAYS
 
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy):
         """The problem says it: a pilot measures single arms, which cannot be done here."""

@@ -67,7 +67,7 @@ def assert_alike(tapes: Tapes, plain: Plain) -> None:
 @pytest.mark.parametrize("n_readings", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(40))
 def test_tapes_answer_as_a_plain_record_of_what_was_told_does(n_readings: int, seed: int) -> None:
-    chance, tapes, plain = Random(seed), Tapes([n_readings]), Plain(n_readings)
+    chance, tapes, plain = Random(seed), Tapes([range(n_readings)]), Plain(n_readings)
     assert isinstance(tapes.of[0], Tape if n_readings == 1 else Bundle)
     for _ in range(60):
         index = chance.randrange(FURTHEST - 4)
@@ -95,11 +95,11 @@ def test_tapes_answer_as_a_plain_record_of_what_was_told_does(n_readings: int, s
 
 
 def test_tapes_from_a_snapshot_go_on_where_they_were() -> None:
-    tapes = Tapes([1, 2])
+    tapes = Tapes([range(1), range(1, 3)])
     tapes.open_round([(0, 2), (1, 2)])
     tapes.tell(Token(0, 0), {0: 1.5})
     tapes.tell(Token(1, 1), {1: 2.5})
-    again = Tapes.from_json([1, 2], tapes.to_json())
+    again = Tapes.from_json([range(1), range(1, 3)], tapes.to_json())
     assert list(again.wanted()) == list(tapes.wanted()) == [Token(0, 1), Token(1, 0), Token(1, 1)]
     assert again.missing() == tapes.missing() == ((0, 1), (1, 2))
     assert (again.n_missing, again.n_told, again.n_ahead) == (3, 2, 0)

@@ -53,6 +53,25 @@ def test_a_mistake_in_a_reading_is_shown_and_nothing_that_was_entered_is_lost(
     assert session.ledger().n_told == 0
 
 
+def test_a_play_has_a_field_for_each_of_its_arms_also_one_that_was_asked_for_later(
+    writing: Running, store: str
+) -> None:
+    roads = [("A", "B"), ("B", "C"), ("C", "A")]
+    problem = sp.problems.tree_family(roads).oracle_problem(probes="plan arms")
+    session = Session.create(store, problem, sp.OBet(), name="plays")
+    for _ in range(6):
+        first = session.pending(1)[0]
+        shown = writing.client.get("/sessions/plays").text
+        assert f"Readings of {first.probe_name}" in shown
+        fields = {f"reading-{first.probe}-{k}": str(k + 1) for k in range(2)}
+        chosen = {"token": f"{first.token} {first.probe_name}", "who": "Ann"}
+        form = {"form_key": writing.form_key(), **chosen, **fields}
+        told = writing.client.post("/sessions/plays/tell", data=form)
+        assert "done=accepted" in told.headers["location"]
+    assert session.ledger().n_told == 6
+    assert [m.reading for m in session.told("0.0")] == list(session.reads(0))
+
+
 def test_readings_are_told_by_name_over_json(writing: Running, store: str) -> None:
     begun(store, "json")
     told = writing.client.post(

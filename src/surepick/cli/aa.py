@@ -12,6 +12,8 @@ from surepick.cli.options import NOT_SURE, File, Json, Retries, Timeout
 from surepick.cli.render import answer, console, load_file, make_table, say
 
 if TYPE_CHECKING:
+    from surepick.core.oracle_problem import AnyProblem
+    from surepick.problems.truth import Loaded
     from surepick.sessions.aa import Against
 
 
@@ -38,7 +40,7 @@ def aa(
     from surepick.sessions.aa import against_itself, turns
     from surepick.sessions.requests import Request
 
-    problem = load_file(file, as_json).problem
+    problem = _with_a_play(load_file(file, as_json))
     chosen = 0 if probe is None else problem.probe(probe)
     reads, readings = problem.reads(chosen), problem.readings_of(chosen)
     command, labels = Command(measure, timeout, retries), turns(pairs, seed)
@@ -61,6 +63,17 @@ def aa(
     answer(data, as_json, lambda: _print(problem.probe_names[chosen], result))
     if not result.is_honest:
         raise typer.Exit(NOT_SURE)
+
+
+def _with_a_play(loaded: Loaded) -> AnyProblem:
+    """The problem of the file; where plans are played, with the one that is best by the guess asked for."""
+    import numpy as np
+
+    problem = loaded.problem
+    if problem.is_listed or not problem.plays:
+        return problem
+    plan = problem.best_plan(np.ones(problem.n_arms) if loaded.guess is None else loaded.guess)
+    return problem.with_asked_plays([np.flatnonzero(plan).tolist()])
 
 
 def _print(name: str, result: Against) -> None:

@@ -246,7 +246,7 @@ def request_to_json(request: Request, session: Session) -> dict[str, Any]:
 
 def _print_requests(requests: list[Request], session: Session, store: str) -> None:
     for request in requests:
-        several = len(session.given_problem.reads(request.probe)) > 1
+        several = len(session.reads(request.probe)) > 1
         say(
             "\t".join(
                 [request.token, request.probe_name, *([", ".join(request.readings)] if several else [])]

@@ -203,7 +203,7 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
             "neither a pilot nor a part of delta is spent on it"
         )
     low, high = float(noise.min()), float(noise.max())
-    what = "arm" if loaded.problem.probes is None else "reading"
+    what = "arm" if loaded.problem.arms_alone else "reading"
     scale = f"{low:g} for every {what}" if low == high else f"from {low:g} to {high:g}, by {what}"
     return scale if loaded.problem.bounds is None else f"{scale}: half the width of the bounds"
 
@@ -218,7 +218,8 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
         "plans": loaded.problem.completeness,
         "n_arms": problem.n_arms,
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
-        "n_probes": problem.n_probes,
+        "n_probes": None if problem.plays else problem.n_probes,  # plays are in no list
+        **({"plays": True} if problem.plays else {}),
         "noise_scale": None if problem.noise_scale is None else problem.noise_scale.tolist(),
         "bounds": None if problem.bounds is None else problem.bounds.tolist(),
         "listed": problem.is_listed,
@@ -256,6 +257,8 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     if problem.is_listed and problem.probes is not None:
         n_plans = how_many(problem.n_plans, "plan")
         say(f"probes: {problem.probes.summary}; all {n_plans} can be told apart.")
+    if problem.plays:
+        say("probes: plays of whole plans, found as they are needed; each reads every arm of its plan.")
     say(f"noise: {_noise(loaded, pilot)}.")
     if problem.setup_cost:
         say(f"set-up: starting a batch costs {problem.setup_cost:g}, so BetGapE asks for fewer, larger ones.")
@@ -298,9 +301,9 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
     say(forecast.explanation + ".")
     if not any(x < float("inf") for x in forecast.measurements):
         return
-    order = sorted(range(loaded.problem.n_probes), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]
-    what = "arm" if loaded.problem.probes is None else "probe"
-    table = make_table("Where the measurements go", what, "share")
-    for s in order:
-        table.add_row(escape(loaded.problem.probe_names[s]), f"{forecast.arm_shares[s]:.1%}")
+    names, what = loaded.problem.counted_names, "arm" if loaded.problem.probes is None else "probe"
+    title = "Which arms the plays read" if loaded.problem.plays else "Where the measurements go"
+    table = make_table(title, what, "share")
+    for s in sorted(range(len(names)), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]:
+        table.add_row(escape(names[s]), f"{forecast.arm_shares[s]:.1%}")
     say(table)

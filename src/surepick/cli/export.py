@@ -85,14 +85,14 @@ def import_(
     the file is imported. Where there is a column `session`, as in what `doctor --rescue` writes, only rows of
     this session are taken.
     """
-    from surepick.sessions.measurement_files import import_rows, probe_and_value, read_rows
+    from surepick.sessions.measurement_files import import_rows, probes_and_values, read_rows
 
     if file.suffix.lower() == ".json":
         _import_log(file, session, store, as_json)
         return
     opened = open_session(store, session)
     rows = _rows_of(file, read_rows(file), rows_of or opened.name)
-    ask_if_doubtful(opened, [probe_and_value(opened, row) for row in rows], yes=yes)
+    ask_if_doubtful(opened, probes_and_values(opened, rows), yes=yes)
     counts = import_rows(opened, rows, answers=answers, picked=picked, worker=worker)
     opened.keep_snapshot()
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"

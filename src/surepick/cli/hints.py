@@ -32,7 +32,7 @@ def command(words: str, session: Session, store: str) -> str:
 
 def _values(session: Session, request: Request) -> str:
     """What to type after a token: VALUE, or the names of a few readings."""
-    if len(session.given_problem.reads(request.probe)) == 1:
+    if len(session.reads(request.probe)) == 1:
         return "VALUE"
     shown = [f"{shlex.quote(name)}=VALUE" for name in request.readings[:2]]
     return " ".join([*shown, *(["..."] if len(request.readings) > 2 else [])])

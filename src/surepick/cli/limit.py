@@ -68,7 +68,7 @@ def _print_limit(loaded: Loaded, found: Limit, theory: AnyTheory | None, as_json
             "upper_bound": found.upper_bound,
             "closest_call": call_data(found.closest),
             "characteristic_cost": found.characteristic_cost,
-            "allocation": dict(zip(problem.probe_names, found.allocation.tolist(), strict=False)),
+            "allocation": dict(zip(problem.counted_names, found.allocation.tolist(), strict=False)),
         }
         if theory is not None:
             data["theory"] = [
@@ -101,11 +101,12 @@ def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
     with_costs = bool(problem.costs.min() < problem.costs.max())
     cost = ["share when cost counts"] if with_costs else []
     what = "arm" if problem.probes is None else "probe"
-    table = make_table("How to spread the measurements", what, "share", *cost)
+    title = "Which plays read each arm" if problem.plays else "How to spread the measurements"
+    table = make_table(title, what, "share of plays" if problem.plays else "share", *cost)
     order = (-found.allocation).argsort(kind="stable")
     for s in order[:MOST_ROWS]:
         costs = [f"{found.cost_allocation[s]:.1%}"] if with_costs else []
-        table.add_row(escape(problem.probe_names[s]), f"{found.allocation[s]:.1%}", *costs)
+        table.add_row(escape(problem.counted_names[s]), f"{found.allocation[s]:.1%}", *costs)
     if len(order) > MOST_ROWS:
         rest = float(found.allocation[order[MOST_ROWS:]].sum())
         table.add_row(f"[dim]{how_many(len(order) - MOST_ROWS, f'other {what}')}[/]", f"[dim]{rest:.1%}[/]")

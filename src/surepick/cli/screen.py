@@ -222,11 +222,12 @@ def _range(low: float | None, high: float | None) -> str:
 
 
 def _work(page: Page) -> list[RenderableType]:
+    from surepick.core.probes import VALUE
     from surepick.views.text import duration
 
     work = page.work
     title = f"To measure: {work.n_missing:,}, of which {work.n_held:,} in somebody's hands"
-    by_arm = page.arms.what == "arm"
+    by_arm = page.arms.what == "arm" and all(token.readings in ((VALUE,), ()) for token in work.tokens)
     table = make_table("", "token", "arm" if by_arm else "probe", "worker", "lease")
     for column in table.columns[1:3]:
         column.justify = "left"

@@ -341,7 +341,7 @@ def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[s
         "limit": measured,
         "limit_upper": found.upper_bound if found is not None and measured else None,
         "times_the_limit": result.n_measurements / measured if measured else None,
-        "counts": dict(zip(loaded.problem.probe_names, result.counts.tolist(), strict=True)),
+        "counts": dict(zip(loaded.problem.counted_names, result.counts.tolist(), strict=True)),
         "seed": result.seed,
         "seconds": result.seconds,
     }

@@ -90,7 +90,7 @@ def state_of(session: Session) -> dict[str, Any]:
         "noise_warnings": [
             str(finding) for finding in check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals)
         ],
-        "counts": dict(zip(ledger.problem.probe_names, ledger.evidence.counts.tolist(), strict=True)),
+        "counts": dict(zip(ledger.problem.counted_names, ledger.evidence.counts.tolist(), strict=True)),
     }
 
 

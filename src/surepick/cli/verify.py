@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -171,7 +171,7 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> tuple[int, int
         writer = csv.DictWriter(stream, RESCUED)
         writer.writeheader()
         for log in logs:
-            names, voided = _arm_names(log), _voided(log)
+            names, voided = _names(log), _voided(log)
             for event, proved in zip(log.events, log.proved, strict=True):
                 rows = _told(event, names)
                 valid = [row for row in rows if row.get("token", event.position) not in voided]
@@ -181,14 +181,34 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> tuple[int, int
     return n, n_voided
 
 
-def _arm_names(log: LogHealth) -> Sequence[str]:
-    """The names of the arms, or of the probes, if the first event can still be read."""
+def _names(log: LogHealth) -> Mapping[int, str]:
+    """The names of the arms, or of the probes, by number, if the first event can still be read."""
     try:
         problem = json.loads(log.events[0].body)["problem"]
+        if problem.get("plays"):
+            return _play_names(log)
         names: list[str] = problem["probes"]["names"] if "probes" in problem else problem["arm_names"]
-        return names
+        return dict(enumerate(names))
     except (ValueError, LookupError, TypeError):
-        return ()
+        return {}
+
+
+def _play_names(log: LogHealth) -> Mapping[int, str]:
+    """What plays are called whose readings were told: the event that first asked for one may be lost."""
+    from surepick.core.oracle_problem import absent
+    from surepick.sessions import codec
+    from surepick.sessions.requests import probe_in
+
+    data, arms = json.loads(log.events[0].body)["problem"], dict[int, set[int]]()
+    for event in log.events:
+        with suppress(ValueError, LookupError, TypeError):
+            body = json.loads(event.body)
+            own = {data["arm_names"].index(name) for name in body["readings"]}
+            arms.setdefault(probe_in(body), set()).update(own)
+    problem = codec.problem_from_json(data, absent if codec.needs_function(data) else None)
+    assert not problem.is_listed
+    named = problem.with_asked_plays([sorted(own) for own in arms.values()])
+    return dict(zip(arms, named.probe_names, strict=True))
 
 
 def _voided(log: LogHealth) -> set[tuple[int, int] | int]:
@@ -204,7 +224,7 @@ def _voided(log: LogHealth) -> set[tuple[int, int] | int]:
     return tokens
 
 
-def _told(event: Event, names: Sequence[str]) -> list[dict[str, Any]]:
+def _told(event: Event, names: Mapping[int, str]) -> list[dict[str, Any]]:
     """The measurements of this event as rows; none of one that was damaged beyond reading."""
     from surepick.sessions.requests import Token, probe_in, readings_in, told_in
 
@@ -213,7 +233,7 @@ def _told(event: Event, names: Sequence[str]) -> list[dict[str, Any]]:
     try:
         body = json.loads(event.body)
         probe = probe_in(body)
-        row = {"arm_index": probe, "count": body.get("count", 1), "arm": names[probe] if names else probe}
+        row = {"arm_index": probe, "count": body.get("count", 1), "arm": names.get(probe, probe)}
         told: Iterable[tuple[int | None, Mapping[str, float]]]
         if event.kind == "measured":
             told = told_in(body)

@@ -35,7 +35,7 @@ class Evidence:
     @classmethod
     def none_of(cls, problem: Measurable) -> Evidence:
         """No measurement of anything that this problem measures."""
-        nothing = np.zeros(problem.n_probes, dtype=np.int64)
+        nothing = np.zeros(len(problem.counted_names), dtype=np.int64)
         if problem.probes is None:
             return cls(nothing, np.zeros(len(nothing)), plays=0 if problem.plays else None)
         return cls(nothing, np.zeros(problem.probes.n_readings), problem.probes.owner)

@@ -23,6 +23,7 @@ from surepick.core.arrays import (
 )
 from surepick.core.cards import card
 from surepick.core.layout import Layout, located
+from surepick.core.plays import AskedPlays
 from surepick.core.probes import VALUE, Probes
 from surepick.core.wording import plural
 from surepick.errors import ProblemError
@@ -66,6 +67,7 @@ class Measurable:
     probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
     setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
     plays: bool = False  # whether what is measured are plays of plans that no list has (`core.plays`)
+    asked_plays: AskedPlays = AskedPlays()  # those that a session has asked for so far; they decide nothing
 
     @property
     def sign(self) -> float:
@@ -73,19 +75,32 @@ class Measurable:
         return -1.0 if self.minimize else 1.0
 
     @property
+    def arms_alone(self) -> bool:
+        """Whether each arm is measured by itself: there are no probes, and no plan is played."""
+        return self.probes is None and not self.plays
+
+    @property
     def n_probes(self) -> int:
-        """How many ways to measure there are: one for each arm, unless the problem has probes of its own."""
-        return len(self.arm_names if self.probes is None else self.probes.names)
+        """How many ways to measure there are: one for each arm, unless the problem has probes of its own.
+
+        Where plans are played, those that have been asked for.
+        """
+        return len(self.probe_names)
 
     @property
     def probe_names(self) -> tuple[str, ...]:
         """Their names; those of the arms, where each is measured by itself."""
+        return self.asked_plays.names if self.plays else self.counted_names
+
+    @property
+    def counted_names(self) -> tuple[str, ...]:
+        """The names of what measurements are counted by: arms, which are what plays read too, or probes."""
         return self.arm_names if self.probes is None else self.probes.names
 
     @property
     def probe_word(self) -> str:
         """What people call a thing that is measured: "arm" where each is measured by itself, else "probe"."""
-        return "arm" if self.probes is None else "probe"
+        return "arm" if self.arms_alone else "probe"
 
     def probe(self, name: str) -> int:
         """The index of the probe with this name: the arm's, where each is measured by itself.
@@ -98,17 +113,21 @@ class Measurable:
 
     @property
     def n_readings(self) -> int:
-        """Numbers that one use of every probe gives together: one for each arm measured by itself."""
+        """Numbers that can be read: one for each arm, or those of every probe together."""
         return len(self.arm_names) if self.probes is None else self.probes.n_readings
 
-    def readings_of(self, probe: int) -> range:
+    def readings_of(self, probe: int) -> Sequence[int]:
         """Which of all readings are those of this probe; an arm measured by itself has one, its own."""
+        if self.plays:
+            return self.asked_plays.arms[probe]
         if self.probes is None:
             return range(probe, probe + 1)
         return range(int(self.probes.start[probe]), int(self.probes.start[probe + 1]))
 
     def reads(self, probe: int) -> tuple[str, ...]:
         """The names of the readings that one use of this probe gives, in their order."""
+        if self.plays:
+            return tuple([self.arm_names[arm] for arm in self.asked_plays.arms[probe]])
         return (VALUE,) if self.probes is None else self.probes.reading_names[probe]
 
     @property

@@ -6,16 +6,25 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.core.about import NOTHING, About
-from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
+from surepick.core.arrays import (
+    DEFAULT_NOISE_SCALE,
+    BoolArray,
+    Bounds,
+    FloatArray,
+    PerArm,
+    names_for,
+    per_arm,
+)
 from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
+from surepick.core.plays import AskedPlays
 from surepick.core.problem import Problem
 from surepick.core.wording import counted, in_short, plural, shortened
 from surepick.errors import ProblemError, SurepickError
@@ -125,6 +134,20 @@ class OracleProblem(Measurable):
             plays=plays,
         )
 
+    def with_probes(
+        self, probes: str, *, noise_scale: PerArm | None = DEFAULT_NOISE_SCALE, costs: PerArm | None = None
+    ) -> Self:
+        """The same plans, played where probes is "plan arms"; settings are those of `OracleProblem`.
+
+        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3)
+        >>> problem.with_probes("plan arms", costs=2.0).plays
+        True
+        """
+        plays = _are_plays(probes, noise_scale, costs)
+        scale = None if noise_scale is None else per_arm("noise_scale", noise_scale, self.arm_names)
+        prices = per_arm("costs", 1.0 if costs is None else costs, self.arm_names)
+        return self._with(plays=plays, noise_scale=scale, costs=prices, bounds=None)
+
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
         """The oracle's plan for these weights, checked to be one finite number per arm."""
         return self._checked(_asked(self.best, weights))
@@ -226,6 +249,24 @@ class OracleProblem(Measurable):
             return None
         vector = np.asarray(plan, dtype=float)
         return counted(self.arm_names, vector) if self.name_plan is None else self.name_plan(vector)
+
+    def with_asked_plays(self, arms: Sequence[Sequence[int]]) -> Self:
+        """The same problem, of which plays of these arms have been asked for, after those that have been.
+
+        >>> problem = OracleProblem(lambda weights: [1, 1], n_arms=2, probes="plan arms")
+        >>> problem.with_asked_plays([[0, 1]]).reads(0)
+        ('arm 0', 'arm 1')
+        """
+        names = []
+        for own in arms:
+            plan = np.zeros(self.n_arms)
+            plan[list(own)] = 1.0
+            names.append(self.name_of(plan) or "")
+        return self._with(asked_plays=self.asked_plays.with_new(arms, names))
+
+    def without_asked_plays(self) -> Self:
+        """The same problem, of which no play has been asked for."""
+        return self._with(asked_plays=AskedPlays()) if len(self.asked_plays) else self
 
     def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
         """A plan of an answer as an array, one number per arm."""

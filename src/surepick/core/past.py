@@ -109,9 +109,10 @@ def fitting(problem: AnyProblem, past: P) -> P:
     """The same past, refused where it is not about the arms of this problem; None is fine."""
     if past is None:
         return past
-    if problem.probes is not None:
+    if not problem.arms_alone:
+        ways = "plays" if problem.plays else "probes"
         raise ParameterError(
-            "a past is about arms that are measured by themselves, not by probes", field="past"
+            f"a past is about arms that are measured by themselves, not by {ways}", field="past"
         )
     if not past.worth.shape == past.means.shape == (problem.n_arms,):
         raise ParameterError(

@@ -3,12 +3,15 @@
 Where plans are listed these are probes like others (`probes="plan arms"` of a `Problem`). Behind an oracle
 nobody knows all of them: a request names the plays that it wants, found by the oracle as they are needed.
 What a run sees of them are counts and sums per arm: readings are of single arms, with noise of their own.
+A play that was asked for is a probe like others from then on (`AskedPlays`): it has a number, a name and
+readings, which are those of its arms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -53,6 +56,56 @@ class Plays:
     def without(self, others: Plays) -> Plays:
         """What is left when some of them have been played."""
         return Plays(self.plans, self.uses - others.uses)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedPlays:
+    """The plays that have been asked for, by number: the order in which they first were. Immutable.
+
+    >>> asked = AskedPlays().with_new([[0, 2]], ["a + c"])
+    >>> asked.numbered(Plays(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), np.array([2, 1])))
+    ([[0, 1], [1, 2]], [[1, 2]])
+    """
+
+    arms: tuple[tuple[int, ...], ...] = ()  # of each play, in their order
+    names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    @cached_property
+    def _number(self) -> dict[tuple[int, ...], int]:
+        return {arms: number for number, arms in enumerate(self.arms)}
+
+    def numbered(self, plays: Plays) -> tuple[list[list[int]], list[list[int]]]:
+        """How often each play is to be made, by number; and the arms of those that are new, in their order.
+
+        A play that stands twice among them is made as often as both say.
+        """
+        known, new, uses = self._number, dict[tuple[int, ...], int](), dict[int, int]()
+        for plan, n in zip(plays.plans, plays.uses.tolist(), strict=True):
+            arms = tuple(np.flatnonzero(plan).tolist())
+            if not n:
+                continue
+            if not arms:
+                raise ProblemError(
+                    "a plan without arms is to be played, and nothing can be read of it; use OBet, which "
+                    "plays plans for their readings"
+                )
+            number = known.get(arms)
+            if number is None:
+                number = new.setdefault(arms, len(known) + len(new))
+            uses[number] = uses.get(number, 0) + n
+        return [[number, uses[number]] for number in sorted(uses)], [list(arms) for arms in new]
+
+    def with_new(self, arms: Sequence[Sequence[int]], names: Sequence[str]) -> AskedPlays:
+        """The same and these; a name that is taken gets a number."""
+        taken, own = set(self.names), list[str]()
+        for name in names:
+            free = name if name not in taken else f"{name} ({len(self) + len(own)})"
+            own.append(free)
+            taken.add(free)
+        return AskedPlays((*self.arms, *map(tuple, arms)), (*self.names, *own))
 
 
 def play_finder(plans: PlanSet, box: Branch) -> FindPlay:

@@ -191,7 +191,7 @@ def refuse_probes(problem: Any, who: str) -> None:
     if problem.plays:
         raise ProblemError(
             f"{who} measures single arms, and of this problem whole plans are played, found by its oracle; "
-            "simulate it with OBet, or leave probes out so that each arm is measured by itself"
+            "use OBet, or leave probes out so that each arm is measured by itself"
         )
     if problem.probes is not None:
         raise ProblemError(

@@ -158,7 +158,7 @@ def advise(
         reasons=reasons,
         assumptions=stage.assumptions,
         rehearsals=tuple(stage.done.values()),
-        busiest=tuple((problem.probe_names[s], float(chosen.arm_shares[s])) for s in order),
+        busiest=tuple((problem.counted_names[s], float(chosen.arm_shares[s])) for s in order),
     )
 
 

@@ -110,7 +110,7 @@ def forecast(
     worlds = 1 if not width.any() else n_worlds
     tolerance = TOLERANCE if problem.is_listed else UNLISTED_TOLERANCE
     rng = np.random.default_rng(seed)
-    needed, upper, shares = np.empty(worlds), np.empty(worlds), np.zeros(problem.n_probes)
+    needed, upper, shares = np.empty(worlds), np.empty(worlds), np.zeros(len(problem.counted_names))
     for w in range(worlds):
         means = centre + width * rng.uniform(-1.0, 1.0, centre.size)
         found = limit(told, means, delta=level, tolerance=tolerance, epsilon=epsilon)

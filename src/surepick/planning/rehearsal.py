@@ -145,7 +145,7 @@ class Stage:
         sure = np.array([outcome.plan is not None for outcome in outcomes])
         measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
         costs = np.array([outcome.cost for outcome in outcomes])
-        counts = sum((outcome.counts for outcome in outcomes), np.zeros(self.problem.n_probes))
+        counts = sum((outcome.counts for outcome in outcomes), np.zeros(len(self.problem.counted_names)))
         blocks = [(one.n_measurements - one.n_pilot) / max(one.n_rounds, 1) for one in outcomes]
         return Rehearsal(
             policy,

@@ -147,7 +147,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         noise_scale=() if scale is None else tuple(scale.tolist()),
         noise_findings=check_noise(problem, ledger.run.seen.noise, ledger.withdrawals),
         noise_check=could_have_seen(problem, ledger.run.seen.noise),
-        counts=dict(zip(problem.probe_names, ledger.evidence.counts.tolist(), strict=True)),
+        counts=dict(zip(problem.counted_names, ledger.evidence.counts.tolist(), strict=True)),
         means={
             n: codec.finite_or_none(m)
             for n, m in zip(problem.reading_names, ledger.evidence.means.tolist(), strict=True)
@@ -247,10 +247,12 @@ def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
 def _use_assumption(ledger: Ledger) -> str:
     """What has to be assumed of the readings of one use, and of those that were lost."""
     problem, n_lost = ledger.setup.problem, ledger.n_lost
-    if problem.probes is None or not problem.probes.share_uses:
+    if not problem.plays and (problem.probes is None or not problem.probes.share_uses):
         return ""
     lost = how_many(n_lost, "measurement", "measurements")
     words = f"; in {lost} readings were lost, whatever they would have been" if n_lost else ""
+    if problem.probes is None:
+        return f"; readings of one play are independent too{words}"
     if problem.probes.unknown:
         return words
     if problem.probes.covariances:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from surepick.core.given_probes import ARMS
+from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.layout import Layout
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
@@ -26,7 +26,7 @@ from surepick.policies import policy_named
 
 FORMAT = 1
 PROBE_FORMAT = 2  # of problems with probes of their own
-LATER_FORMAT = 3  # of those whose noise is unknown, and of problems with a set-up price
+LATER_FORMAT = 3  # of those whose noise is unknown, of problems with a set-up price, and with plays
 SHORT, FULL = 16, 64  # digits of fingerprints
 FUNCTION = "function"  # the kind of oracle that no file keeps
 
@@ -83,6 +83,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
         # a problem with probes must not be read by a surepick that does not know them
         "format": _format_of(problem),
         **({} if problem.probes is None else {"probes": _probes_to_json(problem.probes)}),
+        **({"plays": True} if problem.plays else {}),
         **(_listed_to_json(problem) if problem.is_listed else _oracle_to_json(problem)),
         "noise_scale": None if scale is None else scale.tolist(),
         "costs": problem.costs.tolist(),
@@ -96,7 +97,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
 
 
 def _format_of(problem: AnyProblem) -> int:
-    if problem.setup_cost or (problem.probes is not None and problem.probes.unknown):
+    if problem.setup_cost or problem.plays or (problem.probes is not None and problem.probes.unknown):
         return LATER_FORMAT
     return FORMAT if problem.probes is None else PROBE_FORMAT
 
@@ -112,7 +113,7 @@ def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | No
 
 
 def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> AnyProblem:
-    is_later = "setup_cost" in data or data.get("probes", {}).get("unknown", False)
+    is_later = "setup_cost" in data or "plays" in data or data.get("probes", {}).get("unknown", False)
     known = FORMAT if "probes" not in data else PROBE_FORMAT
     _check_format(data, "problem", LATER_FORMAT if is_later else known)
     if needs_function(data):
@@ -206,9 +207,14 @@ def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
         return _polytope_from_json(data)
     # the count enters decisions and may be rounded otherwise on another machine: the one that was kept holds
     family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])
-    problem = family.oracle_problem(noise_scale=data["noise_scale"], costs=data["costs"])
+    problem = family.oracle_problem(noise_scale=data["noise_scale"], **_ways(data))
     bounds = data.get("bounds")
     return problem if bounds is None else problem.with_noise(problem.noise_scale, np.array(bounds))
+
+
+def _ways(data: Mapping[str, Any]) -> Json:
+    """What is measured behind an oracle, and its price: that of a play is kept beside every arm."""
+    return {"probes": PLAN_ARMS, "costs": data["costs"][0]} if "plays" in data else {"costs": data["costs"]}
 
 
 def _polytope_from_json(data: Mapping[str, Any]) -> Polytope:
@@ -228,8 +234,8 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
         )
-    names = ("costs", "arm_names", "n_plans", "minimize", "bounds")
-    settings: Json = {name: data.get(name) for name in names}
+    names = ("arm_names", "n_plans", "minimize", "bounds")
+    settings: Json = {name: data.get(name) for name in names} | _ways(data)
     if data["oracle"].get("best_within"):
         if oracle is not absent:
             raise MissingFunctionError(
@@ -241,7 +247,7 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
 
 def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProblem:
     """The given problem, refused if it is another than the one that was kept."""
-    problem = copy.copy(given)
+    problem = copy.copy(given).without_asked_plays()
     if needs_function(data):
         kept = [Trial(tuple(trial["weights"]), tuple(trial["plan"])) for trial in data["oracle"]["probes"]]
         if problem.has_oracle:

@@ -71,7 +71,7 @@ def epoch_of(ledger: Ledger) -> Any:
     setup, evidence = ledger.setup, ledger.evidence
     left = None if setup.budget is None else max(setup.budget - ledger.n_measurements, 1)
     past = None
-    if takes_past(setup.policy) and setup.problem.probes is None and evidence.counts.any():
+    if takes_past(setup.policy) and setup.problem.arms_alone and evidence.counts.any():
         past = Past.from_history(setup.problem, evidence.counts, np.nan_to_num(evidence.means))
     return {"seed": setup.seed, "budget": left, "pilot": setup.pilot, "past": past}
 
@@ -103,9 +103,7 @@ def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:
         lead_name=problem.name_of(lead),
         n_measurements=ledger.n_measurements,
         n_rounds=ledger.n_rounds,
-        cost=problem.spent(
-            float(evidence.counts @ problem.costs), ledger.n_rounds + (setup.pilot is not None)
-        ),
+        cost=problem.spent(evidence.cost(problem.costs), ledger.n_rounds + (setup.pilot is not None)),
         counts=evidence.counts,
         means=evidence.means,
         standing=standing,

@@ -73,6 +73,7 @@ class Trace:
                     *parts_of(s.standing),
                     s.evidence.counts.tolist(),
                     s.evidence.sums.tolist(),
+                    *([] if s.evidence.plays is None else [s.evidence.plays]),
                 ]
                 for s in self._samples
             ],
@@ -84,15 +85,15 @@ class Trace:
         trace = cls(none)
         if data is not None:
             trace._stride = data["stride"]
-            trace._samples = [
-                Sample(
-                    n_rounds,
-                    standing_of(standing),
-                    none.with_sums(np.array(counts, dtype=np.int64), np.array(sums, dtype=float)),
-                )
-                for n_rounds, *standing, counts, sums in data["samples"]
-            ]
+            trace._samples = [_sample(none, *sample) for sample in data["samples"]]
         return trace
+
+
+def _sample(none: Evidence, n_rounds: int, *parts: Any) -> Sample:
+    """The sample that was kept: of plays their number comes last."""
+    *standing, counts, sums, plays = parts if none.plays is not None else (*parts, 0)
+    evidence = none.with_sums(np.array(counts, dtype=np.int64), np.array(sums, dtype=float), plays)
+    return Sample(n_rounds, standing_of(standing), evidence)
 
 
 def _most(n_arms: int) -> int:

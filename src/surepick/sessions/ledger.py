@@ -235,8 +235,24 @@ class Ledger:
             self.end_key = self.decision_key(body)
             self.tapes.open_round([])
             return
+        if "plays" in body:
+            self._know_plays(body["plays"])
         self.tapes.open_round(body["counts"])
         self.recent_probes.extend([probe for probe, _ in body["counts"]])
+
+    def _know_plays(self, plays: list[list[int]]) -> None:
+        """Number the plays of these arms, which are asked for the first time: they are probes from now on."""
+        problem = self.setup.problem
+        if problem.is_listed or not problem.plays:
+            raise SessionError("the log asks for plays, and this problem has none; see `surepick verify`")
+        self.setup = setup = replace(self.setup, problem=problem.with_asked_plays(plays))
+        self._make_room(setup)
+        self._give(lambda run: run.know_plays(setup))
+
+    def _make_room(self, setup: Setup) -> None:
+        """Have tapes of everything that is measured now."""
+        self.tapes.lengthen(readings_per_probe(setup.problem))
+        self.withdrawals.lengthen(setup.problem.n_probes)
 
     def _measured(self, body: Body) -> None:
         problem, probe, count = self.setup.problem, probe_in(body), body.get("count", 1)
@@ -261,14 +277,17 @@ class Ledger:
             use = [value for _, value in sorted(values.items())]
             self._give(lambda run: run.add_unasked(position, probe, use))
 
-    def _doubt(self, arm: int, name: str, values: Mapping[int, float]) -> None:
+    def _doubt(self, probe: int, name: str, values: Mapping[int, float]) -> None:
         """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
-        ranges = self.setup.problem.about.plausible
-        if ranges is None or self.setup.problem.probes is not None:  # what is plausible is said of arms
+        problem = self.setup.problem
+        ranges = problem.about.plausible
+        if ranges is None or problem.probes is not None:  # what is plausible is said of arms
             return
-        (value,) = values.values()
-        if not ranges[arm][0] <= value <= ranges[arm][1] and len(self.doubtful) < MOST_DOUBTFUL:
-            self.doubtful.append((arm, name, value))
+        arms = problem.readings_of(probe)
+        for k, value in values.items():
+            low, high = ranges[arms[k]]
+            if not low <= value <= high and len(self.doubtful) < MOST_DOUBTFUL:
+                self.doubtful.append((arms[k], name, value))
 
     @property
     def n_voided(self) -> int:
@@ -337,8 +356,7 @@ class Ledger:
         setup = lengthened(self.setup, body)
         self.arrived.append(body)
         self.setup = setup
-        self.tapes.lengthen(setup.problem.n_arms)
-        self.withdrawals.lengthen(setup.problem.n_arms)
+        self._make_room(setup)
         self._give(lambda run: run.grow(setup))
         if self.status is not None:  # it had an answer, which was about the plans before
             self.epoch += 1
@@ -386,6 +404,7 @@ class Ledger:
             "withdrawals": self.withdrawals.to_json(),
             **({"after_end": self._after_end} if self._after_end else {}),
             **({"arrived": self.arrived} if self.arrived else {}),
+            **({"asked_plays": self.setup.problem.asked_plays.arms} if self.setup.problem.plays else {}),
         }
 
     @classmethod
@@ -394,6 +413,8 @@ class Ledger:
         setup = replace(setup, policy=codec.policy_from_json(kept["policy"]), budget=kept["budget"])
         for body in kept.get("arrived", ()):
             setup = with_added(setup, body)
+        if "asked_plays" in kept and not setup.problem.is_listed:
+            setup = replace(setup, problem=setup.problem.with_asked_plays(kept["asked_plays"]))
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
         ledger.tapes = Tapes.from_json(readings_per_probe(setup.problem), kept)
         ledger.arrived = list(kept.get("arrived", ()))

@@ -88,6 +88,10 @@ class Looking(Shown):
         """The names of what is measured: of the arms, or of the probes."""
         return self._ledger.setup.problem.probe_names
 
+    def reads(self, probe: int) -> tuple[str, ...]:
+        """The names of the readings that one use of this probe gives; a play may have come a moment ago."""
+        return self._ledger.setup.problem.reads(probe)
+
     @property
     def policy(self) -> Policy:
         """The policy as it was chosen or extended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,7 +26,7 @@ PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
-    by_arm = session.given_problem.probes is None
+    by_arm = session.given_problem.arms_alone
     for m in session.measurements():
         if m.voided:
             continue
@@ -47,7 +47,7 @@ def write_csv(session: Session, stream: TextIO) -> None:
 
     Of a probe every reading has a row.
     """
-    writer = csv.DictWriter(stream, COLUMNS if session.given_problem.probes is None else PROBE_COLUMNS)
+    writer = csv.DictWriter(stream, COLUMNS if session.given_problem.arms_alone else PROBE_COLUMNS)
     writer.writeheader()
     for row in _rows(session):
         token = row["token"] and Token.parse(row["token"]).for_sheets
@@ -136,8 +136,7 @@ def import_rows(
         "unasked": 0,
         "not asked for yet": 0,
     }
-    for row in rows:  # a name or a value that cannot be is refused before anything is told
-        probe_and_value(session, row)
+    probes_and_values(session, rows)
     waiting = []
     for use in uses_in(rows):
         row = use[0]
@@ -169,7 +168,15 @@ def uses_in(rows: list[Row]) -> list[list[Row]]:
     return uses
 
 
-def probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
+def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, Any]]:
+    """What rows are measurements of, and their values; what cannot be is refused before anything is told.
+
+    Of a play that nobody has asked for yet nothing can be said.
+    """
+    return [_probe_and_value(session, row) for row in rows if _is_known(session, row)]
+
+
+def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
     """What a row is a measurement of, and its value; of a probe with several readings, by name.
 
     A name that is not known, a token of another arm than its row says and a value out of range are refused.
@@ -196,6 +203,14 @@ def probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
     return probe, value if len(reads) == 1 else {name: value}
 
 
+def _is_known(session: Session, row: Row) -> bool:
+    """Whether the row can be looked at; one of a play that nobody has asked for yet has to wait."""
+    problem = session.problem
+    if not problem.plays or not row.get("token"):
+        return True
+    return _named(row) in problem.probe_names or Token.parse(row["token"]).probe < problem.n_probes
+
+
 def _named(row: Row) -> str:
     """The name of the arm or probe that a row says; empty where it does not."""
     return row.get("probe") or row.get("arm") or ""
@@ -214,6 +229,8 @@ def _told(session: Session, use: list[Row]) -> Any:
 def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, int]) -> bool:
     """Tell one measurement if its time has come."""
     row = use[0]
+    if not _is_known(session, row):
+        return False
     token = row.get("token") or _asked_token(session, _named(row))
     if token is None or not session.takes(token):
         return False

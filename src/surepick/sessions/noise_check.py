@@ -121,14 +121,15 @@ def _readings(problem: AnyProblem, record: NoiseRecord) -> Iterator[_Looked]:
     together with others.
     """
     assert problem.noise_scale is not None
-    probes, names = problem.probes, problem.reading_names
-    for probe in range(problem.n_probes):
-        for k, r in enumerate(problem.readings_of(probe)):
-            if probes is not None and probe in probes.covariances:
-                yield _Looked(r, f"{names[r]}, freed of shared noise", 1.0, record.arms[r])
-            else:
-                apart = k == 0 or probes is None or not probes.dependent
-                yield _Looked(r, names[r], float(problem.noise_scale[r]), record.arms[r], apart)
+    probes = problem.probes
+    for r, (name, scale) in enumerate(zip(problem.reading_names, problem.noise_scale.tolist(), strict=True)):
+        if probes is None:
+            yield _Looked(r, name, scale, record.arms[r])
+        elif probes.owner[r] in probes.covariances:
+            yield _Looked(r, f"{name}, freed of shared noise", 1.0, record.arms[r])
+        else:
+            apart = not probes.dependent or r == int(probes.start[probes.owner[r]])
+            yield _Looked(r, name, scale, record.arms[r], apart)
 
 
 def _spreads(looked: list[_Looked], apart: list[_Looked]) -> Iterator[NoiseFinding]:
@@ -260,7 +261,10 @@ def _wandering(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[No
 
 
 def _withdrawn(problem: AnyProblem, record: NoiseRecord, of: Withdrawals) -> Iterator[NoiseFinding]:
-    """Arms whose tokens are given back far more often than those of others, or one token again and again."""
+    """Arms whose tokens are given back far more often than those of others, or one token again and again.
+
+    Of plays the second alone can be seen: readings are counted by arm, whichever play has given them.
+    """
     firsts = (problem.readings_of(probe)[0] for probe in range(problem.n_probes))
     all_counts, all_withdrawn = sum(record.arms[first].count for first in firsts), sum(of.counts)
     for arm, n in enumerate(of.counts):
@@ -271,7 +275,7 @@ def _withdrawn(problem: AnyProblem, record: NoiseRecord, of: Withdrawals) -> Ite
         from scipy.special import bdtrc
 
         share = (told + n) / (all_counts + all_withdrawn)
-        uneven = float(bdtrc(n - 1, all_withdrawn, share)) < EACH / problem.n_probes
+        uneven = not problem.plays and float(bdtrc(n - 1, all_withdrawn, share)) < EACH / problem.n_probes
         name = problem.probe_names[arm]
         if uneven or of.longest[arm] >= LONGEST_RUN:
             often = f", one of them {of.longest[arm]} times" if of.longest[arm] >= LONGEST_RUN else ""
@@ -294,7 +298,7 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
     """
     if not record.is_whole or problem.noise == BOUNDED_VARIANCE or not problem.knows_noise:
         return ""
-    n, word = sum(arm.count for arm in record.arms), "measurement" if problem.probes is None else "reading"
+    n, word = sum(arm.count for arm in record.arms), "measurement" if problem.arms_alone else "reading"
     freedom = sum(max(arm.levels[0].n - 1, 0) for arm in record.arms)
     pairs = sum(arm.n_pairs for arm in record.arms)
     if problem.noise_scale is None or freedom < 1 or pairs < 1:

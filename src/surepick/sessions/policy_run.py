@@ -17,6 +17,7 @@ from surepick.core.problem import Problem
 from surepick.core.run import (
     BudgetedRun,
     GrowingRun,
+    Measure,
     ProvingRun,
     Run,
     Standing,
@@ -164,7 +165,7 @@ class PolicyRun:
 
         `use` has all readings of the probe.
         """
-        if self.setup.recalls and (self.problem.probes is not None or self.problem.relevant[probe]):
+        if self.setup.recalls and (not self.problem.arms_alone or self.problem.relevant[probe]):
             self._unasked.append((position, probe, use))
 
     def has_counted(self, position: int) -> bool:
@@ -209,6 +210,10 @@ class PolicyRun:
             last_calling(self.policy, self._run).call_last(self._n_last, gaussian=gaussian)
             self._n_last = None
 
+    def know_plays(self, setup: Setup) -> None:
+        """Go on with the same problem, of which more plays have been asked for."""
+        self.setup, self.problem = setup, setup.problem
+
     def go_on_with(self, setup: Setup) -> None:
         """Take another budget from here on."""
         self.setup = setup
@@ -244,7 +249,14 @@ class PolicyRun:
             return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None})
         if self._n_last is not None:  # a call that waits: what is asked for meanwhile is of its number
             self._n_last -= n
-        return Decision("asked", {"round": self.n_rounds, "counts": _sparse(decision.counts)})
+        return Decision("asked", {"round": self.n_rounds, **self._asked(decision)})
+
+    def _asked(self, decision: Measure) -> Body:
+        """What is asked for, by number; plays that were never asked for are described by their arms."""
+        if decision.plays is None:
+            return {"counts": _sparse(decision.counts)}
+        counts, new = self.problem.asked_plays.numbered(decision.plays)
+        return {"counts": counts, **({"plays": new} if new else {})}
 
     def _recall(self) -> None:
         """Count what was recorded unasked since the last round, if the policy's proof allows it.
@@ -263,7 +275,7 @@ class PolicyRun:
 
     def _knows(self, probe: int) -> bool:
         """Whether the policy knows it: an arm may have come with a plan since its last round."""
-        return self.problem.probes is not None or probe < self._n_arms
+        return not self.problem.arms_alone or probe < self._n_arms
 
     def _known(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
         """Counts and sums of what the policy knows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -30,38 +30,50 @@ class Seen:
         self.evidence = self._none = Evidence.none_of(problem)
         self.moments = Moments(problem.n_readings)
         self.noise = NoiseRecord(problem.n_readings)
-        self._probes = problem.probes
+        self._probes, self._plays = problem.probes, problem.plays
 
     def none(self) -> Evidence:
         """No measurement of anything."""
         return self._none
 
     def add_round(self, used: Sequence[Used]) -> tuple[IntArray, FloatArray]:
-        """Take in a complete round; how many it has of each probe, and the sums of each reading."""
+        """Take in a complete round; how many it has of each probe, and the sums of each reading.
+
+        Of plays, how many readings it has of each arm.
+        """
         counts, sums = self._nothing()
-        owner = range(len(counts)) if self._none.owner is None else self._none.owner.tolist()
-        for reading, values, singles, _ in used:
-            counts[owner[reading]], sums[reading] = len(values), math.fsum(values)
-            for value in singles:
-                self.moments.add(reading, value)
+        together: dict[int, list[float]] = {}  # by reading: plays that hold an arm read the same one
+        for one in used:
+            together.setdefault(one.reading, []).extend(one.values)
+            if not self._plays:
+                counts[one.probe] = len(one.values)
+            for value in one.singles:
+                self.moments.add(one.reading, value)
+        for reading, values in together.items():
+            sums[reading] = math.fsum(values)
+            if self._plays:
+                counts[reading] = len(values)
         for reading, told in self._apart([(one.reading, one.told) for one in used]):
             for value, count in told:
                 self.noise.add(reading, value, count)
-        self.evidence = self.evidence + self._none.with_sums(counts, sums)
+        uses = {one.probe: len(one.values) for one in used}
+        self.evidence = self.evidence + self._none.with_sums(counts, sums, sum(uses.values()))
         return counts, sums
 
-    def add_unasked(self, uses: Iterable[tuple[int, range, list[float]]]) -> tuple[IntArray, FloatArray]:
+    def add_unasked(
+        self, uses: Sequence[tuple[int, Sequence[int], list[float]]]
+    ) -> tuple[IntArray, FloatArray]:
         """Take in uses of probes that nobody asked for: the probe, its readings, and their values."""
         counts, sums = self._nothing()
         for probe, readings, values in uses:
-            counts[probe] += 1
+            counts[list(readings) if self._plays else probe] += 1
             for reading, value in zip(readings, values, strict=True):
                 sums[reading] += value
                 self.moments.add(reading, value)
             told = [(r, [(value, 1)]) for r, value in zip(readings, values, strict=True)]
             for reading, ((value, _),) in self._apart(told):
                 self.noise.add(reading, value)
-        self.evidence = self.evidence + self._none.with_sums(counts, sums)
+        self.evidence = self.evidence + self._none.with_sums(counts, sums, len(uses))
         return counts, sums
 
     def check_from(self, counts: IntArray, sums: FloatArray) -> None:
@@ -104,6 +116,7 @@ class Seen:
             "sums": self.evidence.sums.tolist(),
             "moments": self.moments.to_json(),
             "noise": self.noise.to_json(),
+            **({"plays": self.evidence.plays} if self._plays else {}),
         }
 
     @classmethod
@@ -111,7 +124,7 @@ class Seen:
         """What was seen when these were kept."""
         seen = cls(problem)
         counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])
-        seen.evidence = seen._none.with_sums(counts, sums)
+        seen.evidence = seen._none.with_sums(counts, sums, kept.get("plays", 0))
         seen.moments = Moments.from_json(kept["moments"])
         seen.noise = NoiseRecord.from_json(kept.get("noise"), problem.n_readings)
         return seen

@@ -16,7 +16,7 @@ from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy, changed, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
-from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
+from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.policies import usual_name
 from surepick.sessions import codec
 
@@ -126,14 +126,11 @@ class NewSession:
             raise ParameterError(
                 f"a session needs a Problem or an OracleProblem, got {type(self.problem).__name__}"
             )
-        if self.problem.plays:
-            raise ProblemError(
-                "a session cannot ask for plays that an oracle finds yet; simulate the problem, list its "
-                'plans in a Problem with probes="plan arms", or leave probes out'
-            )
         if not isinstance(self.name, str) or not self.name.strip():
             raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
         checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}
+        if not self.problem.is_listed:
+            checked["problem"] = self.problem.without_asked_plays()
         if self.budget is not None:
             what = "a number of measurements"
             checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)

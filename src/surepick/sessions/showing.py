@@ -62,7 +62,8 @@ class Shown:
             counts, means = evidence.each.tolist(), evidence.means.tolist()
         names, order = problem.reading_names, sorted(range(problem.n_readings), key=lambda r: -counts[r])
         read = [[names[r], f"{counts[r]:,}", f"{means[r]:.4g}" if counts[r] else "-"] for r in order]
-        return card(self.name, rows, listing([problem.probe_word, "measurements", "mean"], read))
+        what = "arm" if problem.probes is None else "probe"
+        return card(self.name, rows, listing([what, "measurements", "mean"], read))
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Everything that was told or recorded, as a data frame with a row per number.
@@ -71,7 +72,7 @@ class Shown:
         """
         told = list(self.measurements())
         with self.held() as ledger:
-            names = COLUMNS if ledger.problem.probes is None else PROBE_COLUMNS
+            names = COLUMNS if ledger.problem.arms_alone else PROBE_COLUMNS
         columns: dict[str, list[Any]] = {name: [getattr(m, name) for m in told] for name in names}
         times = [datetime.fromtimestamp(m.time, UTC) for m in told]
         return make_frame({**columns, "time": times, "picked": [m.picked for m in told]}, backend)

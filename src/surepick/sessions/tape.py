@@ -12,7 +12,7 @@ import itertools
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +24,9 @@ Indices = range | tuple[int, ...]
 
 
 class Used(NamedTuple):
-    """What a complete round has used of one reading."""
+    """What a complete round has used of one reading of a probe."""
 
+    probe: int
     reading: int
     values: list[float]  # one for each measurement; for those that were told as a mean, the mean
     singles: list[float]  # those of them that are no means
@@ -151,7 +152,7 @@ class Tape:
         self.asked, self.stretch_ends = indices, {}
         self.n_missing = len(indices) - sum(map(indices.__contains__, self.stock))
 
-    def use(self, reading: int, *, keep: bool) -> list[Used]:
+    def use(self, probe: int, readings: Sequence[int], *, keep: bool) -> list[Used]:
         """Take the values of a complete round out of stock; kept, they can be read again."""
         indices, averaged = self.asked, self.averaged
         values = list(map(self.stock.pop, indices))
@@ -164,7 +165,7 @@ class Tape:
             self._keep(indices, again)
         self.asked, self.n_missing = (), 0
         told = list(zip(values, itertools.repeat(1))) if not averaged else _as_told(values, again)
-        return [Used(reading, values, singles, told)]
+        return [Used(probe, readings[0], values, singles, told)]
 
     def _keep(self, indices: Indices, again: list[float]) -> None:
         """Put used values on the tape; what it skips cannot be read again."""
@@ -314,10 +315,11 @@ class Bundle:
         else:
             self.n_missing = sum(1 for _ in self.wanted())
 
-    def use(self, reading: int, *, keep: bool) -> list[Used]:
-        """Take the values of a complete round out of stock, for readings from this number on."""
+    def use(self, probe: int, readings: Sequence[int], *, keep: bool) -> list[Used]:
+        """Take the values of a complete round out of stock, as those of these readings."""
         self.n_missing = 0
-        return [used for k, tape in enumerate(self.tapes) for used in tape.use(reading + k, keep=keep)]
+        pairs = zip(readings, self.tapes, strict=True)
+        return [used for reading, tape in pairs for used in tape.use(probe, [reading], keep=keep)]
 
     def is_averaged(self, index: int) -> bool:
         """Whether this measurement was told as a part of a mean."""

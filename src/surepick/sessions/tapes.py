@@ -14,6 +14,7 @@ nothing to do with the value. Readings with a given covariance are told together
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -38,30 +39,33 @@ class Tapes:
     snapshot are not whole: used measurements are only counted there, so that they cannot be rewound.
     """
 
-    def __init__(self, n_readings: Sequence[int]) -> None:
-        """Empty ones, for probes with so many readings each."""
+    def __init__(self, readings: Sequence[Sequence[int]]) -> None:
+        """Empty ones, for probes with these readings each; plays share readings, which have tapes of each."""
         self.n_told = 0
         self.n_missing = 0  # measurements of the open round
         self.voided: dict[Token, int] = {}  # taken back: the token it was told under, how many measurements
         self.n_lost = 0  # measurements of which some readings never came
         self._is_whole = True
         self._round: tuple[int, ...] = ()  # the probes that the open round asks for
-        self._first = list(accumulate(n_readings, initial=0))  # reading of each probe
+        self._readings = list(readings)
+        self._first = list(accumulate(map(len, readings), initial=0))  # tape of each probe
         self._hold([Tape() for _ in range(self._first[-1])])
 
     def _hold(self, tapes: list[Tape]) -> None:
-        """Have these tapes, of all readings."""
+        """Have these tapes, of all readings of all probes."""
         self._all = tapes
         self.of: list[Tape | Bundle] = [
             tapes[begin] if end == begin + 1 else Bundle(tapes[begin:end])
             for begin, end in pairwise(self._first)
         ]
 
-    def lengthen(self, n_arms: int) -> None:
-        """Have empty tapes of arms after those that there are, each measured by itself."""
-        for _ in range(n_arms - len(self.of)):
-            self._all.append(Tape())
-            self.of.append(self._all[-1])
+    def lengthen(self, readings: Sequence[Sequence[int]]) -> None:
+        """Have empty tapes of probes after those that there are; these are the readings of all of them."""
+        for own in readings[len(self.of) :]:
+            tapes = [Tape() for _ in own]
+            self._all += tapes
+            self.of.append(tapes[0] if len(tapes) == 1 else Bundle(tapes))
+            self._readings.append(own)
             self._first.append(len(self._all))
 
     @property
@@ -126,13 +130,14 @@ class Tapes:
         """Take the measurements of a complete round out of stock; none when no round is open."""
         used: list[Used] = []
         for probe in self._round:
-            used += self.of[probe].use(self._first[probe], keep=self._is_whole)
+            used += self.of[probe].use(probe, self._readings[probe], keep=self._is_whole)
         self._round = ()
         return used
 
     def told_values(self, reading: int) -> list[float]:
         """The single values told of this reading, as far as they are at hand."""
-        return self._all[reading].told_values()
+        tapes = zip(itertools.chain(*self._readings), self._all, strict=True)
+        return [value for own, tape in tapes if own == reading for value in tape.told_values()]
 
     def is_averaged(self, token: Token) -> bool:
         """Whether this measurement was told as a part of a mean; of used ones a snapshot does not know it."""
@@ -177,35 +182,35 @@ class Tapes:
             "stock": [tape.stock_to_json() for tape in tapes],
             "averaged": [to_json(tape.unused(tape.averaged)) for tape in tapes],
             "skipped": [to_json(tape.unused(tape.skipped)) for tape in tapes],
-            "asked": [self._asked(reading) for probe in self._round for reading in self._readings(probe)],
+            "asked": [self._asked(at) for probe in self._round for at in self._tapes_of(probe)],
         }
 
-    def _readings(self, probe: int) -> range:
+    def _tapes_of(self, probe: int) -> range:
         return range(self._first[probe], self._first[probe + 1])
 
-    def _asked(self, reading: int) -> list[Any]:
-        asked = self._all[reading].asked
-        return [reading, asked.start, asked.stop] if isinstance(asked, range) else [reading, list(asked)]
+    def _asked(self, at: int) -> list[Any]:
+        asked = self._all[at].asked
+        return [at, asked.start, asked.stop] if isinstance(asked, range) else [at, list(asked)]
 
     @classmethod
-    def from_json(cls, n_readings: Sequence[int], kept: dict[str, Any]) -> Tapes:
+    def from_json(cls, readings: Sequence[Sequence[int]], kept: dict[str, Any]) -> Tapes:
         """The tapes that were kept, which are not whole."""
-        tapes = cls(n_readings)
+        tapes = cls(readings)
         tapes._is_whole = False
         tapes.n_told, tapes.n_missing = kept["n_told"], kept["_missing"]
         tapes.n_lost = kept.get("n_lost", 0)
         tapes.voided = {Token(probe, index): count for probe, index, count in kept.get("voided", ())}
         numbers = zip(kept["_cursor"], kept["_last_told"], strict=True)
         parts = zip(numbers, kept["stock"], kept["averaged"], kept["skipped"], strict=True)
-        readings = [Tape.from_json(*part) for part in parts]
-        asked = {reading: rest for reading, *rest in kept["asked"] or ()}
-        for reading, rest in asked.items():
-            readings[reading].ask_for(tuple(rest[0]) if len(rest) == 1 else range(*rest))
-        tapes._hold(readings)
-        tapes._round = tuple(probe for probe in range(len(n_readings)) if tapes._first[probe] in asked)
+        held = [Tape.from_json(*part) for part in parts]
+        asked = {at: rest for at, *rest in kept["asked"] or ()}
+        for at, rest in asked.items():
+            held[at].ask_for(tuple(rest[0]) if len(rest) == 1 else range(*rest))
+        tapes._hold(held)
+        tapes._round = tuple(probe for probe in range(len(readings)) if tapes._first[probe] in asked)
         return tapes
 
 
-def readings_per_probe(problem: AnyProblem) -> list[int]:
-    """How many readings one use of each probe gives; an arm that is measured by itself gives one."""
-    return [len(problem.reads(probe)) for probe in range(problem.n_probes)]
+def readings_per_probe(problem: AnyProblem) -> list[Sequence[int]]:
+    """The readings that one use of each probe gives; an arm that is measured by itself gives one."""
+    return [problem.readings_of(probe) for probe in range(problem.n_probes)]

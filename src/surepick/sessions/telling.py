@@ -300,9 +300,9 @@ def _use(problem: AnyProblem, probe: int, given: Any, wanted: Sequence[int]) -> 
 
     A list is in the order of its readings; where only some of them are wanted, it may be of those.
     """
-    reads, first = problem.reads(probe), problem.readings_of(probe).start
+    reads, readings = problem.reads(probe), problem.readings_of(probe)
     if len(reads) == 1 and not (isinstance(given, Mapping) or is_list(given)):
-        return {"value": number(problem, first, given)}
+        return {"value": number(problem, readings[0], given)}
     by_name = given
     if not isinstance(given, Mapping):
         values = list(given) if is_list(given) else [given]
@@ -312,12 +312,14 @@ def _use(problem: AnyProblem, probe: int, given: Any, wanted: Sequence[int]) -> 
         by_name = dict(zip(names, values, strict=True))
     unknown = [name for name in by_name if name not in reads]
     if len(reads) == 1 and unknown:
-        number(problem, first, given)  # which says that it is none
+        number(problem, readings[0], given)  # which says that it is none
     if unknown or not by_name:
         got = f"{unknown[0]!r}" if unknown else "none"
         raise SessionError(f"{_names_wanted(problem, probe)}, got {got}")
     told = {
-        name: number(problem, first + k, by_name[name]) for k, name in enumerate(reads) if name in by_name
+        name: number(problem, reading, by_name[name])
+        for name, reading in zip(reads, readings, strict=True)
+        if name in by_name
     }
     if problem.must_be_whole(probe) and len(told) < len(reads):
         missing = ", ".join(repr(name) for name in reads if name not in told)

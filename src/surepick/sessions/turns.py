@@ -33,7 +33,7 @@ class Urgency(NamedTuple):
 def is_balanced(problem: AnyProblem) -> bool:
     """Whether rounds are made in balanced order: where it was asked for, and of probes unless it was not."""
     order = problem.about.order
-    return order == BALANCED or (not order and problem.probes is not None)
+    return order == BALANCED or (not order and not problem.arms_alone)
 
 
 def in_turn(ledger: Ledger) -> Iterator[Urgency]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,8 +64,12 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
     [('arm 0', 3.0, 1, 0.5), ('arm 1', 1.0, 1, 0.5)]
     """
     problem, counts = look.problem, look.evidence.each
-    n_read, owner = problem.n_readings, [o for o in range(problem.n_probes) for _ in problem.reads(o)]
-    best, missing = look.best_shares, dict(look.missing)
+    n_read, best = problem.n_readings, look.best_shares
+    owner = range(n_read) if problem.probes is None else problem.probes.owner.tolist()
+    missing = Counter[int]()  # by what is counted: of a play every arm in it
+    for probe, n_missing in look.missing:
+        for counted in problem.readings_of(probe) if problem.plays else (probe,):
+            missing[counted] += n_missing
     arms_alone = problem.probes is None
     matters = look.matters if arms_alone else np.ones(n_read, dtype=bool)
     lead = np.zeros(n_read)
@@ -90,7 +95,7 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
             share=int(counts[s]) / max(total, 1),
             best_share=None if best is None else float(best[owner[s]]),
             best_count=None if best is None else float(best[owner[s]] * total),
-            missing=missing.get(owner[s], 0),
+            missing=missing[owner[s]],
             cost=float(problem.costs[owner[s]]),
             noise_scale=None if problem.noise_scale is None else float(problem.noise_scale[s]),
             in_lead=float(lead[s]),

@@ -37,7 +37,8 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
     match kind:
         case "created":
             plans = f"{in_short(problem.n_plans)} plans" if problem.n_plans else "many plans"
-            ways = how_many(problem.n_probes, problem.probe_word)
+            ways = how_many(len(problem.counted_names), "arm" if problem.probes is None else "probe")
+            ways += " read by plays" if problem.plays else ""
             yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
             counts = body["counts"]

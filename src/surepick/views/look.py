@@ -100,7 +100,7 @@ class Look:
     @cached_property
     def cost(self) -> float:
         """The price of the measurements that were used, and of starting their rounds."""
-        return self.problem.spent(float(self.evidence.counts @ self.problem.costs), self.n_rounds)
+        return self.problem.spent(self.evidence.cost(self.problem.costs), self.n_rounds)
 
     @cached_property
     def epsilon(self) -> float:

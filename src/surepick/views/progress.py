@@ -236,12 +236,12 @@ def _recent_shares(look: Look) -> FloatArray:
     A policy that has neglected an arm turns to it when a rival that needs it is the last one left.
     """
     half = [sample for sample in look.samples if 2 * sample.n_measurements <= look.n_used]
-    before = half[-1].evidence.counts if half else np.zeros(look.problem.n_probes)
+    before = half[-1].evidence.counts if half else np.zeros(len(look.problem.counted_names))
     recent = (look.evidence.counts - before).astype(float)
     shares = recent / max(recent.sum(), 1.0)
     if look.best_shares is not None:
         shares = (shares + look.best_shares) / 2
-    return np.asarray(np.maximum(shares, LEAST_SHARE / look.problem.n_probes))
+    return np.asarray(np.maximum(shares, LEAST_SHARE / len(look.problem.counted_names)))
 
 
 def _explain(middle: float | None, chances: Sequence[tuple[int, float]]) -> str:

@@ -80,7 +80,7 @@ def measuring_sheet(session: Session, requests: Sequence[Request]) -> MeasuringS
     ('t0.0', 'road', '', 'Ann', '')
     """
     unit = session.problem.about.unit
-    if session.given_problem.probes is None:
+    if session.given_problem.arms_alone:
         rows = ((Token.parse(r.token).for_sheets, r.arm_name, "", r.worker, "") for r in requests)
         return MeasuringSheet(session.name, unit, tuple(rows))
     lines = (

@@ -250,7 +250,10 @@ def _nothing_yet(look: Look) -> str:
 
 
 def _ways(problem: AnyProblem) -> str:
-    return how_many(problem.n_arms, "arm") if problem.probes is None else problem.probes.summary
+    if problem.probes is not None:
+        return problem.probes.summary
+    arms = how_many(problem.n_arms, "arm")
+    return f"{arms}, read by plays of whole plans" if problem.plays else arms
 
 
 def _doubt(look: Look) -> str:

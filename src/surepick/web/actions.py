@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from surepick.core.new_arms import NewArm
 from surepick.errors import ParameterError
-from surepick.sessions.measurement_files import Row, checked_row, import_rows, probe_and_value
+from surepick.sessions.measurement_files import Row, checked_row, import_rows, probes_and_values
 from surepick.sessions.session import Session
 from surepick.store import Head
 from surepick.web.api import LARGEST, MOST_VALUES, Body, Name, refuse_other_arm
@@ -212,7 +212,7 @@ def refuse_doubtful(session: Session, rows: Sequence[Row]) -> None:
 
 
 def _doubts(session: Session, rows: Sequence[Row]) -> list[str]:
-    told = (probe_and_value(session, row) for row in rows)
+    told = probes_and_values(session, rows)
     return [found for arm, value in told if (found := session.doubt(arm, value)) is not None]
 
 

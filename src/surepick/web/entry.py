@@ -72,7 +72,6 @@ def field_of(probe: int, reading: int) -> str:
 
 def readings(opened: Session, choices: list[Choice], form: EntryForm) -> list[Readings]:
     """What to enter for each probe with several readings that can be chosen; without any, one value is."""
-    problem = opened.given_problem
     chosen = dict.fromkeys(choice.probe for choice in choices)
     return [
         Readings(
@@ -80,11 +79,11 @@ def readings(opened: Session, choices: list[Choice], form: EntryForm) -> list[Re
             opened.probe_names[probe],
             tuple(
                 Field(name, field_of(probe, k), form.readings.get(field_of(probe, k), ""))
-                for k, name in enumerate(problem.reads(probe))
+                for k, name in enumerate(opened.reads(probe))
             ),
         )
         for probe in chosen
-        if probe >= 0 and len(problem.reads(probe)) > 1
+        if probe >= 0 and len(opened.reads(probe)) > 1
     ]
 
 

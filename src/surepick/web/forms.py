@@ -150,7 +150,7 @@ def _entry(form: FormData) -> EntryForm:
 
 def _readings(opened: Session, probe: int, entry: EntryForm) -> dict[str, float]:
     """The readings that were entered for a probe with several; nothing for one with a single value."""
-    reads = opened.given_problem.reads(probe)
+    reads = opened.reads(probe)
     if len(reads) == 1:
         return {}
     texts = {name: entry.readings.get(field_of(probe, k), "").strip() for k, name in enumerate(reads)}

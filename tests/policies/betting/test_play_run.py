@@ -218,7 +218,3 @@ class TestRefusals:
     def test_policies_that_measure_single_arms(self, policy):
         with pytest.raises((ProblemError, ParameterError), match="whole plans are played"):
             sp.simulate(oracle(np.eye(3)), policy, sp.Gaussian([1.0, 0.0, 0.0]))
-
-    def test_sessions_do_not_take_plays_yet(self):
-        with pytest.raises(ProblemError, match="cannot ask for plays that an oracle finds yet"):
-            sp.Session.create(":memory:", oracle(np.eye(3)), sp.OBet(), name="plays")

@@ -41,6 +41,12 @@ def test_a_probe_that_reads_no_road_of_the_network_is_refused(tmp_path):
         loaded(tmp_path, PATHS + '[probes.loop]\nreads = ["A-X"]')
 
 
-def test_plans_that_are_in_no_list_say_what_to_do(tmp_path):
-    with pytest.raises(sp.SurepickError, match="probes are for plans in a list"):
-        loaded(tmp_path, PATHS + 'probes = "plan arms"\nlist_plans = false')
+def test_plans_that_are_in_no_list_are_played_and_other_probes_say_what_to_do(tmp_path):
+    played = loaded(
+        tmp_path, PATHS + 'probes = "plan arms"\nlist_plans = false\nnoise_scale = 2.0\ncosts = 3'
+    )
+    assert played.plays
+    assert (played.noise_scale == 2.0).all()
+    assert (played.costs == 3.0).all()
+    with pytest.raises(sp.SurepickError, match="plans that are in no list can be played"):
+        loaded(tmp_path, PATHS + 'probes = "plans"\nlist_plans = false')

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from surepick import plugins
 from surepick.core.arrays import FloatArray, labels_of, names_for
 from surepick.core.expressions import are_expressions
-from surepick.core.given_probes import ARMS
+from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.plan_sets import plan_set, spanned
+from surepick.core.plays import play_finder
 from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
@@ -278,11 +280,26 @@ def probed(document: Section, problem: Problem | OracleProblem) -> Problem | Ora
     if probes == ARMS or problem.probes is not None:
         return problem
     if not problem.is_listed:
-        raise document.error(
-            "probes are for plans in a list, and these are in none: ask for candidates with n_draws or "
-            "n_best, or play plans in Python, with an OracleProblem and probes='plan arms'"
-        )
+        return _played(document, problem, probes)
     return problem.with_probes(probes, readings=_readings(document), **of_readings(document))
+
+
+def _played(document: Section, problem: OracleProblem, probes: Any) -> OracleProblem:
+    """The problem of plans that no list has, measured by playing them."""
+    if probes != PLAN_ARMS:
+        raise document.error(
+            f"plans that are in no list can be played, with probes = {PLAN_ARMS!r}; for other "
+            "probes ask for a list of candidates with n_draws or n_best"
+        )
+    if _readings(document) != INDEPENDENT:
+        raise document.error(
+            "readings of a play are independent where plans are in no list; for others ask for a list of "
+            "candidates with n_draws or n_best"
+        )
+    played = problem.with_probes(probes, **of_readings(document))
+    plans = plan_set(played)
+    play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones
+    return played
 
 
 def _readings(document: Section) -> str:

@@ -94,7 +94,7 @@ def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | No
     """
     if guess is None or spread is None or not spread.any():
         return None
-    if problem.noise_scale is None or problem.probes is not None:
+    if problem.noise_scale is None or not problem.arms_alone:
         return None
     return Past.from_guess(problem, guess, np.where(spread > 0, spread, np.inf))
 

@@ -1,4 +1,4 @@
-"""Starter files: a commented problem of every kind that runs, and one with probes, to be changed."""
+"""Starter files: a commented problem of every kind that runs, and two with probes, to be changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from surepick.errors import FileError, suggestion
 from surepick.problems.files.kinds import KINDS, kind_named, kind_names
 
-EXAMPLES = ("drives",)  # starters beside those that are named like a kind: probes
+EXAMPLES = ("drives", "plays")  # starters beside those that are named like a kind: probes, and plays
 
 
 def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -> list[Path]:

@@ -1,0 +1,148 @@
+"""Sessions of plays in the shell: the starter, ask and tell by reading, a program, files, checks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from surepick.cli import app
+
+TREES = """
+kind = "trees"
+title = "A network for four villages"
+edges = [["A", "B"], ["B", "C"], ["C", "A"], ["C", "D"], ["D", "A"]]
+guess = [3.0, 1.0, 2.0, 2.5, 0.5]
+spread = 1.0
+list_plans = false
+probes = "plan arms"
+noise_scale = 0.2
+costs = 4
+[truth]
+means = "guess"
+"""
+TRY = """
+import os, sys
+values = {"A - B": 3.0, "B - C": 1.0, "C - A": 2.0, "C - D": 2.5, "D - A": 0.5}
+wanted = os.environ["SUREPICK_READINGS"].split("\\n")
+assert sys.argv[1].split(" + ") == wanted
+for name in wanted:
+    print(name, values[name])
+"""
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SUREPICK_STORE", "sqlite:///plays.db")
+    Path("trees.toml").write_text(TREES)
+    Path("try.py").write_text(TRY)
+    return lambda *words: CliRunner().invoke(app, list(words))
+
+
+def test_ask_prints_the_arms_of_a_play_and_tell_takes_them_in_parts(run: Run) -> None:
+    assert run("new", "trees.toml").exit_code == 0
+    first = run("ask").stdout.splitlines()[0].split("\t")
+    token, name, readings = first
+    assert name.split(" + ") == readings.split(", ")
+    own = readings.split(", ")
+    part = run("tell", token, f"{own[1]}=1.5")
+    assert f"still to come under {token}: {own[0]}, {own[2]}" in part.stdout
+    refused = run("tell", token, "1", "2", "3", "4")
+    assert "gives 3 readings, got 4 numbers" in str(refused.exception)
+    assert run("tell", token, "2.5", "0,5").exit_code == 0
+    state = json.loads(run("status", "--json").stdout)
+    assert state["n_told"] == 1
+    shown = run("status").stdout
+    assert "read by plays of whole plans" in " ".join(shown.split()) or "is not complete" in shown
+    asked = json.loads(run("ask", "--json").stdout)["requests"][0]
+    assert set(asked) == {"token", "probe", "readings", "wanted"}
+
+
+def test_a_program_plays_to_the_end_and_the_log_goes_from_place_to_place(run: Run) -> None:
+    measured = run("run", "trees.toml", "--measure", f"{sys.executable} try.py {{probe}}")
+    assert measured.exit_code == 0, measured.output
+    assert "B - C + C - A + D - A" in measured.stdout
+    assert "readings of one play are independent" in " ".join(measured.stdout.split())
+    assert run("verify").exit_code == 0
+    assert run("report").exit_code == 0
+    assert "C - A" in Path("report.html").read_text()
+    assert "asked" in run("log").stdout
+    state = json.loads(run("status", "--json").stdout)
+    assert sum(state["counts"].values()) == 3 * state["n_used"]
+    assert state["cost"] == 4 * state["n_used"]
+    Path("told.csv").write_text(run("export").stdout)
+    run("new", "trees.toml", "--name", "again")
+    imported = run("import", "told.csv", "--session", "again")
+    assert imported.exit_code == 0, imported.output
+    assert json.loads(run("status", "--session", "again", "--json").stdout)["counts"] == state["counts"]
+    run("export", "--session", "trees", "--to", "log.json")
+    assert run("import", "log.json", "--session", "third").exit_code == 0
+    assert run("verify", "--session", "third").exit_code == 0
+
+
+def test_measurements_are_rescued_with_the_names_of_their_plays(run: Run) -> None:
+    run("new", "trees.toml")
+    asked = run("ask").stdout.splitlines()[0].split("\t")
+    run("tell", asked[0], "1", "2", "3")
+    run("tell", asked[1], "4", "5", "6", "--unasked", "--yes")
+    assert run("doctor", "--rescue", "saved.csv").exit_code == 0
+    with Path("saved.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["arm"].lstrip("'") for row in rows] == [asked[1]] * 6
+    run("new", "trees.toml", "--name", "again")
+    told = run("import", "saved.csv", "--rows-of", "trees", "--session", "again", "--yes")
+    assert "1 accepted" in told.output
+    assert "1 unasked" in told.output
+
+
+def test_the_starter_is_checked_limited_rehearsed_and_tried_against_itself(run: Run) -> None:
+    assert run("init", "plays").exit_code == 0
+    checked = run("check", "plays.toml")
+    assert checked.exit_code == 0, checked.output
+    shown = " ".join(checked.output.split())
+    assert "plays of whole plans, found as they are needed" in shown
+    assert "Which arms the plays read" in shown
+    assert json.loads(run("check", "plays.toml", "--json").stdout)["plays"] is True
+    found = json.loads(run("limit", "plays.toml", "--json").output)
+    assert 80 < found["lower_bound"] < 95
+    assert "share of plays" in run("limit", "plays.toml").output
+    rehearsed = run("simulate", "plays.toml")
+    assert rehearsed.exit_code == 0, rehearsed.output
+    assert "A1 -> A2 -> A3 -> B3 -> C3 -> D3 -> D4 is the answer" in " ".join(rehearsed.output.split())
+    tried = run(
+        "aa", "trees.toml", "--measure", f"{sys.executable} try.py {{probe}}", "--pairs", "4", "--json"
+    )
+    assert json.loads(tried.stdout)["probe"] == "B - C + C - A + D - A"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ('probes = "plans"', "plans that are in no list can be played"),
+        ('probes = "plan arms"\nreadings = "dependent"', "readings of a play are independent"),
+        ('probes = "plan arms"\nbounds = [0, 9]', "with probes give noise_scale"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_with_what_to_do(run: Run, change: str, said: str) -> None:
+    Path("trees.toml").write_text(TREES.replace('probes = "plan arms"', change))
+    refused = run("check", "trees.toml")
+    assert refused.exit_code != 0
+    assert said in str(refused.exception)
+
+
+def test_plans_that_use_an_arm_twice_and_a_noise_scale_that_is_unknown_are_refused(run: Run) -> None:
+    items = 'kind = "knapsack"\nweights = [1, 2, 3]\nguess = [1, 2, 4]\ncapacity = 9\ncopies = 3\n'
+    Path("items.toml").write_text(items + 'list_plans = false\nprobes = "plan arms"\n')
+    assert "plans of zeros and ones" in str(run("check", "items.toml").exception)
+    Path("trees.toml").write_text(TREES.replace("noise_scale = 0.2", 'noise_scale = "unknown"'))
+    assert "needs the noise scale of a reading" in str(run("check", "trees.toml").exception)
+    Path("trees.toml").write_text(TREES.replace("costs = 4", "costs = [1, 2, 3, 4, 5]"))
+    assert "the price of one play" in str(run("check", "trees.toml").exception)

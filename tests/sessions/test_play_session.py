@@ -1,0 +1,351 @@
+"""Sessions where whole plans are played, which the oracle finds: parts, replays, files, forgeries."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import surepick as sp
+from surepick.core.oracle_problem import absent
+from surepick.core.plays import AskedPlays, Plays
+from surepick.errors import MissingFunctionError, ProblemError, SessionError, SurepickError
+from surepick.problems import tree_family
+from surepick.sessions import codec
+from surepick.sessions.measurement_files import import_rows, read_rows, write_csv
+from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.verify import verify_events
+from surepick.store import Draft, Event, MemoryStore, open_store
+from surepick.views import look, page
+
+EDGES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]
+MEANS = np.array([3.0, 1.0, 2.0, 2.5, 0.5])
+SETS = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
+
+
+def trees(**settings: object) -> sp.OracleProblem:
+    return tree_family(EDGES).oracle_problem(noise_scale=0.5, probes="plan arms", **settings)  # type: ignore[arg-type]
+
+
+def best_set(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(SETS[int(np.argmax(SETS @ weights))])
+
+
+def sets(**settings: object) -> sp.OracleProblem:
+    return sp.OracleProblem(best_set, 4, 0.5, arm_names=list("abcd"), probes="plan arms", **settings)  # type: ignore[arg-type]
+
+
+def begun(
+    problem: sp.OracleProblem | None = None, place: str = "memory://", **settings: object
+) -> sp.Session:
+    policy = settings.pop("policy", sp.OBet(delta=0.1))
+    return sp.Session.create(place, trees() if problem is None else problem, policy, name="tours", **settings)  # type: ignore[arg-type]
+
+
+def use_of(request: Request, means: npt.NDArray[np.float64] = MEANS) -> dict[str, float]:
+    """The readings of one play, the same whoever makes it and whenever; by the names in its name."""
+    names = tree_family(EDGES).arm_names if len(means) == 5 else tuple("abcd")
+    arms = [names.index(name) for name in request.readings]
+    rng = np.random.default_rng([sum(2**arm for arm in arms), int(request.token.split(".")[1])])
+    return dict(zip(request.readings, (means[arms] + 0.5 * rng.normal(size=len(arms))).tolist(), strict=True))
+
+
+def run_to_end(session: sp.Session, n: int = 2, means: npt.NDArray[np.float64] = MEANS) -> None:
+    while requests := session.ask(n):
+        for request in requests:
+            assert session.tell(request, use_of(request, means)) is Receipt.ACCEPTED
+
+
+def decisions(session: sp.Session) -> list[str]:
+    return [event.body for event in session.events() if event.kind in ("asked", "stopped")]
+
+
+def test_a_request_is_a_play_with_a_reading_for_each_of_its_arms() -> None:
+    session = begun()
+    requests = session.ask(2)
+    assert all(len(request.readings) == 3 for request in requests)  # a tree of four nodes
+    assert {request.probe_name for request in requests} == set(session.probe_names)
+    assert all(request.probe_name == " + ".join(request.readings) for request in requests)
+
+
+def test_a_session_decides_as_the_policy_does_step_by_step() -> None:
+    problem, session = trees(), begun()
+    run_to_end(session)
+    run, roster, used = sp.OBet(delta=0.1).start(problem), list[list[int]](), dict[int, int]()
+    for body in map(json.loads, decisions(session)):
+        decision = run.decide(np.random.default_rng(0))
+        if "plan" in body:
+            assert list(decision.plan) == body["plan"]
+            return
+        roster += body.get("plays", [])
+        values: dict[int, list[float]] = {}
+        for play, n in body["counts"]:
+            names = tuple(problem.arm_names[arm] for arm in roster[play])
+            for index in range(used.get(play, 0), used.get(play, 0) + n):
+                told = use_of(Request(f"{play}.{index}", play, "", 1, "", 0.0, names))
+                for arm, value in zip(roster[play], told.values(), strict=True):
+                    values.setdefault(arm, []).append(value)
+            used[play] = used.get(play, 0) + n
+        counts, sums = np.zeros(5, dtype=np.int64), np.zeros(5)
+        for arm, of_arm in values.items():
+            counts[arm], sums[arm] = len(of_arm), sum(of_arm)
+        assert decision.counts.tolist() == counts.tolist()
+        run.absorb(counts, sums)
+    raise AssertionError("the session did not end")
+
+
+def test_readings_that_come_one_by_one_and_later_lead_to_the_same_decisions() -> None:
+    whole, parted = begun(), begun()
+    run_to_end(whole)
+    while requests := parted.ask(2):
+        rest = []
+        for request in requests:
+            (last, value), *others = reversed(use_of(request).items())
+            assert parted.tell(request, {last: value}) is Receipt.PARTIAL
+            assert parted.readings_wanted(request.token) == request.readings[:-1]
+            rest.append((request, dict(others)))
+        for request, part in rest:
+            assert parted.tell(request, part) is Receipt.ACCEPTED
+    assert decisions(parted) == decisions(whole)
+    assert parted.verify(parted.certificate().to_json()).holds
+
+
+def test_a_reading_that_is_lost_is_made_up_by_another_play_of_the_same_plan() -> None:
+    session = begun()
+    (request,) = session.ask(1)
+    first, *rest = request.readings
+    session.tell(request, {first: 2.0})
+    session.withdraw(request.token, reason="the battery was empty")
+    again = next(r for r in session.pending() if r.probe == request.probe)
+    assert (again.token, again.readings) == (f"{request.probe}.1", request.readings)
+    run_to_end(session)
+    certificate = session.certificate()
+    assert "in 1 measurement readings were lost" in certificate.noise
+    assert session.verify(certificate.to_json()).holds
+    assert rest
+
+
+def test_the_certificate_counts_plays_and_readings_and_says_what_is_assumed_of_them() -> None:
+    session = begun(trees(costs=3.0))
+    run_to_end(session, n=1)
+    certificate, outcome = session.certificate(), session.outcome
+    assert outcome is not None
+    assert certificate.plan_name == "B - C + C - A + D - A"
+    assert "readings of one play are independent" in certificate.noise
+    assert "readings of one use are independent" in certificate.guarantee
+    assert sum(certificate.counts.values()) == 3 * certificate.n_measurements
+    assert outcome.n_measurements == certificate.n_measurements
+    assert outcome.cost == 3 * certificate.n_measurements
+    assert look(session).cost == outcome.cost
+
+
+@pytest.mark.parametrize("policy", [sp.OBet(delta=0.1, max_batch=2), sp.policies.PFWS(0.1)], ids=str)
+def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(policy: sp.Policy) -> None:
+    store = MemoryStore()
+    there = sp.Session.create(store, trees(), policy, name="tours")
+    whole = begun(policy=policy)
+    run_to_end(whole, 1)
+    while requests := there.ask():
+        for request in requests:
+            there.tell(request, use_of(request))
+        there.keep_snapshot()
+        there = sp.Session.load(store, "tours")
+        assert there.ledger().evidence.n_measurements == there.ledger().n_measurements
+    assert decisions(there) == decisions(whole)
+    assert [s.n_measurements for s in look(there).samples] == [s.n_measurements for s in look(whole).samples]
+    assert there.verify(there.certificate().to_json()).holds
+
+
+def test_a_value_that_is_taken_back_lets_the_policy_start_over_with_the_plays_that_are_known() -> None:
+    session = begun()
+    run_to_end(session)
+    names = session.probe_names
+    assert session.void("1.0", "it was another tree")
+    assert session.status is None
+    assert session.probe_names[: len(names)] == names
+    run_to_end(session)
+    assert len(set(session.probe_names)) == len(session.probe_names)
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_measurements_in_a_file_can_be_told_to_another_session(tmp_path: Path) -> None:
+    first, second = begun(), begun()
+    run_to_end(first)
+    file, text = tmp_path / "told.csv", io.StringIO()
+    write_csv(first, text)
+    file.write_text(text.getvalue(), encoding="utf-8")
+    rows = read_rows(file)
+    assert {"probe", "reading"} <= set(rows[0])
+    n_known = second.problem.n_probes
+    counts = import_rows(second, rows, answers=False, worker="")
+    assert first.problem.n_probes > n_known  # some plays were asked for in the middle of the file only
+    assert counts["accepted"] == first.ledger().n_told
+    assert decisions(second) == decisions(first)
+
+
+def test_a_play_that_nobody_asked_for_is_counted_and_an_unknown_one_is_refused() -> None:
+    session = begun()
+    known = session.ask(1)[0]
+    session.record(known.probe_name, dict.fromkeys(known.readings, 2.0))
+    with pytest.raises(SurepickError, match="there is no probe named 'A - Z'"):
+        session.record("A - Z", 2.0)
+    run_to_end(session)
+    certificate = session.certificate()
+    assert certificate.n_unasked_counted == 1
+    asked = [json.loads(body).get("counts", ()) for body in decisions(session)]
+    assert certificate.n_measurements == sum(n for counts in asked for _, n in counts) + 1
+    assert session.verify(certificate.to_json()).holds
+
+
+def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_for() -> None:
+    session = begun(trees(costs=3.0))
+    kept = codec.problem_to_json(session.problem)
+    assert (kept["format"], kept["plays"]) == (3, True)
+    again = codec.problem_from_json(kept)
+    assert again.plays
+    assert not len(again.asked_plays)
+    assert codec.problem_to_json(again) == kept
+    assert codec.problem_to_json(trees(costs=3.0)) == kept
+    alone = tree_family(EDGES).oracle_problem(noise_scale=0.5, costs=3.0)
+    assert codec.fingerprint(codec.problem_to_json(alone)) != codec.fingerprint(kept)
+    # a session that begins with the problem of another one begins with no play
+    other = sp.Session.create("memory://", session.problem, sp.OBet(delta=0.1), name="other")
+    assert other.given_problem.n_probes == 0
+    assert other.ledger().setup.fingerprint == session.ledger().setup.fingerprint
+
+
+def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'plays.db'}"
+    means = np.array([1.6, 2.0, 0.2, 0.1])
+    session = begun(sets(), place)
+    requests = session.ask(2)
+    for request in requests:
+        session.tell(request, use_of(request, means))
+    with pytest.raises(MissingFunctionError):
+        sp.Session.load(place, "tours")
+    shown = sp.Session.load(place, "tours", best=absent)
+    assert shown.probe_names == session.probe_names
+    assert page(look(shown)).work.tokens == page(look(session)).work.tokens
+    again = sp.Session.load(place, "tours", best=best_set)
+    run_to_end(again, means=means)
+    assert again.certificate().plan_name == "a + b"
+    assert again.verify(again.certificate().to_json()).holds
+
+
+def test_what_cannot_be_told_of_a_play_is_refused_with_the_readings_that_it_has() -> None:
+    session = begun(sets())
+    (request,) = session.ask(1)
+    other = next(name for name in "abcd" if name not in request.readings)
+    with pytest.raises(SessionError, match="gives 2 readings, told by name or in this order"):
+        session.tell(request, {other: 1.0})
+    with pytest.raises(SessionError, match="gives 2 readings"):
+        session.tell(request, [1.0, 2.0, 3.0])
+    with pytest.raises(SessionError, match="must be finite"):
+        session.tell(request, [1.0, float("nan")])
+    with pytest.raises(SessionError, match="is not a token"):
+        session.tell("99.0", [1.0, 2.0])
+    bounded = begun(sets().with_bounds((0.0, 3.0)))
+    (request,) = bounded.ask(1)
+    with pytest.raises(SessionError, match="must lie within its bounds"):
+        bounded.tell(request, [1.0, 4.0])
+    assert bounded.tell(request, [1.0, 2.0]) is Receipt.ACCEPTED
+
+
+def rewritten(events: list[Event], place: int, body: dict[str, object]) -> list[Event]:
+    """The log with another body at this place, its checksums made anew."""
+    store = MemoryStore()
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in events]
+    drafts[place] = drafts[place]._replace(body=codec.dumps(body))
+    store.create("forged", drafts)
+    return list(store.read("forged"))
+
+
+def test_a_log_that_asks_for_other_plays_does_not_hold() -> None:
+    session = begun()
+    run_to_end(session)
+    events = list(session.events())
+    asked = json.loads(events[1].body)
+    assert asked["plays"]
+    store = MemoryStore()
+    store.create("true", [Draft(e.kind, e.body, e.time, e.key) for e in events])
+    assert verify_events("true", list(store.read("true")), store.head("true")).holds
+    for other in ([[0, 1, 2], *asked["plays"][1:]], asked["plays"][::-1]):
+        forged = rewritten(events, 1, {**asked, "plays": other})
+        verdict = verify_events("forged", forged, forged[-1].head)
+        assert "the log has another decision than the policy takes" in verdict.objections[0]
+    later = next(k for k, e in enumerate(events) if k > 1 and e.kind == "asked")
+    forged = rewritten(events, later, {**json.loads(events[later].body), "plays": [[0, 1, 3]]})
+    assert not verify_events("forged", forged, forged[-1].head).holds
+    measured = next(k for k, e in enumerate(events) if e.kind == "measured")
+    body = json.loads(events[measured].body)
+    body["readings"] = {name: 1.0 for name in session.arm_names if name not in body["readings"]}
+    forged = rewritten(events, measured, body)
+    assert "its readings are not of" in verify_events("forged", forged, forged[-1].head).objections[0]
+
+
+def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
+    session = sp.Session.create("memory://", sp.Problem(SETS), sp.BetGapE(delta=0.1), name="arms")
+    events = list(session.events())
+    forged = rewritten(events, 1, {**json.loads(events[1].body), "plays": [[0, 1]]})
+    store = MemoryStore()
+    store.create("forged", [Draft(e.kind, e.body, e.time, e.key) for e in forged])
+    with pytest.raises(SessionError, match="asks for plays, and this problem has none"):
+        sp.Session.load(store, "forged")
+
+
+def test_pages_show_plays_and_what_they_read() -> None:
+    session = begun(trees(costs=2.0))
+    shown = page(look(session))
+    assert shown.arms.what == "arm"
+    assert "read by plays of whole plans" in shown.summary.sentence
+    waiting = {row.name: row.missing for row in shown.arms.rows}
+    wanted = session.pending()
+    assert sum(waiting.values()) == sum(len(request.readings) for request in wanted)
+    assert [token.readings for token in shown.work.tokens] == [request.readings for request in wanted]
+    run_to_end(session)
+    shown = page(look(session))
+    assert sum(row.count for row in shown.arms.rows) == 3 * shown.summary.n_measurements
+
+
+def test_noise_that_is_too_large_is_found_by_arm_over_all_plays() -> None:
+    session = begun(policy=sp.OBet(delta=1e-12), budget=120)
+    rng, names = np.random.default_rng(5), tree_family(EDGES).arm_names
+    while requests := session.ask(4):
+        for request in requests:
+            arms = [names.index(name) for name in request.readings]
+            session.tell(request, (MEANS[arms] + rng.normal(size=3)).tolist())  # twice the scale
+    assert {finding.kind for finding in session.certificate().noise_findings} >= {"spread"}
+
+
+@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.CombGapE(), sp.Uniform()], ids=str)
+def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy: sp.Policy) -> None:
+    store = MemoryStore()
+    with pytest.raises(ProblemError, match="whole plans are played"):
+        sp.Session.create(store, trees(), policy, name="tours")
+    assert store.names() == []
+
+
+def test_plays_are_numbered_once_and_named_apart() -> None:
+    asked = AskedPlays().with_new([[0, 1]], ["tour"]).with_new([[0, 2], [1, 2]], ["tour", "way"])
+    assert asked.names == ("tour", "tour (1)", "way")
+    plays = Plays(np.array([[1.0, 0, 1], [0, 1, 0], [1, 0, 1]]), np.array([2, 1, 3]))
+    assert asked.numbered(plays) == ([[1, 5], [3, 1]], [[1]])
+    with pytest.raises(ProblemError, match="without arms"):
+        asked.numbered(Plays(np.zeros((1, 3)), np.ones(1, dtype=np.int64)))
+
+
+def test_a_store_on_disk_opens_a_session_of_plays_in_another_process(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'plays.db'}"
+    session = begun(place=place)
+    requests = session.ask(2, worker="one")
+    for request in requests:
+        session.tell(request, use_of(request))
+    other = sp.Session.load(open_store(place), "tours")
+    run_to_end(other)
+    assert session.tell(requests[0], use_of(requests[0])) is Receipt.REPEATED
+    assert session.status is not None
+    assert session.probe_names == other.probe_names
