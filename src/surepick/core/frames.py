@@ -30,7 +30,7 @@ def frame_table(frame: Any) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...
 
     Names of rows are the first column where that is text, unless the index of a pandas DataFrame has some.
     """
-    columns, rows = _cells(frame)
+    columns, rows = frame_cells(frame)
     names = labels_of(frame) if _is_pandas(frame) else None
     if names is None and rows and isinstance(rows[0][0], str):
         names = tuple(str(row[0]) for row in rows)
@@ -64,7 +64,8 @@ def _is_pandas(given: object) -> bool:
     return hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy")
 
 
-def _cells(frame: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+def frame_cells(frame: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The names of the columns of a data frame, and its rows as they are."""
     if _is_pandas(frame):
         return tuple(map(str, frame.columns)), [tuple(row) for row in frame.to_numpy(dtype=object)]
     table = _narwhals().from_native(frame, eager_only=True)

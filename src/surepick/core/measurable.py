@@ -252,6 +252,11 @@ class Measurable:
         return self._with(about=replace(self.about, **changes))
 
     @property
+    def _goal_word(self) -> str:
+        """Which way is better, in a word."""
+        return "minimize" if self.minimize else "maximize"
+
+    @property
     def _noise_words(self) -> str:
         """The noise scale, or that it is not known."""
         return brief(self.noise_scale) if self.knows_noise and self.noise_scale is not None else "unknown"

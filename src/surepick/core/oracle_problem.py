@@ -286,7 +286,8 @@ class OracleProblem(Measurable):
 
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
-        return f"{type(self).__name__}({self.n_arms} {plural(self.n_arms, 'arm')}, number of plans {count})"
+        arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
+        return f"{type(self).__name__}({arms}, number of plans {count}, {self._goal_word})"
 
 
 def _are_plays(probes: object, noise_scale: PerArm | None, costs: PerArm | None) -> bool:

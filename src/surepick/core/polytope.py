@@ -153,7 +153,7 @@ class Polytope(OracleProblem):
         n_rows = len(self.rows.b_ub) + len(self.rows.b_eq)
         arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
         vertices = f"at most {in_short(self.n_plans or 2)} vertices"
-        return f"Polytope({arms}, {n_rows} {plural(n_rows, 'row')}, {vertices})"
+        return f"Polytope({arms}, {n_rows} {plural(n_rows, 'row')}, {vertices}, {self._goal_word})"
 
 
 Polytope.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

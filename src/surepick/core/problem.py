@@ -325,10 +325,9 @@ class Problem(Measurable):
 
     def __repr__(self) -> str:
         noise = self._noise_words
-        goal = "minimize" if self.minimize else "maximize"
         arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
         ways = "" if self.probes is None else f"{self.probes.summary}, "
-        return f"Problem({self.n_plans} plans, {arms}, {ways}noise_scale={noise}, {goal})"
+        return f"Problem({self.n_plans} plans, {arms}, {ways}noise_scale={noise}, {self._goal_word})"
 
 
 def _read_plans(

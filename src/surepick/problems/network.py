@@ -1,6 +1,6 @@
 """Networks: named nodes and edges, read from whatever a person has.
 
-A list of pairs, a CSV file with the columns `from` and `to`, or a graph of networkx or rustworkx.
+A list of pairs, a CSV file or data frame with the columns `from` and `to`, a graph of networkx or rustworkx.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from surepick.core.arrays import (
     names_for,
     read_only,
 )
+from surepick.core.frames import frame_cells, is_frame
 from surepick.core.layout import Layout
 from surepick.core.numerals import numeral
 from surepick.core.tables import csv_lines
 from surepick.errors import ParameterError, ProblemError, suggestion
 
-Graph: TypeAlias = Any  # a Network, a networkx or rustworkx graph, the path of a CSV file, or a list of pairs
+# a Network, a networkx or rustworkx graph, the path of a CSV file, a data frame, or a list of pairs
+Graph: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +106,11 @@ def reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> 
 
 
 def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
-    """The network in a list of pairs, a CSV file, or a graph of networkx or rustworkx.
+    """The network in a list of pairs, a CSV file, a data frame, or a graph of networkx or rustworkx.
 
-    A list holds (from, to) or (from, to, guess); a CSV file has the columns `from` and `to`, perhaps `name`,
-    and numbers. Both are undirected unless `directed=True`; a graph knows for itself. Nodes are called by
-    their text.
+    A list holds (from, to) or (from, to, guess); a CSV file and a data frame have the columns `from` and
+    `to`, perhaps `name`, and numbers. They are undirected unless `directed=True`; a graph knows for itself.
+    Nodes are called by their text.
 
     >>> network = as_network([("A", "B", 3.0), ("B", "C", 4.0)], directed=True)
     >>> network.edge_names, network.columns["guess"].tolist()
@@ -120,6 +122,10 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
         return _from_recipe(graph)
     if isinstance(graph, str | Path):
         return _from_csv(Path(graph), bool(directed))
+    if is_frame(graph):
+        header, rows = frame_cells(graph)
+        numbered = [(f"row {number}", row) for number, row in enumerate(rows)]
+        return _from_rows("a data frame of edges", header, numbered, bool(directed))
     if hasattr(graph, "edge_index_map") or (hasattr(graph, "is_directed") and hasattr(graph, "edges")):
         return _from_graph(graph, directed)
     return _from_pairs(graph, bool(directed))
@@ -169,8 +175,8 @@ def _from_pairs(pairs: Any, directed: bool) -> Network:
         rows = [tuple(pair) for pair in pairs]
     except TypeError:
         raise ProblemError(
-            "a network is a list of pairs of nodes, the path of a CSV file, or a graph of networkx or "
-            f"rustworkx, got {pairs!r}"
+            "a network is a list of pairs of nodes, the path of a CSV file, a data frame, or a graph of "
+            f"networkx or rustworkx, got {pairs!r}"
         ) from None
     for e, row in enumerate(rows):
         if len(row) not in (2, 3) or not all(map(_is_number, row[2:])):
@@ -206,24 +212,36 @@ def _from_graph(graph: Any, directed: bool | None) -> Network:
 def _from_csv(path: Path, directed: bool) -> Network:
     lines = csv_lines(path)
     header = [cell.strip() for cell in lines[0][1]] if lines else []
+    rows = [(f"line {number} of {str(path)!r}", row) for number, row in lines[1:]]
+    return _from_rows(repr(str(path)), header, rows, directed)
+
+
+def _from_rows(
+    what: str, header: Sequence[str], rows: Sequence[tuple[str, Sequence[Any]]], directed: bool
+) -> Network:
+    """Edges in the rows of a table, each with where it stands; cells are text, or numbers."""
     if "from" not in header or "to" not in header or len(set(header)) < len(header):
         raise ProblemError(
-            f"{str(path)!r} needs a header with the columns 'from' and 'to', and names that differ, got "
-            f"{header}"
+            f"{what} needs a header with the columns 'from' and 'to', and names that differ, got "
+            f"{list(header)}"
         )
-    edges = [_csv_edge(f"line {number} of {str(path)!r}", header, row) for number, row in lines[1:]]
-    return _network((), edges, directed)
+    return _network((), [_edge(where, header, row) for where, row in rows], directed)
 
 
-def _csv_edge(where: str, header: list[str], row: list[str]) -> _Edge:
+def _text(cell: Any) -> str:
+    """A cell as text; one that is missing is empty, as data frames have None or nan there."""
+    return "" if cell is None or cell != cell else str(cell).strip()
+
+
+def _edge(where: str, header: Sequence[str], row: Sequence[Any]) -> _Edge:
     if len(row) != len(header):
         raise ProblemError(
             f"{where} has {len(row)} cells, the header has {len(header)}; every edge needs a cell for each"
         )
-    cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
+    cells = dict(zip(header, map(_text, row), strict=True))
     tail, head, name = cells.pop("from"), cells.pop("to"), cells.pop("name", None)
     if not tail or not head:
-        raise ProblemError(f"{where}: an edge needs both ends, got {row}")
+        raise ProblemError(f"{where}: an edge needs both ends, got {list(row)}")
     numbers = {}
     for column, cell in cells.items():
         try:

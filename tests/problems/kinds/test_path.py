@@ -2,6 +2,8 @@ import itertools
 
 import networkx as nx
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,7 +97,8 @@ def test_networkx_rustworkx_csv_and_pairs_say_the_same(tmp_path):
     nodes = dict(zip("ABDC", other.add_nodes_from(list("ABDC")), strict=True))
     other.add_edges_from([(nodes[a], nodes[b], w) for a, b, w in pairs])
     (tmp_path / "edges.csv").write_text("from,to,guess\n" + "".join(f"{a},{b},{w}\n" for a, b, w in pairs))
-    forms = [pairs, graph, other, tmp_path / "edges.csv"]
+    frame = pd.DataFrame(pairs, columns=["from", "to", "guess"])
+    forms = [pairs, graph, other, tmp_path / "edges.csv", frame, pl.from_pandas(frame)]
     found = [problems.paths(form, "A", "D", directed=True, n_draws=50) for form in forms]
     for problem in found:
         plans = {(name, *plan) for name, plan in zip(problem.plan_names, problem.plans.tolist(), strict=True)}
@@ -159,6 +162,16 @@ def test_a_csv_of_edges_says_where_it_is_wrong(tmp_path):
     assert "columns 'from' and 'to'" in refusal(file, "A", "B")
     file.write_text("from,to\nA,B,3\n")
     assert "line 2" in refusal(file, "A", "B")
+
+
+def test_a_data_frame_of_edges_says_where_it_is_wrong():
+    frame = pd.DataFrame({"from": ["A", "B"], "to": ["B", None], "minutes": [3.0, 4.0]})
+    assert "row 1: an edge needs both ends" in refusal(frame, "A", "B")
+    assert "a data frame of edges needs a header with the columns 'from' and 'to'" in refusal(
+        frame.rename(columns={"to": "end"}), "A", "B"
+    )
+    whole = pd.DataFrame({"from": ["A", "B", "A"], "to": ["B", "C", "C"], "minutes": [3.0, 4.0, 9.0]})
+    assert "guess names no column of the network, got 'hours'" in refusal(whole, "A", "C", "hours")
 
 
 def test_too_many_paths_to_list_are_refused_with_the_way_out():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from surepick.errors import FileError, suggestion
+from surepick.errors import FileError, all_names
 from surepick.problems.files.kinds import KINDS, kind_named, kind_names
 
 EXAMPLES = ("drives", "plays")  # starters beside those that are named like a kind: probes, and plays
@@ -20,7 +20,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
     """
     names = (*kind_names(), *EXAMPLES)
     if kind not in names:
-        raise FileError(f"there is no kind of problem named {kind!r}; {suggestion(kind, names)}")
+        raise FileError(f"there is no kind of problem named {kind!r}; {all_names(kind, names)}")
     target, parts = Path(folder), _parts(kind)
     there = [target / name for name in parts if (target / name).exists()]
     if there and not force:

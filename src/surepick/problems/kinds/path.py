@@ -44,7 +44,8 @@ def paths(
     `every=True` all. So they are, too, in a network with cycles and more than 1,000 paths: there every
     question to the oracle is an integer program, and `list_plans=False` takes the minutes that it needs.
 
-    - `graph`: a networkx or rustworkx graph, a CSV file with the columns `from` and `to`, or a list of pairs
+    - `graph`: a networkx or rustworkx graph, a CSV file or data frame with the columns `from` and `to`, or a
+      list of pairs
     - `source`, `target`: names of nodes
     - `guess`: one number per edge, or the name of the column (edge attribute) that holds it; "guess" if there
     - `directed`: whether edges are used from -> to only; None: as the graph is, False for pairs and files
