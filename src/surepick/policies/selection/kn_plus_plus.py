@@ -4,7 +4,9 @@ Paper: Kim & Nelson (2006), On the Asymptotic Validity of Fully Sequential Selec
 Steady-State Simulation; here measurements are independent, so that a batch is one of them. As KN (`kn`), but
 after r rounds S_il^2 is the variance over all r of them, f = r - 1 degrees of freedom and
 
-    h^2 = f ((2 beta)^(-2/f) - 1),     beta = 1 - (1 - delta)^(1/(k - 1)).
+    h^2 = f ((2 beta)^(-2/f) - 1),     beta = 1 - (1 - delta)^(1/(k - 1)),
+
+which is for arms measured independently; where one use reads several, beta = delta/(k - 1), as KN has it.
 
 Assumption: Gaussian noise, independent from round to round, of unknown scales. Proof status: valid in the
 limit of zones that shrink to 0, and no error of a run is bounded: variances that are looked at again and
@@ -54,7 +56,9 @@ class KNPlusPlusRun(ZoneRun):
     def __init__(self, problem: Problem, policy: KNPlusPlus) -> None:
         super().__init__(problem, policy.name, by_probes=True)
         self._zone, self._first = policy.zone, policy.first
-        self._share = 1.0 - (1.0 - policy.delta) ** (1.0 / (self._candidates.n_plans - 1))
+        n_rivals = self._candidates.n_plans - 1
+        together = problem.probes is not None and problem.probes.share_uses
+        self._share = policy.delta / n_rivals if together else 1.0 - (1.0 - policy.delta) ** (1.0 / n_rivals)
 
     def update(self, counts: IntArray, sums: FloatArray) -> None:
         """See the values of a round, and drop who fell out of the triangle of now."""
