@@ -297,6 +297,18 @@ def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
         sp.Session.load(store, "forged")
 
 
+@pytest.mark.parametrize("arms", [[5], [-1], [], [0.5], ["A - B"], [True]])
+def test_a_log_with_a_play_of_no_arms_cannot_be_opened(arms: list[object]) -> None:
+    events = list(begun().events())
+    asked = json.loads(events[1].body)
+    forged = rewritten(events, 1, {**asked, "plays": [*asked["plays"][1:], arms]})
+    assert not verify_events("forged", forged, forged[-1].head).holds
+    store = MemoryStore()
+    store.create("forged", [Draft(e.kind, e.body, e.time, e.key) for e in forged])
+    with pytest.raises(SessionError, match="plays of arms that there are not"):
+        sp.Session.load(store, "forged")
+
+
 def test_pages_show_plays_and_what_they_read() -> None:
     session = begun(trees(costs=2.0))
     shown = page(look(session))
@@ -309,6 +321,21 @@ def test_pages_show_plays_and_what_they_read() -> None:
     run_to_end(session)
     shown = page(look(session))
     assert sum(row.count for row in shown.arms.rows) == 3 * shown.summary.n_measurements
+
+
+def test_decide_calls_the_function_with_the_arms_to_read() -> None:
+    seen: list[tuple[str, ...]] = []
+    means = dict(zip(trees().arm_names, MEANS.tolist(), strict=True))
+
+    def tried(arms: tuple[str, ...]) -> dict[str, float]:
+        seen.append(arms)
+        return {arm: means[arm] for arm in arms}
+
+    session = sp.decide(trees(), tried, delta=0.1)
+    assert session.outcome is not None
+    assert session.outcome.plan_name == "B - C + C - A + D - A"
+    assert all(isinstance(arms, tuple) and len(arms) == 3 for arms in seen)
+    assert len(seen) == session.ledger().n_told
 
 
 def test_noise_that_is_too_large_is_found_by_arm_over_all_plays() -> None:

@@ -23,7 +23,8 @@ from surepick.sessions.measuring import Crew
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.serving import serve
 
-Measure: TypeAlias = Callable[[str], Use] | Callable[[str], Awaitable[Use]]
+# It is given the name of an arm or probe; where plans are played, the names of the arms to read.
+Measure: TypeAlias = Callable[[Any], Use] | Callable[[Any], Awaitable[Use]]
 KINDS = ("threads", "processes")
 _IMPORTABLE = (
     "a function for processes has to be importable, so it stands at the top of a module, "
@@ -33,9 +34,17 @@ _IMPORTABLE = (
 
 @contextmanager
 def crew_of(
-    measure: Measure, workers: int, executor: str | Executor, timeout: float | None
+    measure: Measure,
+    workers: int,
+    executor: str | Executor,
+    timeout: float | None,
+    *,
+    by_arms: bool = False,
 ) -> Iterator[Crew]:
-    """A crew that calls this function with the name of an arm or probe; it ends with the block."""
+    """A crew that calls this function with the name of an arm or probe; it ends with the block.
+
+    `by_arms`: with the names of the arms to read instead, as of plays.
+    """
     crew: _Threads | _Processes | _Coroutines | _Executed
     if inspect.iscoroutinefunction(measure):
         crew = _Coroutines(measure, timeout)
@@ -50,6 +59,7 @@ def crew_of(
         raise ParameterError(
             f"executor is {kinds}, or an executor of concurrent.futures, got {executor!r}", field="executor"
         )
+    crew.by_arms = by_arms
     try:
         yield crew
     finally:
@@ -62,6 +72,11 @@ class _Futures:
     def __init__(self, timeout: float | None) -> None:
         self._timeout = timeout
         self._open: set[Future[Use]] = set()
+        self.by_arms = False  # set once, before anything is measured
+
+    def given(self, request: Request) -> Any:
+        """What the function is called with."""
+        return request.readings if self.by_arms else request.probe_name
 
     def new(self, request: Request) -> Future[Use]:
         """A future that fails by itself once the time is over."""
@@ -114,7 +129,7 @@ class _Threads(_Futures):
     def begin(self, request: Request) -> Future[Use]:
         """Measure in a thread of its own."""
         future = self.new(request)
-        call = [future, lambda: self._measure(request.probe_name)]
+        call = [future, lambda: self._measure(self.given(request))]
         threading.Thread(target=settle, args=call, daemon=True, name=f"surepick {request.token}").start()
         return future
 
@@ -129,7 +144,7 @@ class _Executed(_Futures):
     def begin(self, request: Request) -> Future[Use]:
         """Submit it, and follow the executor's own future."""
         future = self.new(request)
-        theirs = self._executor.submit(self._measure, request.probe_name)
+        theirs = self._executor.submit(self._measure, self.given(request))
         theirs.add_done_callback(lambda done: settle(future, done.result))
         return future
 
@@ -147,7 +162,7 @@ class _Coroutines(_Futures):
     def begin(self, request: Request) -> Future[Use]:
         """Measure in the loop; when the time is over, the coroutine is cancelled."""
         future = self.new(request)
-        theirs = asyncio.run_coroutine_threadsafe(self._measure(request.probe_name), self._loop)
+        theirs = asyncio.run_coroutine_threadsafe(self._measure(self.given(request)), self._loop)
         theirs.add_done_callback(lambda done: settle(future, done.result))
         future.add_done_callback(lambda _: theirs.cancel())
         return future
@@ -188,7 +203,7 @@ class _Processes(_Futures):
     def begin(self, request: Request) -> Future[Use]:
         """Measure in the first process that is free."""
         future = self.new(request)
-        call = [future, lambda: self._in_process(future, request.probe_name)]
+        call = [future, lambda: self._in_process(future, self.given(request))]
         threading.Thread(target=settle, args=call, daemon=True, name=f"surepick {request.token}").start()
         return future
 
@@ -198,7 +213,7 @@ class _Processes(_Futures):
         for worker in list(self._all):
             worker.kill()
 
-    def _in_process(self, future: Future[Use], probe: str) -> Use:
+    def _in_process(self, future: Future[Use], probe: Any) -> Use:
         worker = self._free.get()
         if worker is None or not worker.is_alive():
             worker = _Worker(self._context, self._measure)
@@ -230,7 +245,7 @@ class _Worker:
         """End the process at once."""
         self._process.kill()
 
-    def measure(self, probe: str, seconds: float | None) -> Use:
+    def measure(self, probe: Any, seconds: float | None) -> Use:
         """Let the process measure this, and wait for it; one that takes longer than that is ended."""
         self.is_busy = True
         try:

@@ -95,9 +95,10 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
 
     `measure` is called with the name of an arm and returns one measurement of it; it may be an async
     function. Where the problem has probes it gets the name of one, and returns all its readings: a dictionary
-    by their names, a list in their order, or a number if there is one. Every value is in the store before the
-    next is asked for. Started again with the same store, it goes on where it was: after an error, Ctrl-C, a
-    kill or a power cut.
+    by their names, a list in their order, or a number if there is one. Where plans are played it gets the
+    names of the arms to read, as a tuple, and returns their readings in the same way. Every value is in the
+    store before the next is asked for. Started again with the same store, it goes on where it was: after an
+    error, Ctrl-C, a kill or a power cut.
 
     When a measurement fails (raises, or takes longer than `timeout`) more often than `retries`, the others
     under way are awaited and told, and its error is raised. `options` are `DecideOptions`.
@@ -115,7 +116,8 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
     watch = _Watch(given["progress"], given["callbacks"])
     jobs, retries = given["workers"], given["retries"]
     try:
-        with crew_of(measure, jobs, given["executor"], given["timeout"]) as crew:
+        how = jobs, given["executor"], given["timeout"]
+        with crew_of(measure, *how, by_arms=problem.plays) as crew:
             measure_all(session, crew, jobs=jobs, watch=watch, retries=retries)
     except BaseException as error:
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")

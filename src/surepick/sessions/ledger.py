@@ -245,6 +245,9 @@ class Ledger:
         problem = self.setup.problem
         if problem.is_listed or not problem.plays:
             raise SessionError("the log asks for plays, and this problem has none; see `surepick verify`")
+        every = range(problem.n_arms)
+        if not all(arms and all(type(arm) is int and arm in every for arm in arms) for arms in plays):
+            raise SessionError("the log asks for plays of arms that there are not; see `surepick verify`")
         self.setup = setup = replace(self.setup, problem=problem.with_asked_plays(plays))
         self._make_room(setup)
         self._give(lambda run: run.know_plays(setup))
