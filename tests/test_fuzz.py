@@ -15,7 +15,12 @@ FUZZER = Path(__file__).parent / "support" / "fuzzing.py"
 
 
 @pytest.mark.parametrize(
-    ("targets", "inputs"), [(("codec", "files", "certificate"), 100), (("csv", "http", "cli"), 40)]
+    ("targets", "inputs"),
+    [
+        (("codec", "files", "certificate"), 100),
+        (("csv", "http", "cli"), 40),
+        (("forms", "mcp", "mailbox"), 25),
+    ],
 )
 def test_odd_inputs_are_refused_by_name(targets: tuple[str, ...], inputs: int) -> None:
     words = [word for target in targets for word in ("--target", target)]

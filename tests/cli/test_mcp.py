@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -102,3 +104,45 @@ def test_new_states_the_assumption_that_the_file_makes_about_the_noise(tmp_path:
     file.write_text(PROBLEM.replace("noise_scale = 0.5", "bounds = [0.0, 9.0]"))
     begun = Tools(f"sqlite:///{tmp_path}/x.db").new(str(file), "x")
     assert begun["guarantee"].endswith("given independent measurements within the given bounds")
+
+
+GARBAGE = (
+    *(
+        b"no JSON",
+        b"{",
+        b"[]",
+        b"null",
+        b"7",
+        b'"x"',
+        b"{}",
+        b"\xff\xfe\x00",
+        b"[" * 5000,
+        b"{" + b" " * 100_000,
+    ),
+    *(b'{"jsonrpc": "2.0"}', b'{"jsonrpc": "2.0", "id": 1}', b'{"jsonrpc": "1.0", "id": 2, "method": "x"}'),
+    *(b'{"jsonrpc": "2.0", "id": null, "method": "tools/call"}', b'{"jsonrpc": "2.0", "method": "\\ud800"}'),
+    b'{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "ask", "arguments": 7}}',
+)
+
+
+def test_lines_that_are_no_messages_do_not_end_the_server(tmp_path: Path) -> None:
+    about = {"name": "a test", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+    good = [
+        {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": "last", "method": "tools/list"},
+    ]
+    first, *rest = [json.dumps(one).encode() for one in good]
+    lines = [*GARBAGE[:8], first, *GARBAGE, *rest]
+    done = subprocess.run(
+        [sys.executable, "-m", "surepick", "mcp", "--store", f"sqlite:///{tmp_path}/x.db"],
+        input=b"\n".join(lines) + b"\n",
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    listed = [answer for answer in answers if answer.get("id") == "last"]
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    assert {tool["name"] for tool in listed[0]["result"]["tools"]} == TOOLS

@@ -23,7 +23,7 @@ from surepick.sessions.combining import Combining
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.store import mailbox, open_store
-from surepick.store.write_queue import Turn, Wait, WriteQueue
+from surepick.store.write_queue import ServedError, Turn, Wait, WriteQueue
 
 N = 6
 NOWHERE: Any = None  # no file: of a wish that is not answered
@@ -195,6 +195,69 @@ def test_what_is_refused_or_told_already_waits_for_its_own_turn(sqlite_url: str)
     assert [wish.reply for wish in refused] == [None] * len(refused)
     good = wish_of(session, "tell", second, 2.0, "somebody")
     assert [change.events[0].kind for change in helper.changes([good])] == ["measured"]
+
+
+ODD_WISHES: list[list[object]] = [
+    ["tell", "99.0", 2.0, "somebody"],  # no arm of this session
+    ["tell", "0.0", 2.0, ["somebody"]],
+    ["tell", "0.0", 2.0, "half a pair: \ud800"],
+    ["tell", [], {}, None],
+    ["ask", 1, ["somebody"], 60.0],
+    ["ask", 1, "somebody", float("nan")],
+    ["ask", "one", "somebody", 60.0],
+    ["ask", -1, "somebody", 60.0],
+]
+
+
+@pytest.mark.parametrize("wish", ODD_WISHES, ids=str)
+def test_whoever_does_the_work_of_others_takes_no_harm_from_what_they_wish(
+    wish: list[object], sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *_ = begin(sqlite_url)
+    session = Session.load(sqlite_url, "mine")
+    good = wish_of(session, "tell", second, 2.0, "worker 1")
+    monkeypatch.setattr(good, "take", lambda: None)  # its owner has no slot here,
+    monkeypatch.setattr(good, "send", lambda: None)  # and hears nothing
+    monkeypatch.setattr(WriteQueue, "wishes", lambda *_: [wish_of(session, *wish), good])
+    assert session.tell(first, 1.0, worker="worker 0") == Receipt.ACCEPTED
+    session._replica.is_crowded = True
+    session.ask(worker="worker 0")
+    told = {m.token for m in session.measurements()}
+    assert told == {first, second}
+    assert session.ledger().n_told == Session.load(sqlite_url, "mine").ledger().n_told == len(told)
+    assert session.verify().holds
+
+
+ODD_REPLIES = [
+    "",
+    "{}",
+    "[[]]",
+    "null",
+    "dance",
+    '[["x.y", 1, 9.0, ["a"]]]',
+    '[["99.0", 1, 9.0, ["a"]]]',
+    "[" * 900,
+]
+
+
+@pytest.mark.parametrize("reply", ODD_REPLIES, ids=lambda reply: reply[:20])
+def test_one_who_gets_a_reply_that_makes_no_sense_sees_for_itself(
+    reply: str, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(sqlite_url)
+    session = Session.load(sqlite_url, "mine")
+    session._replica.is_crowded = True
+    my_turn = session._replica.my_turn
+
+    def served(*, durable: bool = True, wish: Any = None) -> Any:
+        if wish is not None:
+            raise ServedError(reply)
+        return my_turn(durable=durable)
+
+    monkeypatch.setattr(session._replica, "my_turn", served)
+    (request,) = session.ask(worker="me")
+    assert session.tell(request, 1.0) == Receipt.ACCEPTED
+    assert [m.token for m in session.measurements()] == [request.token]
 
 
 def test_the_wish_of_a_dead_process_is_nobodys(sqlite_url: str) -> None:

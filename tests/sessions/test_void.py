@@ -382,3 +382,13 @@ def test_a_mean_that_was_used_is_voided_as_a_whole_by_who_opened_a_snapshot():
     assert again.void(means[0], "the wrong road") is True
     assert [m.token for m in again.measurements() if m.voided] == [means[0]]
     assert again.verify().holds
+
+
+@pytest.mark.parametrize("text", ["7" * 5000, "\u00b2", "-1"])
+def test_what_is_neither_a_token_nor_the_number_of_an_event_is_refused(text: str) -> None:
+    session = sp.Session.create("memory://", problem(), sp.BetGapE(), name="a-" + "7" * 5000)
+    with pytest.raises(SessionError, match="is not a token"):
+        session.void(text, "a slip of the pen")
+    with pytest.raises(SessionError, match="is not a token"):
+        session.probe_of(text)
+    assert session.new_epoch("another season").name == f"{session.name}-2"

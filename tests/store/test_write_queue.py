@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -187,3 +190,69 @@ def test_threads_that_wait_are_woken_by_their_own_replies(queue: WriteQueue, tmp
     for thread in threads:
         thread.join(60)
     assert sorted(heard) == [f"{k} reply to {k}" for k in range(4)]
+
+
+def link(path: Path, foreign: Path) -> None:
+    path.symlink_to(foreign)
+
+
+def second_name(path: Path, foreign: Path) -> None:
+    path.hardlink_to(foreign)
+
+
+def pipe(path: Path, foreign: Path) -> None:
+    os.mkfifo(path)
+
+
+def folder(path: Path, foreign: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("plant", [link, second_name, pipe, folder])
+def test_what_is_no_plain_file_is_no_line_and_nothing_is_written_there(
+    plant: Callable[[Path, Path], None], queue: WriteQueue, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.write_bytes(b"of somebody else")
+    foreign.chmod(0o640)
+    plant(tmp_path / "queue", foreign)
+    assert queue.post("mine", "a wish") is None
+    assert queue.wishes("mine") == []
+    with Turn(queue, LONG, Wait(log="mine", wish="a wish", yields=True)) as turn:
+        assert turn.is_mine()  # there is nobody to yield to
+    assert foreign.read_bytes() == b"of somebody else"
+    assert foreign.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_plain_file_is_a_line(queue: WriteQueue, tmp_path: Path) -> None:
+    (tmp_path / "queue").write_bytes(b"of somebody else")
+    post = queue.post("mine", "a wish")
+    assert post is not None
+    assert (tmp_path / "queue").stat().st_size > 16
+    post.withdraw()
+
+
+def test_a_disk_that_takes_nothing_more_is_no_error_of_those_who_wait(
+    queue: WriteQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = queue.post("mine", "a wish")
+    assert post is not None
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with Service(queue, "mine") as service:
+        for wish in service.begin():
+            wish.reply = "done"
+        service.take()
+    assert post.look()[0] == mailbox.POSTED  # it sees for itself when its turn comes
+    post.withdraw()
+
+
+def test_of_a_file_with_odd_bytes_nothing_is_read(queue: WriteQueue, tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(mailbox.TEXTS + mailbox.SLOTS * mailbox.SIZE)
+    for content in (noise, noise[:3000], b"\xff" * 5000, b""):
+        (tmp_path / "queue").write_bytes(content)
+        assert queue.wishes("mine") == []
+        queue.close()

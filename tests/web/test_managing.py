@@ -78,6 +78,8 @@ def test_deleting_needs_an_end_the_name_and_the_log_as_it_was_seen(writing: Runn
         ({**now, "typed": "to"}, "type its name"),
         ({**seen, "typed": "to delete"}, "no longer ends"),
         ({"typed": "to delete"}, "no longer ends"),
+        ({**now, "position": "\u00b2", "typed": "to delete"}, "no longer ends"),
+        ({**now, "position": "7" * 5000, "typed": "to delete"}, "no longer ends"),
     ):
         refused = post(writing, "/sessions/to delete/delete", **given)
         assert refused.status_code == 400

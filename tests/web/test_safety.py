@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import surepick as sp
 from surepick.errors import ParameterError
 from surepick.sessions.session import Session
 from surepick.web import server as web_server
+from surepick.web.app import create_app
 from surepick.web.security import COOKIE, Keys
 from surepick.web.settings import Settings
 from web_tools import PROBLEM, TOKEN, Running, positions, running
@@ -529,3 +531,16 @@ def eventually(happens: Callable[[], bool], *, seconds: float = 20.0) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+@pytest.mark.parametrize("announced", [b"\xb2", b"7" * 5000, b"-1", b"1e3"])
+def test_a_length_that_is_no_number_is_refused(announced: bytes, store: str) -> None:
+    app, _ = create_app(Settings(store, write=True))
+
+    async def status() -> int:
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            headers = [(b"content-type", b"application/json"), (b"content-length", announced)]
+            return (await client.post("/api/sessions/sure/ask", content=b"{}", headers=headers)).status_code
+
+    assert asyncio.run(status()) == 413

@@ -10,6 +10,7 @@ _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _WITH_POINT = re.compile(rf"[-+]?(?:\d+\.?\d*|\.\d+){_EXPONENT}", re.ASCII)
 _WITH_COMMA = re.compile(rf"[-+]?\d*,\d+{_EXPONENT}", re.ASCII)
 _WITH_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}", re.ASCII)  # or three decimals: nobody can know
+_COUNT = re.compile(r"\d{1,18}", re.ASCII)
 _NO_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -50,3 +51,14 @@ def is_numeral(text: str) -> bool:
     except ParameterError:
         return False
     return True
+
+
+def count_in(text: str) -> int | None:
+    """The number that this text of up to 18 digits is; None for any other text.
+
+    Python's tests for digits hold for a raised 2 and for thousands of digits, of which `int` makes nothing.
+
+    >>> count_in("12"), count_in("\u00b2"), count_in("-1"), count_in("9" * 5000)
+    (12, None, None, None)
+    """
+    return int(text) if _COUNT.fullmatch(text) else None

@@ -35,7 +35,7 @@ class Combining:
                 continue
             try:
                 change = self._telling.wished(*wished)
-            except (SurepickError, LostRaceError, TypeError):
+            except (SurepickError, LostRaceError, TypeError, ValueError):
                 continue  # its owner hears why when its own turn comes
             wish.reply = str(Receipt.ACCEPTED)
             yield change

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.numerals import count_in
 from surepick.core.past import Past
 from surepick.core.policy import takes_past
 from surepick.core.ranging import named_ranging
@@ -83,7 +84,8 @@ def next_name(name: str, taken: Iterable[str]) -> str:
     ('trips-2', 'trips-4')
     """
     stem, _, number = name.rpartition("-")
-    stem, first = (stem, int(number) + 1) if stem and number.isdecimal() else (name, 2)
+    before = count_in(number) if stem else None
+    stem, first = (name, 2) if before is None else (stem, before + 1)
     known = set(taken)
     return next(new for n in itertools.count(first) if (new := f"{stem}-{n}") not in known)
 

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import Replica
@@ -102,23 +102,33 @@ class Leasing:
         granted = self._note_granted(chosen, claim, view.held)
         return view, granted if len(granted) == len(chosen) else []
 
-    def _claim_in_turn(self, asked: Asked) -> list[Request]:
+    def _claim_in_turn(self, asked: Asked, *, served: bool = True) -> list[Request]:
         """What this worker gets while nobody else claims anything, or whoever holds the log gives it."""
         try:
-            with self._replica.my_turn(durable=False, wish=("ask", *asked)) as view:
+            with self._replica.my_turn(durable=False, wish=("ask", *asked) if served else None) as view:
                 self._leases = leased(view.leases)
                 requests = self._claim_here(asked)
                 self.grant(view.wishes)
-        except ServedError as served:
-            given = [(Token.parse(text), *rest) for text, *rest in json.loads(served.reply)]
-            if any(token.probe >= self._replica.ledger.setup.problem.n_probes for token, *_ in given):
-                self._replica.catch_up()  # whoever gave it knows of an arm that has just come with a plan
-            names = self._replica.ledger.setup.problem.probe_names
-            return [
-                Request(str(token), token.probe, names[token.probe], n, asked.worker, until, tuple(readings))
-                for token, n, until, readings in given
-            ]
+        except ServedError as answer:
+            try:
+                return self._given(answer.reply, asked.worker)
+            except (LookupError, TypeError, ValueError, RecursionError):  # no reply of surepick's
+                return self._claim_in_turn(asked, served=False)
         return requests
+
+    def _given(self, reply: str, worker: str) -> list[Request]:
+        """The requests in the reply to a wish; a TypeError or so where it is none."""
+        found = json.loads(reply)
+        if not isinstance(found, list):
+            raise TypeError(f"a list was expected, got {reply}")
+        given = [(Token.parse(text), int(n), float(end), reads) for text, n, end, reads in found]
+        if any(token.probe >= self._replica.ledger.setup.problem.n_probes for token, *_ in given):
+            self._replica.catch_up()  # whoever gave it knows of an arm that has just come with a plan
+        names = self._replica.ledger.setup.problem.probe_names
+        return [
+            Request(str(token), token.probe, names[token.probe], n, worker, end, tuple(map(str, reads)))
+            for token, n, end, reads in given
+        ]
 
     def _claim_here(self, asked: Asked) -> list[Request]:
         """Choose and claim, in the open transaction."""
@@ -135,8 +145,8 @@ class Leasing:
 
     def grant(self, wishes: Iterable[mailbox.Wish], leases: Iterable[Lease] | None = None) -> None:
         """Give measurements to those who ask for some, in the open transaction; these are the leases now."""
-        wished = [(wish, self._replica.wish_in(wish) or [""]) for wish in wishes if wish.reply is None]
-        asks = [(wish, Asked(*rest)) for wish, (kind, *rest) in wished if kind == "ask" and len(rest) == 3]
+        wished = [(wish, _asked_in(self._replica.wish_in(wish))) for wish in wishes if wish.reply is None]
+        asks = [(wish, asked) for wish, asked in wished if asked is not None]
         if asks and leases is not None:
             self._leases = leased(leases)
         for wish, asked in asks:
@@ -190,6 +200,14 @@ class Leasing:
             free = (one for one in _ahead(ledger) if one.token not in active)
             chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
         return [one.token for one in sorted(chosen)]
+
+
+def _asked_in(wish: list[Any]) -> Asked | None:
+    """What somebody asks for with this wish, if that is what it says."""
+    match wish:
+        case ["ask", int(n), str(worker), int() | float() as lasting] if n > 0 and 0 < lasting < math.inf:
+            return Asked(n, worker, lasting)
+    return None
 
 
 def _ahead(ledger: Ledger) -> Iterator[Urgency]:

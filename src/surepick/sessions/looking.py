@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from surepick.core.layout import Layout
+from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
@@ -250,8 +251,9 @@ class Looking(Shown):
 
         By its token, or by the number of the event of one that nobody asked for.
         """
-        if token.isdecimal():
-            return probe_in(json.loads(self.unasked(int(token)).body))
+        event = count_in(token)
+        if event is not None:
+            return probe_in(json.loads(self.unasked(event).body))
         return self._token(token).probe
 
     def arm_of(self, token: str) -> int:

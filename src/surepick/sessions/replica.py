@@ -194,7 +194,8 @@ class Replica:
         """What somebody wishes who has the same log open with the same surepick; else nothing."""
         try:
             version, created, *wished = json.loads(wish.text)
-        except (ValueError, TypeError):  # of nobody that this surepick knows
+            json.dumps(wished, ensure_ascii=False).encode()  # text that cannot be written harms all who write
+        except (ValueError, TypeError, RecursionError):  # of nobody that this surepick knows
             return []
         return wished if (version, created) == (__version__, self._created.checksum) else []
 

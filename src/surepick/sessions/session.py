@@ -18,6 +18,7 @@ from typing import Any, Unpack
 
 from surepick.core.arrays import Numbers
 from surepick.core.new_arms import GivenArms, plans_by_name
+from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.pilot import Pilot, check_gaussian
@@ -230,8 +231,9 @@ class Session(Looking):
         """
         text = token.token if isinstance(token, Request) else str(token)
         with self._changing():
-            if text.isdecimal():
-                return void_unasked(self._replica, self.unasked(int(text)), reason)
+            event = count_in(text)
+            if event is not None:
+                return void_unasked(self._replica, self.unasked(event), reason)
             return void(self._replica, self._token(text), reason)
 
     def record(

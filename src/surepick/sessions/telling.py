@@ -69,19 +69,27 @@ class Telling:
         body = {**token.to_body(problem, worker), **self._told(problem, token, value, mean, count)}
         try:
             if not replica.ledger.tapes.of[token.probe].is_told(token.index):
-                wish = _wish(problem, text, token, body)
-                replica.commit(lambda: self._measured(token, body, problem), wish=wish)
+                try:
+                    wish = _wish(problem, text, token, body)
+                    replica.commit(lambda: self._measured(token, body, problem), wish=wish)
+                except ServedError as served:
+                    if served.reply == Receipt.ACCEPTED:
+                        return Receipt.ACCEPTED
+                    replica.commit(lambda: self._measured(token, body, problem))  # no reply of surepick's
                 whole_use = replica.ledger.tapes.of[token.probe].is_told(token.index)
                 return Receipt.ACCEPTED if whole_use else Receipt.PARTIAL
-        except ServedError as served:
-            return Receipt(served.reply)
         except LostRaceError:
             pass
         return self._told_before(token, body)
 
     def wished(self, text: str, value: Any, worker: str) -> Change:
-        """The event of a single measurement that somebody else wishes to tell; refused like one's own."""
-        token, problem = token_of(self._replica, text), self._replica.ledger.problem
+        """The event of a single measurement that somebody else wishes to tell; refused like one's own.
+
+        The ledger is at the end of the log, and has events that are not written yet: nothing is read here.
+        """
+        token, problem = Token.parse(text), self._replica.ledger.problem
+        if token.probe >= problem.n_probes or not isinstance(worker, str):
+            raise SessionError(f"{text!r} of {worker!r} is no wish of this session")
         body = {**token.to_body(problem, worker), **self._told(problem, token, value, None, None)}
         return self._measured(token, body, problem)
 

@@ -23,8 +23,9 @@ class Bell:
         self._socket: socket.socket | None = None
         if ARE_THERE:
             with suppress(OSError):  # too many files are open: it will wake by itself
-                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                self._socket.bind(_name(number))
+                bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                bound.bind(_name(number))
+                self._socket = bound
 
     @property
     def can_ring(self) -> bool:
@@ -37,7 +38,7 @@ class Bell:
             time.sleep(seconds)
             return
         self._socket.settimeout(seconds)
-        with suppress(TimeoutError):
+        with suppress(OSError):  # TimeoutError
             self._socket.recv(1)
 
     def close(self) -> None:

@@ -6,7 +6,9 @@ The kernel frees the bytes of a process that dies.
 from __future__ import annotations
 
 import os
+import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -69,19 +71,31 @@ class SharedBytes(Protocol):
 
 
 class LockedFile:
-    """A file of this name, opened by this process."""
+    """A file of this name, opened by this process; an OSError if anything but a plain file has that name.
+
+    A link would let whoever made it choose which file is written to.
+    """
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        self.handle = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
+        if os.path.lexists(path):  # before it is opened: closing a file frees SQLite's locks on it, too
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise OSError(f"{path} is no plain file")
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        self.handle = os.open(path, flags, 0o600)
         self.process = os.getpid()
 
     def read(self, count: int, at: int) -> bytes:
-        """So many bytes, or fewer at the end of the file."""
-        return os.pread(self.handle, count, at)
+        """So many bytes, or fewer at the end of the file; none where it cannot be read."""
+        try:
+            return os.pread(self.handle, count, at)
+        except OSError:
+            return b""
 
     def write(self, content: bytes, at: int) -> None:
-        """Write these bytes."""
-        os.pwrite(self.handle, content, at)
+        """Write these bytes; on a full disk some, or none: nothing rests on them."""
+        with suppress(OSError):
+            os.pwrite(self.handle, content, at)
 
     def lock(self, first: int, count: int) -> bool:
         """Whether these bytes are this process's now: no other process had any of them."""

@@ -195,7 +195,7 @@ class Turn:
         if state not in (mailbox.TAKEN, mailbox.DONE):
             return False
         self._taken_at = now if self._taken_at is None else self._taken_at
-        self._reply = reply.decode() if state == mailbox.DONE else None
+        self._reply = reply.decode(errors="replace") if state == mailbox.DONE else None
         is_alive = state == mailbox.DONE or now < self._taken_at + STUCK
         if self._place is not None:
             self._place.leave()

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
+from surepick.core.numerals import count_in
 from surepick.errors import SurepickError
 from surepick.web.session_cache import SessionCache
 
@@ -178,4 +179,4 @@ def _edition_seen(last_id: str, run: str) -> int:
     (7, 0, 0)
     """
     before, _, number = last_id.partition(".")
-    return int(number) if before == run and number.isascii() and number.isdigit() and len(number) < 12 else 0
+    return (count_in(number) or 0) if before == run else 0

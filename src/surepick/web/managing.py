@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from surepick import views
+from surepick.core.numerals import count_in
 from surepick.core.tables import SHEETS
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.arriving import growing
@@ -212,9 +213,8 @@ def _close(opened: Session, entered: FormData) -> object:
 
 
 def _delete(opened: Session, entered: FormData) -> object:
-    position = text(entered, "position")
+    where = count_in(text(entered, "position")) or 0
     given = {"name": text(entered, "typed"), "checksum": text(entered, "checksum")}
-    where = int(position) if position.isdigit() else 0
     return checked(Delete, {**given, "position": where}).done_to(opened)
 
 

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from surepick.core.numerals import count_in
 from surepick.web.settings import Settings
 
 COOKIE = "surepick"
@@ -189,7 +190,8 @@ class Guard:
         if request.scope["path"] == "/login":
             limit = LONGEST_LOGIN
         declared = request.headers.get("content-length", "0")
-        if not declared.isdigit() or int(declared) > limit:
+        announced = count_in(declared)
+        if announced is None or announced > limit:
             raise RefusedError(
                 413, f"A body may have {limit} bytes here, and {declared[:20]} were announced."
             )

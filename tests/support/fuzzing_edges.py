@@ -1,0 +1,360 @@
+"""Odd inputs for the forms of the dashboard, the MCP server, and the mailbox beside a SQLite file.
+
+What is drawn comes from `odd_inputs`; `fuzzing` runs it and says what a failure is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote_from_bytes
+
+import httpx
+import numpy as np
+
+import surepick as sp
+from odd_inputs import NAMES, NUMBERS, garbled, mutated, odd
+from surepick._version import __version__
+from surepick.cli.mcp import make_server
+from surepick.sessions.session import Session
+from surepick.store import mailbox, open_store
+from surepick.store.byte_locks import LockedFile
+from surepick.store.mailbox import BELLS, LOCKS, SIZE, SLOTS, TEXTS
+from surepick.web.app import create_app
+from surepick.web.settings import Settings
+
+ARMS = ["a", "b", "0.0"]
+PROBES = {"both": ["a", "b"], "0.0": ["0.0", "a"]}
+SESSIONS = ("s", "p", "done")
+LONG = 3000  # letters, more than a form takes
+
+
+def words(rng: random.Random, right: str) -> bytes:
+    """What may stand in a field: what belongs there, more often than not, or anything."""
+    kind = rng.randrange(8)
+    if kind < 4:
+        return right.encode()
+    if kind < 6:
+        return str(rng.choice((*NAMES, *NUMBERS))).encode(errors="surrogatepass")
+    return garbled(rng, right.encode()) if kind == 6 else right.encode() * rng.choice((2, LONG))
+
+
+# The forms of the dashboard
+
+
+def make_sessions(url: str) -> None:
+    """One of arms, one of probes, one that has ended; those that are there stay as they are."""
+    there = open_store(url).names()
+    for name in SESSIONS:
+        if name in there:
+            continue
+        probes = PROBES if name == "p" else None
+        asked = sp.Problem(np.eye(3), arm_names=ARMS, noise_scale=0.5, probes=probes)
+        session = Session.create(url, asked, sp.BetGapE(delta=0.1), name=name)
+        session.ask(worker="w")
+        if name == "done":
+            session.close("to have one that has ended")
+
+
+@cache
+def dashboard() -> tuple[Any, str]:
+    """The application, and the address of its store."""
+    url = f"sqlite:///{tempfile.mkdtemp(prefix='surepick-fuzz-')}/forms.db"
+    make_sessions(url)
+    return create_app(Settings(url, write=True))[0], url
+
+
+class Form(NamedTuple):
+    """A form of the dashboard, with what belongs into its fields; one with a `file` is an upload."""
+
+    path: str
+    fields: dict[str, str]
+    file: tuple[str, str, bytes] | None = None  # field, name and content
+
+
+PROBLEM = b'kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["a", "b"]\n'
+ROWS = b"token,arm,value\n0.0,a,1.5\n"
+FORMS = (
+    Form("/login", {"token": "x"}),
+    Form("/logout", {}),
+    Form("/sessions/{}/tell", {"who": "w", "token": "0.0 a", "value": "1.5", "sure": "yes"}),
+    Form("/sessions/p/tell", {"token": "0.0 both", "reading-0-0": "1", "reading-0-1": "2", "sure": "yes"}),
+    Form("/sessions/{}/ask", {"who": "w"}),
+    Form("/sessions/{}/note", {"note": "the tide was high"}),
+    Form("/sessions/{}/rename", {"title": "Trips"}),
+    Form("/sessions/{}/extend", {"delta": "0.01", "epsilon": "", "budget": "100"}),
+    Form("/sessions/{}/void", {"void": "0.0 a", "why": "a slip of the pen"}),
+    Form(
+        "/sessions/{}/add-plan",
+        {"plan_name": "new", "plan": "2*a + d", "new_arms": "d; e", "noise_scale": "1", "cost": "1"},
+    ),
+    Form("/sessions/{}/close", {"reason": "enough"}),
+    Form("/sessions/{}/new-epoch", {"changed": "another season", "epoch": ""}),
+    Form("/sessions/{}/delete", {"typed": "s", "position": "3", "checksum": "0" * 64}),
+    Form("/sessions/{}/import", {"who": "w", "answers": "yes", "sure": "yes"}, ("file", "rows.csv", ROWS)),
+    Form(
+        "/sessions",
+        {"name": "n", "policy": "", "delta": "0.1", "epsilon": "0", "budget": "50", "seed": "0", "kept": ""},
+        ("files", "mine.toml", PROBLEM),
+    ),
+)
+PAGES = (
+    *("/sessions/{}?who={}&done={}&token={}", "/sessions/{}/past?at={}", "/sessions/{}/manage?done={}"),
+    *("/?page={}", "/api/sessions/{}/told?token={}", "/sessions/{}/export.csv?x={}", "/new?name={}"),
+    *("/sessions/{}/certificate.json", "/sessions/{}/report.html", "/sessions/{}/export.{}"),
+)
+
+
+def forms(rng: random.Random, folder: Path) -> None:
+    """Forms with odd fields, and the pages around them; an answer of 500 is a failure, as is a lost log."""
+    app, url = dashboard()
+    make_sessions(url)
+    name = rng.choice(SESSIONS)
+    if rng.random() < 0.2:
+        parts = (quote_from_bytes(words(rng, rng.choice(("0", "w", "accepted"))))[:LONG] for _ in range(4))
+        sent = ("GET", rng.choice(PAGES).format(name, *parts), b"", "text/html")
+    else:
+        sent = ("POST", *filled(rng, rng.choice(FORMS), name, app))
+    status = asyncio.run(status_of(app, *sent))
+    if status >= 500 and status != 503:
+        raise AssertionError(f"status {status} for {sent!r}")
+    assert set(open_store(url).names()) >= set(SESSIONS) - {name}
+
+
+def filled(rng: random.Random, form: Form, name: str, app: Any) -> tuple[str, bytes, str]:
+    """Path, body and kind of content of a form that somebody, or something, has filled in."""
+    path = form.path.format(name if rng.random() < 0.9 else quote_from_bytes(words(rng, name))[:LONG])
+    fields = {key: words(rng, right) for key, right in form.fields.items() if rng.random() < 0.95}
+    if rng.random() < 0.95:
+        fields["form_key"] = app._keys.form_key.encode()
+    if rng.random() < 0.1:
+        fields[rng.choice(NAMES)] = words(rng, "1")
+    if form.file is None and rng.random() < 0.9:
+        pairs = [f"{quote_from_bytes(_bytes(key))}={quote_from_bytes(of)}" for key, of in fields.items()]
+        body, kind = "&".join(pairs).encode(), "application/x-www-form-urlencoded"
+    else:
+        body, kind = (
+            multipart(rng, fields, form.file or ("file", "x.csv", b"")),
+            "multipart/form-data; boundary=x",
+        )
+    return path, garbled(rng, body) if rng.random() < 0.1 else body, kind
+
+
+def multipart(rng: random.Random, fields: dict[str, bytes], file: tuple[str, str, bytes]) -> bytes:
+    field, name, content = file
+    parts = [b'name="%s"\r\n\r\n%s' % (_bytes(key), of) for key, of in fields.items()]
+    shown = words(rng, name).replace(b"\n", b"")
+    parts += [b'name="%s"; filename="%s"\r\n\r\n' % (field.encode(), shown) + words(rng, content.decode())]
+    return b"".join(b"--x\r\nContent-Disposition: form-data; " + of + b"\r\n" for of in parts) + b"--x--\r\n"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+async def status_of(app: Any, method: str, path: str, body: bytes, kind: str) -> int:
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        url = httpx.URL("http://localhost").copy_with(raw_path=path.encode())
+        answer = await client.request(method, url, content=body, headers={"content-type": kind})
+        return answer.status_code
+
+
+# The MCP server
+
+CALLS = (
+    ("check", {"file": "mine.toml", "delta": 0.05}),
+    ("new", {"file": "mine.toml", "name": "n", "delta": 0.05, "epsilon": 0.0, "budget": 50}),
+    ("ask", {"session": "s", "n": 1, "worker": "w"}),
+    ("tell", {"session": "s", "token": "0.0", "arm": "a", "value": 1.5, "sure": True}),
+    ("tell", {"session": "p", "token": "0.0", "arm": "both", "value": {"a": 1.0, "b": 2.0}}),
+    ("status", {"session": "done"}),
+    ("verify", {"session": "s"}),
+)
+FILES = (
+    "/dev/zero",
+    "/dev/stdin",
+    "/proc/self/mem",
+    ".",
+    "pipe",
+    "loop.toml",
+    "mine.toml/x",
+    "none.toml",
+    "s.db",
+)
+
+
+def mcp(rng: random.Random, folder: Path) -> None:
+    """Calls of tools with odd arguments; refused by a ToolError, and never by the server's own failure."""
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+
+    os.chdir(folder)
+    (folder / "mine.toml").write_bytes(garbled(rng, PROBLEM) if rng.random() < 0.2 else PROBLEM)
+    (folder / "loop.toml").symlink_to("loop.toml")
+    os.mkfifo(folder / "pipe")
+    url = f"sqlite:///{folder}/s.db"
+    make_sessions(url)
+    server = make_server(url)
+    for _ in range(3):
+        tool, given = rng.choice(CALLS)
+        if rng.random() < 0.8:
+            given = mutated(rng, given)
+        if "file" in given and rng.random() < 0.3:
+            given["file"] = rng.choice(FILES)
+        try:
+            asyncio.run(server.call_tool(tool if rng.random() < 0.97 else rng.choice(NAMES), given))
+        except UnexpectedToolError as error:
+            raise error.__cause__ or error from None
+        except ToolError:
+            pass
+
+
+# The mailbox beside a SQLite file
+
+
+def mail(rng: random.Random, folder: Path) -> None:
+    """Whatever is in the file of the line, or in its place: values are told once, and the log verifies."""
+    os.chdir(folder)
+    url = f"sqlite:///{folder}/s.db"
+    begun = Session.create(url, sp.Problem(np.eye(3), arm_names=ARMS), sp.BetGapE(delta=0.1), name="s")
+    given = [begun.ask(worker=f"w{i}")[0] for i in range(4)]
+    begun.store.close()
+    before = (folder / "s.db").read_bytes()[:100]
+    plant_file(rng, folder / "s.db-queue")
+    session = Session.load(url, "s")
+    with odd_wishes(rng, session, given), odd_replies(rng, session, folder / "s.db-queue"):
+        for at in range(rng.randrange(1, 4)):
+            session._replica.is_crowded = rng.random() < 0.5
+            session._replica._served_at = time.monotonic() if rng.random() < 0.5 else 0.0
+            if rng.random() < 0.2:
+                plant_file(rng, folder / "s.db-queue")
+            if rng.random() < 0.5:
+                session.ask(worker="me", wait=False)
+            else:
+                session.tell(given[at], float(at))
+    assert (folder / "s.db").read_bytes()[:16] == before[:16]
+    again = Session.load(url, "s")
+    assert again.verify().holds
+    told = [m.token for m in again.measurements() if m.token]
+    assert len(told) == len(set(told))
+
+
+def plant_file(rng: random.Random, path: Path) -> None:
+    """Something in the place of the file of the line: damaged, foreign, a link, a pipe, or nothing."""
+    kind = rng.randrange(12)
+    if kind < 4:
+        return
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    whole = bytearray(TEXTS + SLOTS * SIZE)
+    target = path.with_name("s.db") if rng.random() < 0.5 else path.with_name("foreign")
+    if kind == 4:
+        path.write_bytes(rng.randbytes(rng.randrange(len(whole))))
+    elif kind == 5:
+        whole[BELLS : BELLS + SLOTS] = rng.randbytes(SLOTS)
+        path.write_bytes(whole[: rng.randrange(len(whole))])
+    elif kind == 6:
+        path.mkdir()
+    elif kind == 7:
+        path.symlink_to(target)
+    elif kind == 8:
+        os.mkfifo(path)
+    elif kind == 9:
+        path.symlink_to(rng.choice(("/dev/zero", "/dev/null", "/dev/full", "/proc/self/mem", path.name)))
+    elif kind == 10:
+        target.touch()
+        path.hardlink_to(target)
+    else:
+        path.write_bytes(whole)
+        path.chmod(rng.choice((0, 0o200, 0o400, 0o666)))
+
+
+def slot(rng: random.Random, state: int, number: int, text: bytes) -> bytes:
+    """A slot as processes write it, now and then with some bytes changed or cut off."""
+    sealed = mailbox._checksum(state, number, text)
+    written = mailbox._HEAD.pack(state, number, sealed, min(len(text), 2**16 - 1)) + text
+    if rng.random() < 0.2:
+        written = garbled(rng, written)
+    return written[: rng.randrange(len(written))] if rng.random() < 0.1 else written
+
+
+@contextmanager
+def odd_wishes(rng: random.Random, session: Session, given: list[Any]) -> Iterator[None]:
+    """Wishes of living processes that ask for odd things, as long as this lasts."""
+    try:
+        file = LockedFile(Path("s.db-queue"), create=True)
+    except OSError:
+        yield
+        return
+    wishes: list[list[Any]] = [["ask", 1, "x", 60.0], ["ask", 10**6, "x", 1e308], ["dance"], []]
+    wishes += [["tell", request.token, 1.5, "x"] for request in given]
+    locked = []
+    for place in rng.sample(range(SLOTS), rng.randrange(6)):
+        if not file.lock_alone(LOCKS + place):
+            continue
+        locked.append(LOCKS + place)
+        wish = rng.choice(wishes)
+        wish = mutated(rng, wish) if wish and rng.random() < 0.5 else wish
+        version, made = (
+            (__version__, session._created.checksum) if rng.random() < 0.9 else (odd(rng), odd(rng))
+        )
+        text = json.dumps([version, made, *(wish if isinstance(wish, list) else [wish])])
+        log = b"s" if rng.random() < 0.9 else words(rng, "s")
+        state = mailbox.POSTED if rng.random() < 0.9 else rng.randrange(256)
+        file.write(slot(rng, state, rng.getrandbits(64), log + b"\0" + text.encode()), TEXTS + place * SIZE)
+        file.write(b"\1", BELLS + place)
+    try:
+        yield
+    finally:
+        for byte in locked:
+            file.unlock_alone(byte)
+
+
+@contextmanager
+def odd_replies(rng: random.Random, session: Session, path: Path) -> Iterator[None]:
+    """Somebody who holds the file and answers whatever is posted with odd states and replies."""
+    if rng.random() < 0.4 or not path.is_file() or path.is_symlink():
+        yield
+        return
+    over, draws = threading.Event(), random.Random(rng.random())
+
+    def answer() -> None:
+        replies = [
+            b"accepted",
+            b"[]",
+            b"[[]]",
+            b'[["0.7", 1, 9e9, ["a"]]]',
+            b'[["x.y", 1, 9e9, ["a"]]]',
+            b"{}",
+            b"",
+        ]
+        replies += [b'[["9.9", 1, 9e9, ["a"]]]', b"\xff\xfe", json.dumps(odd(draws)).encode()]
+        try:
+            file = LockedFile(path, create=False)
+        except OSError:
+            return
+        while not over.wait(0.002):
+            for place, rings in enumerate(file.read(SLOTS, BELLS)):
+                found = mailbox._read(file, place) if rings else None
+                if found is not None and found[0] == mailbox.POSTED:
+                    state = draws.choice((mailbox.DONE, mailbox.DONE, mailbox.EMPTY, mailbox.TAKEN, 7))
+                    file.write(slot(draws, state, found[1], draws.choice(replies)), TEXTS + place * SIZE)
+
+    evil = threading.Thread(target=answer, daemon=True)
+    evil.start()
+    try:
+        yield
+    finally:
+        over.set()
+        evil.join()
