@@ -156,6 +156,41 @@ print(numba.njit(lambda a: a @ a)(two)[1, 1], numba.njit(lambda a: np.linalg.inv
     assert done.stdout.split() == ["4.0", "0.5"]
 
 
+LEAN = """
+import math
+import numba
+import numpy as np
+from surepick.kernels.compiled import compiled, compiled_allocating
+
+def total(values, rate):
+    result, most = 0.0, -np.inf
+    for i in range(len(values)):
+        result += math.exp(rate * values[i]) * values[i] ** 2 / (1.0 + abs(values[i]))
+        most = max(most, values[i] // 3)
+    return result - most
+
+def sorted_total(values, rate):
+    return total_too(np.sort(values[values > rate]), rate)
+
+values = np.random.default_rng(1).normal(size=1001)
+total_too = compiled(total)
+plain = numba.njit(total)  # after ours: what Numba has chosen once must do for others, too
+print(total_too(values, 0.3) == plain(values, 0.3) == total(values, 0.3))
+ours = compiled_allocating(sorted_total)(values, 0.3)
+total_too = plain
+print(ours == numba.njit(lambda v, r: total_too(np.sort(v[v > r]), r))(values, 0.3))
+"""
+
+
+def test_what_is_spared_changes_no_bit(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    (tmp_path / "lean.py").write_text(LEAN)
+    done = subprocess.run(
+        [sys.executable, "lean.py"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "True"]
+
+
 QUIET = """
 import sys
 import numba

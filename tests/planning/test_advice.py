@@ -37,11 +37,18 @@ def test_the_forecast_comes_true_in_other_worlds():
 
 
 def test_the_policy_that_takes_least_is_recommended_and_its_promise_is_proved():
-    found = advice(delta=0.05, epsilon=0.0)
-    medians = {one.policy.name: one.price for one in found.rehearsals}
+    far_apart = sp.advise(sp.Problem(np.eye(2)), [6.0, 0.0], delta=0.05, epsilon=0.0, n_worlds=4, budget=5000)
+    medians = {one.policy.name: one.price for one in far_apart.rehearsals}
     assert set(medians) == {"BetGapE", "CombGapE"}
-    assert medians[found.policy.name] == min(medians.values())
-    assert not found.policy.guarantee.startswith("none")
+    assert medians[far_apart.policy.name] == min(medians.values())
+    assert not far_apart.policy.guarantee.startswith("none")
+
+
+def test_nobody_waits_for_a_second_policy_where_the_first_is_close_to_what_any_method_needs():
+    found = advice(delta=0.05, epsilon=0.0)
+    assert [one.policy.name for one in found.rehearsals] == ["BetGapE"]
+    assert found.expected <= 2 * found.limit
+    assert "at most 2 times what any method needs" in found.reasons["policy"]
 
 
 def test_what_is_given_is_kept():

@@ -52,6 +52,7 @@ class Running:
 
 @contextmanager
 def running(store: str, **options: object) -> Iterator[Running]:
+    options = {"patience": 60.0} | options  # a slow machine changes no page
     server = Running(Settings(store, **options))  # type: ignore[arg-type]
     try:
         yield server

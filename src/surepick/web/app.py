@@ -19,7 +19,7 @@ from surepick.web import api, downloads, forms, managing, pages
 from surepick.web.context import Context
 from surepick.web.live import Hub, TooManyViewersError
 from surepick.web.security import Guard, Keys
-from surepick.web.session_cache import SessionCache, UnknownSessionError
+from surepick.web.session_cache import NotYetError, SessionCache, UnknownSessionError, slug_of
 from surepick.web.settings import Settings
 from surepick.web.templating import Templates
 
@@ -34,7 +34,7 @@ def create_app(settings: Settings) -> tuple[Guard, Hub]:
     0
     """
     keys = Keys(settings.token)
-    sessions = SessionCache(settings.store, write=settings.write)
+    sessions = SessionCache(settings.store, write=settings.write, patience=settings.patience)
     templates = Templates(
         can_write=settings.write,
         has_results=settings.results is not None,
@@ -67,6 +67,9 @@ def create_app(settings: Settings) -> tuple[Guard, Hub]:
 
     async def explain(request: Request, error: Exception) -> Response:
         status, reason = _status(error)
+        if isinstance(error, NotYetError) and not request.url.path.startswith("/api/"):
+            model = {"session": error.session, "slug": slug_of(error.session)}
+            return HTMLResponse(templates.page("opening.html", model), HTTPStatus.ACCEPTED)
         return refusal(request.url.path, status, reason, {"retry-after": "10"} if status == 503 else {})
 
     for kind in (SurepickError, HTTPException, RequestValidationError, Exception):
@@ -84,7 +87,7 @@ def _status(error: Exception) -> tuple[int, str]:
             return 400, f"{first['loc'][-1]}: {first['msg']}"
         case UnknownSessionError():
             return 404, str(error)
-        case StoreError() | TooManyViewersError():
+        case StoreError() | TooManyViewersError() | NotYetError():
             return 503, str(error)
         case SurepickError(field="sure"):
             return 409, f'{error}. To record it all the same, send it again with "sure": true'

@@ -5,9 +5,11 @@ Each page has a JSON twin: one function makes the model, the page shows it, the 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 import itertools
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,10 +25,17 @@ from surepick.web.api import PlainJson
 from surepick.web.context import Context
 from surepick.web.entry import EntryForm, choices, readings, told_meanwhile, what_became
 from surepick.web.live import Parts
-from surepick.web.session_cache import SessionCache, UnknownSessionError, name_of, slug_of
+from surepick.web.session_cache import (
+    NotYetError,
+    SessionCache,
+    UnknownSessionError,
+    name_of,
+    slug_of,
+)
 
 SESSIONS, ROWS, LAST_EVENTS = 24, 100, 6  # on a page
 WARM = 8  # sessions that are opened when the server starts
+GLANCE = 0.2  # seconds that a live page waits for a session that is busy; it comes back soon
 SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
 MOST_ROW_FILES = 200
 LARGEST_ROW_FILE = 64 * 2**20  # bytes
@@ -94,7 +103,9 @@ def _add_session(routes: FastAPI, show: Show, context: Context) -> None:
     async def session(slug: str, who: Who = "", done: Done = "", token: TokenText = "") -> Model:
         chosen = token if done == "taken" else ""
         entry = EntryForm(who=who, token=chosen, done=done, about=token)
-        return await sessions.at(slug, lambda opened: session_model(opened, entry))
+        return await sessions.at(
+            slug, lambda opened: session_model(opened, entry), patience=sessions.patience
+        )
 
     @routes.get("/api/sessions/{slug}/told", response_model=None)
     async def told(slug: str, token: TokenText) -> Response:
@@ -102,7 +113,7 @@ def _add_session(routes: FastAPI, show: Show, context: Context) -> None:
 
     @show("/sessions/{slug}/history", "history.html")
     async def history(slug: str, at: At = 0) -> Model:
-        return await sessions.at(slug, lambda opened: past_model(opened, at))
+        return await sessions.at(slug, lambda opened: past_model(opened, at), patience=sessions.patience)
 
     @routes.get("/sessions/{slug}/past", response_class=HTMLResponse)
     async def past(slug: str, at: At = 0) -> str:
@@ -118,7 +129,7 @@ def _add_tables(show: Show, sessions: SessionCache) -> None:
             found = views.rivals(views.look(opened), first=ROWS * (page - 1), n=ROWS)
             return _listing(opened, "rivals", found, page, found.n_rivals)
 
-        return await sessions.at(slug, model)
+        return await sessions.at(slug, model, patience=sessions.patience)
 
     @show("/sessions/{slug}/arms", "arms.html")
     async def arms(slug: str, page: Page = 1) -> Model:
@@ -126,7 +137,7 @@ def _add_tables(show: Show, sessions: SessionCache) -> None:
             found = views.arms(views.look(opened), first=ROWS * (page - 1), n=ROWS)
             return _listing(opened, "arms", found, page, found.n_arms)
 
-        return await sessions.at(slug, model)
+        return await sessions.at(slug, model, patience=sessions.patience)
 
     @show("/sessions/{slug}/log", "log.html")
     async def log(slug: str, page: Page = 1) -> Model:
@@ -136,20 +147,21 @@ def _add_tables(show: Show, sessions: SessionCache) -> None:
             rows = log_rows(opened, n_events - ROWS * page, n_events - ROWS * (page - 1))
             return _listing(opened, "log", rows, page, n_events)
 
-        return await sessions.at(slug, model)
+        return await sessions.at(slug, model, patience=sessions.patience)
 
 
 def _add_streams(routes: FastAPI, context: Context) -> None:
     @routes.get("/sessions/{slug}/events", response_model=None)
     async def session_events(slug: str, request: Request) -> Response:
         name = name_of(slug)
-        await context.sessions.at(slug, lambda _: None)  # is there such a session?
+        await context.sessions.run(lambda: context.sessions.open(name))  # is there such a session?
         last: list[Any] = [None, {}]  # what the page depends on, and the parts that were made of it
 
         def look() -> Parts:
-            now = context.sessions.use(name, _moment)
-            if last[0] != now:
-                last[:] = now, _session_parts(context, name)
+            with contextlib.suppress(NotYetError):  # there is nothing to show yet; the next look may find it
+                now = context.sessions.use(name, _moment, patience=GLANCE)
+                if last[0] != now:
+                    last[:] = now, _session_parts(context, name)
             parts: Parts = last[1]
             return parts
 
@@ -200,40 +212,44 @@ def _add_experiments(show: Show, sessions: SessionCache, folder: Path) -> None:
 
 async def warm(context: Context) -> None:
     """Open the youngest sessions and draw their pages once, so that nobody has to wait for that."""
-    for name in (await context.sessions.run(context.sessions.names))[:WARM]:
+    names = (await context.sessions.run(context.sessions.names))[:WARM]
+    for name in names:
         with contextlib.suppress(SurepickError):  # whoever asks for it is told
+            await asyncio.wrap_future(context.sessions.open(name))
             await context.sessions.run(lambda name=name: _session_parts(context, name))  # type: ignore[misc]
 
 
 def home_model(sessions: SessionCache, page: int) -> Model:
     """A page of the list of sessions, the youngest first."""
-    names = sessions.names()
+    names, until = sessions.names(), time.monotonic() + sessions.patience
     return {
         "place": sessions.store.place,
         "n_sessions": len(names),
         "page": page,
         "n_pages": max(1, -(-len(names) // SESSIONS)),
-        "sessions": [_tile(sessions, name) for name in names[SESSIONS * (page - 1) : SESSIONS * page]],
+        "sessions": [_tile(sessions, name, until) for name in names[SESSIONS * (page - 1) : SESSIONS * page]],
     }
 
 
-def _tile(sessions: SessionCache, name: str) -> Model:
-    """A session in the list; whatever is odd about one must not hide the others."""
+def _tile(sessions: SessionCache, name: str, until: float) -> Model:
+    """A session in the list, as far as it is open by then; nothing about one must hide the others."""
     try:
-        seen = sessions.use(name, lambda opened: views.summary(views.look(opened)))
+        patience = max(0.0, until - time.monotonic())
+        seen = sessions.use(name, lambda opened: views.summary(views.look(opened)), patience=patience)
+    except NotYetError:
+        shown = _untold("opening", "Its numbers will be here in a moment.")
+    except Exception as error:
+        reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
+        shown = _untold("unreadable", reason)
+    else:
         shown = {
             key: getattr(seen, key) for key in ("title", "state", "sentence", "n_measurements", "toward")
         }
-    except Exception as error:
-        reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
-        shown = {
-            "title": "",
-            "state": "unreadable",
-            "sentence": reason,
-            "n_measurements": None,
-            "toward": None,
-        }
     return {"session": name, "slug": slug_of(name), **shown}
+
+
+def _untold(state: str, sentence: str) -> Model:
+    return {"title": "", "state": state, "sentence": sentence, "n_measurements": None, "toward": None}
 
 
 def compared(sessions: SessionCache, slugs: list[str]) -> Model:
@@ -241,7 +257,7 @@ def compared(sessions: SessionCache, slugs: list[str]) -> Model:
     chosen = {name_of(slug) for slug in slugs}
     names = sessions.names()
     rows = [
-        sessions.use(name, lambda opened: views.summary(views.look(opened)))
+        sessions.use(name, lambda opened: views.summary(views.look(opened)), patience=sessions.patience)
         for name in names
         if name in chosen
     ]

@@ -33,6 +33,7 @@ class Settings:
     results: Path | None = None  # a folder with rows of experiments
     max_body: int = MEBI // 4  # bytes of a form or a JSON body
     max_upload: int = 8 * MEBI  # bytes of a problem file with its attachments
+    patience: float = 2.0  # seconds that a page waits for a session to be opened; then it is shown without
 
     def __post_init__(self) -> None:
         if self.token is not None and len(self.token) < SHORTEST_TOKEN:

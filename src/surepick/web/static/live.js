@@ -8,6 +8,9 @@
   const first = document.querySelector("[data-answer]");
   let spoken = first ? first.dataset.answer : "", speakAgainAt = 0, speaking = 0;
 
+  // On a telephone the form and the answer come first; the rest is a tap away.
+  if (matchMedia("(max-width: 30rem)").matches) for (const part of document.querySelectorAll(".fold")) part.open = false;
+
   function say(state, text) {
     if (light) {
       light.dataset.state = state;
@@ -107,7 +110,9 @@
     stream.addEventListener("open", () => say("live", "live"));
     stream.addEventListener("error", () => say("lost", stream.readyState === 2 ? "not live: reload" : "reconnecting …"));
     stream.addEventListener("update", (event) => {
-      for (const [name, html] of Object.entries(JSON.parse(event.data).parts)) replace(name, html);
+      const parts = JSON.parse(event.data).parts;
+      if ("reload" in board.dataset && "answer" in parts) location.reload();  // what it waited for is there
+      for (const [name, html] of Object.entries(parts)) replace(name, html);
       showReadings();
       announce();
     });
