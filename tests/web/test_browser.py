@@ -370,6 +370,27 @@ def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(
     context.close()
 
 
+def test_on_a_phone_the_parts_below_the_answer_are_folded_and_open_by_a_tap(
+    browser: Browser, looking: Running
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{looking.url}/sessions/middle")
+    expect(page.locator(".answer")).to_be_visible()
+    rivals = page.locator("#part-rivals")
+    expect(rivals).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollHeight") < 3 * 844
+    page.get_by_text("The lead and its closest rivals").tap()
+    expect(rivals).to_be_visible()
+    page.goto(f"{looking.url}/sessions/sure")
+    expect(page.get_by_role("link", name="Download the certificate")).to_be_visible()  # what one came for
+    context.close()
+    desk = browser.new_page()
+    desk.goto(f"{looking.url}/sessions/middle")
+    expect(desk.locator("#part-rivals")).to_be_visible()
+    desk.close()
+
+
 def test_on_a_phone_the_head_is_one_line_with_a_way_out_in_it(browser: Browser, store: str) -> None:
     with running(store, write=True, token=TOKEN) as server:
         context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True)

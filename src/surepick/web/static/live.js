@@ -8,8 +8,10 @@
   const first = document.querySelector("[data-answer]");
   let spoken = first ? first.dataset.answer : "", speakAgainAt = 0, speaking = 0;
 
-  // On a telephone the form and the answer come first; the rest is a tap away.
-  if (matchMedia("(max-width: 30rem)").matches) for (const part of document.querySelectorAll(".fold")) part.open = false;
+  // On a telephone the form and the answer come first, at the end with what can be downloaded; the rest is a tap away.
+  if (matchMedia("(max-width: 30rem)").matches) {
+    for (const part of document.querySelectorAll(".fold:not(.stays)")) part.open = false;
+  }
 
   function say(state, text) {
     if (light) {
