@@ -35,11 +35,14 @@ _llvm: Any = _codegen.ll
 _settings: Any = numba.config
 _JITCodeLibrary: Any = _codegen.JITCodeLibrary
 _BaseFunction: Any = numba.core.types.functions.BaseFunction
+_Dispatcher: Any = numba.core.types.functions.Dispatcher
+_unliteral: Any = numba.core.types.unliteral
 _TargetConfig: Any = numba.core.targetconfig.TargetConfig
 
 TRIED = numba.version_info.short < (0, 69)  # this module was, with these versions of Numba
 _MARKUP = "_markup"  # what puts colours into a message
 _BUILDER = "create_pass_builder"
+_COMPILER = "_compiler"  # of a compiled function
 # No closures, no arithmetic of whole arrays (which allocates), no overloads that want to be inlined.
 _NEEDLESS = {"InlineClosureLikes", "NopythonRewrites", "InlineOverloads"}
 
@@ -288,6 +291,21 @@ def _spare_choosing() -> None:
     _BaseFunction.get_call_type = get_call_type
 
 
+def _spare_literals() -> None:
+    """Compile a function of ours once for whole numbers, not once more for a variable that begins as -1."""
+    usual = _Dispatcher.get_call_type
+    ours = {FastCompiler, ExactCompiler, AllocatingCompiler, InnerCompiler}
+
+    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if getattr(getattr(self.dispatcher, _COMPILER, None), "pipeline_class", None) in ours:
+            args = tuple(map(_unliteral, args))
+            kws = {name: _unliteral(value) for name, value in kws.items()}
+        return usual(self, context, args, kws)
+
+    _Dispatcher.get_call_type = get_call_type
+
+
 if TRIED:
     _spare_comparing()
     _spare_choosing()
+    _spare_literals()
