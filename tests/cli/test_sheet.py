@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 
 import openpyxl
@@ -161,3 +162,49 @@ def test_tell_refuses_what_may_be_two_numbers(typed: str) -> None:
     ok("new", "ways.csv")
     assert run("tell", "bus", typed).exit_code == 2
     assert not list(Session.load("surepick.db").measurements())
+
+
+def test_remarks_on_a_sheet_become_notes_and_are_kept_once() -> None:
+    ok("new", "ways.csv")
+    ok("sheet", "-o", "monday.csv")
+    rows = list(csv.DictReader(Path("monday.csv").read_text(encoding="utf-8-sig").splitlines()))
+    rows[0] |= {"value": "14,5", "remarks": "Umleitung; Stau"}
+    with Path("monday.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, rows[0], delimiter=";", lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    assert ok("import", "monday.csv").startswith("1 accepted")
+    assert ok("import", "monday.csv").startswith("1 repeated")
+    log = ok("log")
+    assert log.count(f"{rows[0]['arm']} ({rows[0]['token']}): Umleitung; Stau") == 1
+    assert "holds" in ok("verify")
+
+
+def test_an_import_says_what_became_of_values_that_nobody_had_asked_for() -> None:
+    ok("new", "ways.csv")
+    Path("told.csv").write_text("arm;value\nbus;14,5\n", encoding="utf-8")
+    assert "1 unasked (kept; a row that answers what was asked for needs its token" in ok(
+        "import", "told.csv"
+    )
+    ok("sheet", "-o", "empty.csv")
+    assert "no row has a value" in ok("import", "empty.csv")
+
+
+def test_check_of_a_sheet_speaks_of_rows_and_says_what_is_next() -> None:
+    Path("my ways.csv").write_text(WAYS, encoding="utf-8")
+    shown = ok("check", "my ways.csv")
+    assert "[truth]" not in shown
+    assert "truth (means to rehearse with)" in " ".join(shown.split())
+    hint = shown.rpartition("next: ")[2]
+    ok(*shlex.split(hint)[1:])
+    assert "no [truth]" not in ok("status")
+
+
+def test_a_simulation_prints_the_whole_plan() -> None:
+    arms = [f"road {k}" for k in range(30)]
+    rows = ["plan", *arms], ["noise", "1"], ["truth", *("1" for _ in arms)]
+    plans = ["all of them", *("1" for _ in arms)], ["the first", "1"]
+    text = "\n".join(";".join([*row, *[""] * (31 - len(row))]) for row in (*rows, *plans))
+    Path("long.csv").write_text(text, encoding="utf-8")
+    shown = ok("simulate", "long.csv")
+    assert all(f" {arm} " in shown for arm in arms)

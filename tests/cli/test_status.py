@@ -8,6 +8,7 @@ import threading
 import time
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -81,6 +82,15 @@ def test_after_closing_status_and_certificate_show_the_lead_and_its_risk(folder)
     assert "“plan 1 (bridge, tunnel)” leads" in " ".join(shown.replace("│", " ").split())
 
 
+def test_what_was_closed_asks_for_nothing(folder):
+    run("new", "roads.toml")
+    assert "To measure" in run("status").stdout
+    measure(5)
+    shown = run("close").stdout
+    assert "To measure" not in shown
+    assert "missing in this round" not in shown
+
+
 def test_ask_after_the_end_prints_nothing_but_tokens_on_standard_output(folder):
     run("new", "roads.toml")
     measure()
@@ -123,6 +133,25 @@ def test_the_rival_is_the_same_plan_in_certificate_and_status_and_the_runner_up_
     assert certificate.closest_rival == page.summary.rival == page.picture.other
     assert certificate.runner_up == page.summary.runner_up
     assert page.summary.rival == page.rivals.rows[0].name
+
+
+def test_the_runner_up_is_in_every_table_of_rivals_however_few_it_shows(folder):
+    noise = [0.1, 0.1, 30, 30, 30]
+    problem = sp.Problem(
+        [*map(list, np.eye(5))], plan_names=["lead", "second", "c", "d", "e"], noise_scale=noise
+    )
+    session = sp.Session.create("surepick.db", problem, sp.BetGapE(), name="noisy")
+    while (requests := session.ask()) and session.ledger().n_rounds < 3:
+        session.tell(requests[0], [10.0, 9.0, 0.0, 0.0, 0.0][requests[0].arm])
+    page = views.page(views.look(session), n_rivals=2)
+    assert (page.summary.rival, page.summary.runner_up) == ("c", "second")
+    assert [(row.name, row.role) for row in page.rivals.rows] == [
+        ("c", "closest rival"),
+        ("second", "runner-up"),
+    ]
+    assert "second" in run("status", "--plans", "2").stdout.split("± is one standard error")[1]
+    table = report(session).split('aria-label="Rivals"')[1].split("</table>")[0]
+    assert re.search(r"second\s*<span class=\"note\">runner-up", table)
 
 
 def test_one_gap_has_one_uncertainty_everywhere_and_it_is_said_what_it_is(folder):

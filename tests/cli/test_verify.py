@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shlex
 import shutil
 import sqlite3
 from contextlib import closing
@@ -329,3 +330,12 @@ def test_what_is_no_key_is_refused_in_words() -> None:
         ("verify", "--key", "mine.pub"),
     ):
         assert isinstance(run(*words).exception, FileError), words
+
+
+def test_who_has_a_certificate_and_no_store_is_told_what_else_it_takes(folder: Path) -> None:
+    for words in (["certificate", "-o", "my certificate.json"], ["export", "-o", "log.json"]):
+        assert f"written to {words[2]}" in run(*words).output
+    (folder / "surepick.db").unlink()
+    refused = str(run("verify", "my certificate.json").exception)
+    hint = refused.split("it takes the log: ")[1].split(", where")[0]
+    assert "holds" in run(*shlex.split(hint)[1:]).output

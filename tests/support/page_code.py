@@ -47,7 +47,10 @@ NOT_RUN = [
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
     (r"^surepick mcp", "runs until its client leaves; tests/cli/test_mcp.py is such a client"),
     (r"^podman ", "needs a container tool; tests/test_container.py runs the steps of the image"),
-    (r"^surepick verify certificate-", "a file that the browser has downloaded; tests/web does all of it"),
+    (
+        r"^surepick verify certificate-|^surepick (sheet|import) .*--store trips.db",
+        "of a session that was begun in the browser; tests/web/test_journey.py does all of it",
+    ),
     (r"mykey", "needs a key of one's own; tests/cli/test_verify.py makes keys and signs"),
     (r"^surepick watch(?!.*--once)", "runs until the session ends; its own tests drive it"),
 ]

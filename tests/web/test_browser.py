@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -459,3 +460,27 @@ def test_keyboards_and_screen_readers_find_everything(page: Page, writing: Runni
     page.get_by_label("Value", exact=True).focus()
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
+
+
+def test_times_are_those_of_the_readers_clock(browser: Browser, writing: Running, store: str) -> None:
+    far = browser.new_context(timezone_id="Asia/Kolkata").new_page()
+    far.goto(f"{writing.url}/sessions/middle")
+    times = far.locator("#part-log time")
+    expect(times.first).not_to_contain_text("UTC")
+    sent = datetime.fromisoformat(times.first.get_attribute("datetime"))
+    local = sent.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    assert times.first.inner_text() == local.strftime("%Y-%m-%d %H:%M:%S")
+    assert times.first.get_attribute("title").endswith("UTC")
+    Session.load(store, "middle").note("another line")
+    expect(far.locator("#part-log")).to_contain_text("another line")
+    expect(times.first).not_to_contain_text("UTC")  # what comes later, too
+    far.context.close()
+
+
+def test_the_way_to_another_keyboard_is_for_those_who_touch(browser: Browser, writing: Running) -> None:
+    for touches in (False, True):
+        context = browser.new_context(has_touch=touches, is_mobile=touches)
+        seen = context.new_page()
+        seen.goto(f"{writing.url}/sessions/middle")
+        assert seen.get_by_role("button", name="All keys").is_visible() is touches
+        context.close()

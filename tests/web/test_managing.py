@@ -122,7 +122,7 @@ def test_measurements_go_to_a_file_and_come_back(writing: Running, store: str) -
     session = begin(store, "to export")
     tools.tell_all(session, session.ask(2), tools.Tapes())
     answer = writing.client.get("/sessions/to export/export.csv")
-    assert answer.headers["content-disposition"] == 'attachment; filename="to-export.csv"'
+    assert answer.headers["content-disposition"] == 'attachment; filename="measurements-to-export.csv"'
     assert len(answer.text.splitlines()) == 3
     everything = writing.client.get("/sessions/to export/export.json").json()
     assert len(everything["measurements"]) == 2
@@ -137,7 +137,7 @@ def test_measurements_go_to_a_file_and_come_back(writing: Running, store: str) -
     assert "From to-export.csv: 2 accepted." in send("to-export.csv", answer.content).text
     assert [m.value for m in other.measurements()] == [m.value for m in session.measurements()]
     arm = tools.problem().arm_names[0]
-    assert "1 unasked" in send("a.csv", f"arm,value\n{arm},0.5\n".encode(), picked="yes").text
+    assert "1 unasked (kept;" in send("a.csv", f"arm,value\n{arm},0.5\n".encode(), picked="yes").text
     before = other.fingerprint
     for name, content, says in (
         ("a.csv", b"arm,value\nnobody,1\n", "nobody"),

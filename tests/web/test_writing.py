@@ -235,6 +235,7 @@ def test_a_spreadsheet_alone_begins_a_session(writing: Running, store: str) -> N
     sheet = ("ways.csv", b"plan;bus;walk\nnoise;0,5;0,5\nby bus;1;\non foot;;1\n")
     assert create(writing, sheet, name="from a sheet").status_code == 303
     assert "from a sheet" in positions(store)
+    assert Session.load(store, "from a sheet").lease == 3 * 86400, "who measures by hand may need days"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,7 +69,7 @@ def check(
     _print_closest(loaded, call)
     if picked is not None:
         console.print(escape(picked.sentence(loaded.problem.about.unit)))
-    _print_rows(file)
+    _print_more(file, loaded)
 
 
 def describe_file(file: Path, delta: float) -> dict[str, Any]:
@@ -267,21 +268,22 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
         count = how_many(len(merged), "plan")
         say(escape(f"merged: {count} equal to others, such as {gone!r} with {kept!r}."))
     _print_forecast(loaded, forecast)
-    if loaded.means is None:
-        say("no \\[truth]: to rehearse with simulate, add the means to draw from.")
 
 
-def _print_rows(file: Path) -> None:
-    """Of a spreadsheet: the rows that it does not have and might, so that nobody has to look them up."""
+def _print_more(file: Path, loaded: Loaded) -> None:
+    """What the file might say besides, of a spreadsheet the rows that it does not have; and what is next."""
     from surepick.core.tables import named_rows
     from surepick.problems.files.sheet import ROWS, SUFFIXES
 
     if file.suffix.lower() not in SUFFIXES:
+        if loaded.means is None:
+            console.print("no \\[truth]: to rehearse with simulate, add the means to draw from.")
         return
     there = {row[0].strip().lower() for _, row in named_rows(file, short=ROWS)[1]}
     missing = [f"{row} ({says})" for row, (_, says) in ROWS.items() if row not in there]
     if missing:
         console.print(f"rows that you may add to the sheet: {', '.join(missing)}.")
+    console.print(f"next: surepick new {shlex.quote(str(file))}", soft_wrap=True)
 
 
 def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
@@ -303,7 +305,8 @@ def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
         return
     names, what = loaded.problem.counted_names, "arm" if loaded.problem.probes is None else "probe"
     title = "Which arms the plays read" if loaded.problem.plays else "Where the measurements go"
-    table = make_table(title, what, "share")
+    say(title, style="bold")  # wider than the table, in which it would wrap
+    table = make_table("", what, "share")
     for s in sorted(range(len(names)), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]:
         table.add_row(escape(names[s]), f"{forecast.arm_shares[s]:.1%}")
     say(table)

@@ -15,7 +15,9 @@ from surepick.errors import SessionError
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Record values that are not plausible unasked.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Record values that are not plausible without a question.")
+]
 MOST_SHOWN = 5
 
 

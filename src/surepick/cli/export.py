@@ -49,6 +49,7 @@ def export(
         return
     with to.open("w", newline="", encoding="utf-8") as stream:
         write(opened, stream)
+    say(f"written to {to}")
 
 
 def import_(
@@ -74,7 +75,7 @@ def import_(
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Tell measurements from a CSV file, for example one filled in by hand or written by `export`.
+    """Tell measurements from a CSV or Excel file: one filled in by hand, a measuring sheet, an export.
 
     The JSON that `export` writes holds the whole session: if its log holds, it is put into the store as it
     is, under its own name or the one that --session gives.
@@ -85,7 +86,7 @@ def import_(
     the file is imported. Where there is a column `session`, as in what `doctor --rescue` writes, only rows of
     this session are taken.
     """
-    from surepick.sessions.measurement_files import import_rows, probes_and_values, read_rows
+    from surepick.sessions.measurement_files import import_rows, in_words, probes_and_values, read_rows
 
     if file.suffix.lower() == ".json":
         _import_log(file, session, store, as_json)
@@ -95,11 +96,10 @@ def import_(
     ask_if_doubtful(opened, probes_and_values(opened, rows), yes=yes)
     counts = import_rows(opened, rows, answers=answers, picked=picked, worker=worker)
     opened.keep_snapshot()
-    text = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to import"
     answer(
         lambda: {"imported": counts, **state_of(opened)},
         as_json,
-        lambda: _print_imported(text, opened, store),
+        lambda: _print_imported(in_words(counts), opened, store),
     )
 
 

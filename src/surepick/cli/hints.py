@@ -57,7 +57,15 @@ def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
             ),
         ]
     if session.status is Status.CONFIDENT:
-        return [report, (command("verify", session, store), "replay the log and check every decision")]
+        return [
+            report,
+            (
+                command("certificate -o certificate.json", session, store),
+                "what is promised, to send with the log",
+            ),
+            (command("export -o log.json", session, store), "the log: whoever has both can check them"),
+            (command("verify", session, store), "replay the log and check every decision"),
+        ]
     budget, spent = session.budget, session.status is Status.BUDGET_SPENT
     further = f"--budget {2 * budget}" if spent and budget else f"--delta {session.policy.delta:g}"
     return [(command(f"extend {further}", session, store), "go on measuring"), report]

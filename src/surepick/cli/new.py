@@ -12,7 +12,6 @@ from surepick.cli.opening import open_session
 from surepick.cli.options import (
     DEFAULT_DELTA,
     DEFAULT_STORE,
-    HAND_LEASE,
     Delta,
     Epsilon,
     File,
@@ -30,6 +29,7 @@ from surepick.cli.options import (
 from surepick.cli.render import answer, remark, say
 from surepick.cli.status import print_next, state_of
 from surepick.errors import NameTakenError, SessionError
+from surepick.store.events import HAND_LEASE
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session

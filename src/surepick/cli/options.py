@@ -65,7 +65,6 @@ PolicySeed = Annotated[int, typer.Option(min=0, help="Fixes the policy's own ran
 Lease = Annotated[
     float, typer.Option(help="Seconds after which a token that was not told is handed out again.")
 ]
-HAND_LEASE = 3 * 86400.0  # seconds: who measures by hand may need days, and others get other tokens
 First = Annotated[
     str | None,
     typer.Argument(show_default=False, help="Which session; may be left out when there is one."),

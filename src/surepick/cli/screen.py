@@ -19,6 +19,7 @@ N_RIVALS, N_ARMS, N_TOKENS = 6, 6, 5
 MOST_PIECES = 8  # of the lead, on a screen that is drawn again and again
 BAR = 16  # letters
 ALL = 10**9  # rivals
+ENDED = ("sure", "out of budget", "closed")
 
 
 def look_at(session: Session, n_rivals: int = N_RIVALS) -> Page:
@@ -49,7 +50,7 @@ def screen(page: Page, *, most_pieces: int | None = MOST_PIECES) -> RenderableTy
         parts += _rivals(page)
     if page.arms.n_measurements:
         parts += _arms(page)
-    if page.work.tokens:
+    if page.work.tokens and summary.state not in ENDED:
         parts += _work(page)
     return Group(*parts)
 
@@ -112,15 +113,17 @@ def _facts(page: Page) -> Table:
     if progress.forecast is not None:
         grid.add_row("forecast", _text(progress.forecast.explanation, 200))
     if summary.chance is not None and summary.expected_loss is not None and not sure:
-        loss = f"it loses {summary.expected_loss:.3g} on average"
-        grid.add_row("estimated", f"the lead is best with a chance of {summary.chance:.0%}; {loss}")
+        loss = f"it loses {summary.expected_loss:.3g} {summary.unit}".rstrip()
+        words = f"the lead is best with a chance of {summary.chance:.0%}; {loss} on average"
+        grid.add_row("estimated", _text(words, 200))
     if summary.what_if is not None:
         grid.add_row("what if", _text(summary.what_if, 300))
     if summary.value is not None and summary.value_error is not None:
         value = measured((summary.value, summary.value_error), summary.unit)
         grid.add_row("value", _text(f"{value} of the {'answer' if sure else 'lead'}", 100))
     budget = "" if summary.budget is None else f" of at most {summary.budget:,}"
-    waiting = f", {summary.n_missing:,} missing in this round" if summary.n_missing else ""
+    missing = summary.n_missing if summary.state not in ENDED else 0
+    waiting = f", {missing:,} missing in this round" if missing else ""
     in_rounds = how_many(summary.n_rounds + bool(summary.n_waiting), "round")
     total = summary.n_measurements + summary.n_waiting
     grid.add_row("measured", f"{total:,}{budget} in {in_rounds}{waiting}")
@@ -136,7 +139,7 @@ def _facts(page: Page) -> Table:
 
 def _promise(page: Page) -> str:
     summary = page.summary
-    if summary.state not in ("out of budget", "closed"):
+    if summary.state not in ENDED[1:]:
         return summary.guarantee
     bound = "; the confidence above is proved all the same" if summary.confidence is not None else ""
     return f"none: it ended before {summary.policy} was sure{bound}"

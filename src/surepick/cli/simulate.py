@@ -30,7 +30,6 @@ from surepick.cli.options import (
     pilot_of,
 )
 from surepick.cli.render import (
-    MOST_ROWS,
     console,
     exit_code,
     load_file,
@@ -102,9 +101,9 @@ def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
 
     if loaded.means is None:
         raise FileError(
-            "a simulation needs the true means of the arms; add to the problem file:\n"
-            "  [truth]\n  means = [...]   # one per arm, or a table of arm names\n"
-            "or to a spreadsheet a row named truth"
+            "this needs the true means of the arms, or what you take them to be for a rehearsal; add to a "
+            "spreadsheet a row named truth, or to a problem file:\n"
+            "  [truth]\n  means = [...]   # one per arm, or a table of arm names"
         )
     if loaded.problem.probes is not None:
         return Gaussian(loaded.means)
@@ -267,11 +266,8 @@ def _shipments(axes: tuple[tuple[str, ...], tuple[str, ...]], row: FloatArray) -
 def _items(loaded: Loaded, row: FloatArray) -> Table:
     """A plan as the list of arms it uses."""
     table = make_table("The plan", "arm", "amount")
-    used = row.nonzero()[0]
-    for s in used[:MOST_ROWS]:
+    for s in row.nonzero()[0]:
         table.add_row(escape(loaded.problem.arm_names[s]), f"{row[s]:g}")
-    if len(used) > MOST_ROWS:
-        table.add_row(f"[dim]and {len(used) - MOST_ROWS} more[/]", "")
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -16,12 +17,12 @@ from surepick.cli.opening import only_name, open_to_read
 from surepick.cli.options import DEFAULT_STORE, NOT_SURE, Json, Name, StoreUrl
 from surepick.cli.render import answer, say
 from surepick.core.wording import how_many
-from surepick.errors import FileError
+from surepick.errors import FileError, StoreError
 
 if TYPE_CHECKING:
     from surepick.sessions.log_file import LogFile
     from surepick.sessions.verify import Verdict
-    from surepick.store import Event
+    from surepick.store import Event, Store
     from surepick.store.doctor import LogHealth
 
 RESCUED = ("session", "token", "arm_index", "value", "count", "proved", "arm", "key", "picked", "reading")
@@ -57,7 +58,7 @@ def verify(
     if file is not None:
         verdict = file.verify(given)
     else:
-        place = open_to_read(store)
+        place = _store_of(store, certificate)
         verdict = check(place, session or only_name(place), given)
     objections = [*verdict.objections, *_other_objections(verdict, given, key, announced)]
     remarks = [*verdict.remarks, *_other_remarks(given, file, key)]
@@ -65,6 +66,20 @@ def verify(
     data = {"holds": verdict.holds, **vars(verdict)}
     answer(data, as_json, lambda: _print_verdict(verdict))
     raise typer.Exit(0 if verdict.holds else NOT_SURE)
+
+
+def _store_of(store: str, certificate: Path | None) -> Store:
+    """The store; who has a certificate and no store is told what else there is."""
+    try:
+        return open_to_read(store)
+    except StoreError as error:
+        if certificate is None:
+            raise
+        both = f"surepick verify {shlex.quote(str(certificate))} log.json"
+        raise StoreError(
+            f"{error}. Without the store it takes the log: {both}, where log.json is what `surepick export "
+            "--to log.json` writes for whoever has the store"
+        ) from None
 
 
 def _given(*paths: Path | None) -> tuple[dict[str, Any] | None, LogFile | None]:
@@ -143,7 +158,7 @@ def _print_verdict(verdict: Any) -> None:
     answer = f", answer {verdict.plan_name!r}" if verdict.plan_name else ""
     say(f"{'holds' if verdict.holds else 'does not hold'}: {found}{answer}")
     if verdict.question:
-        say(f"question {verdict.question}")
+        say(f"fingerprint of the question: {verdict.question}")
 
 
 def _print_diagnosis(place: str, data: dict[str, Any]) -> None:

@@ -21,8 +21,8 @@ from surepick.sessions.crews import Measure, crew_of
 from surepick.sessions.measuring import measure_all
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
-from surepick.sessions.settings import LEASE
 from surepick.store import Store
+from surepick.store.events import LEASE
 
 EVERY = 1.0  # seconds between two lines of progress
 log = logging.getLogger("surepick.sessions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +22,11 @@ from surepick.sessions.told_values import number
 Row = dict[str, str]
 NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns that hold words of people
 COLUMNS = ("token", "arm", "value", "count", "time", "worker", "picked")
+MEANINGS = {
+    "late": "another value of the token came first; kept as one that nobody asked for",
+    "unasked": "kept; a row that answers what was asked for needs its token, or --answers",
+    "not asked for yet": "nothing was told of them; import the file again later",
+}
 PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 
 
@@ -127,6 +132,7 @@ def import_rows(
     """Tell the rows in their order; those far ahead of what is asked wait for the session to move on.
 
     Rows that follow each other with one token, or one probe without a token, are readings of one measurement.
+    What is in the column remarks becomes a note in the log.
     """
     counts = {
         "accepted": 0,
@@ -144,6 +150,7 @@ def import_rows(
             was_picked, told = picked or bool(row.get("picked")), _told(session, use)
             receipt = session.record(_named(row), told, picked=was_picked, key=row.get("key", ""))
             counts["unasked" if receipt == Receipt.ACCEPTED else str(receipt)] += 1
+            _keep_remark(session, row, receipt)
         elif not _tell_use(session, use, worker, counts):
             waiting.append(use)
     while waiting:
@@ -153,6 +160,20 @@ def import_rows(
             break
         waiting = left
     return {name: n for name, n in counts.items() if n or name != "partial"}
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """What became of the rows of a file.
+
+    >>> in_words({"accepted": 2, "repeated": 0, "late": 0, "unasked": 1})
+    '2 accepted, 1 unasked (kept; a row that answers what was asked for needs its token, or --answers)'
+    """
+    became = [
+        f"{count} {what}" + (f" ({MEANINGS[what]})" if what in MEANINGS else "")
+        for what, count in counts.items()
+        if count
+    ]
+    return ", ".join(became) or "nothing to import: no row has a value"
 
 
 def uses_in(rows: list[Row]) -> list[list[Row]]:
@@ -188,8 +209,8 @@ def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
         raise SessionError(
             f"token {row['token']!r} is a measurement of {problem.probe_names[probe]!r} in session "
             f"{session.name!r}, and the file has {_named(row)!r} beside it, so it was written for other "
-            f"{problem.probe_word}s; nothing was told. Leave the column 'token' out and say --answers, or "
-            "import it into the session that it was exported from"
+            f"{problem.probe_word}s; nothing was told. Import it into the session that it is of, or "
+            "leave the column 'token' out and say that the rows answer what is asked (--answers)"
         )
     reads, readings = problem.reads(probe), problem.readings_of(probe)
     name = row.get("reading") or (reads[0] if len(reads) == 1 else "")
@@ -241,7 +262,15 @@ def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, i
     else:
         receipt = session.tell(token, told, worker=who)
     counts[str(receipt)] += 1
+    _keep_remark(session, {**row, "token": token}, receipt)
     return True
+
+
+def _keep_remark(session: Session, row: Row, receipt: Receipt) -> None:
+    """What somebody wrote beside the value on a measuring sheet becomes a note in the log, once."""
+    if row.get("remarks") and receipt in (Receipt.ACCEPTED, Receipt.LATE):
+        what = " ".join(filter(None, (_named(row), f"({row['token']})" if row.get("token") else "")))
+        session.note(f"{what}: {row['remarks']}")
 
 
 def _asked_token(session: Session, name: str) -> str | None:

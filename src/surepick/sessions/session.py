@@ -34,10 +34,11 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.looking import Looking, in_seconds, oracle_of, title_key
 from surepick.sessions.replica import Change, Replica, drafts_of
 from surepick.sessions.requests import Receipt, Request
-from surepick.sessions.settings import LEASE, NewSession, Settings, refuse_other, seconds
+from surepick.sessions.settings import NewSession, Settings, refuse_other, seconds
 from surepick.sessions.telling import Telling
 from surepick.sessions.voiding import void, void_unasked
 from surepick.store import Head, Store, open_store
+from surepick.store.events import LEASE
 
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 

@@ -19,10 +19,10 @@ from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.policies import usual_name
 from surepick.sessions import codec
+from surepick.store.events import LEASE
 
 LATER = ("recalls", "cuts")  # settings that the first logs do not have, where they are false
 MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
-LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
 
 Body = dict[str, Any]
 

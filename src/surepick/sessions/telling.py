@@ -299,7 +299,8 @@ class Telling:
             )
         raise SessionError(
             f"token '{token}' was told before with {_shown(kept)}, got {_shown(body)}; the first value "
-            "stays. If several workers measure, each needs a name of its own: ask(worker=...)"
+            "stays. If that was a slip, take it back (void) and measure again; if several people measure, "
+            "each asks under a name of their own (worker)"
         )
 
 

@@ -59,6 +59,10 @@ class Event(NamedTuple):
         return len(self.checksum) == OLD_DIGITS
 
 
+LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
+HAND_LEASE = 3 * 86400.0  # who measures by hand may need days, and others get other tokens
+
+
 class Lease(NamedTuple):
     """A token that a worker is measuring until the lease ends; losing it costs time, never a measurement."""
 

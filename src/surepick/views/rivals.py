@@ -39,13 +39,15 @@ class Rival:
     times: float  # how many times more likely the measurements are if the lead is better
     toward: float  # between 0 and 1, on the scale of logarithms
     ruled_out: bool
+    role: str = ""  # "closest rival", "runner-up", or both; others have none
 
 
 @dataclass(frozen=True)
 class Rivals:
     """The rivals from place `first` on, those with the least evidence against them first.
 
-    `n_rivals` is how many there are in all.
+    The runner-up is among the first ones, as the last of them where it would come later. `n_rivals` is how
+    many there are in all.
     """
 
     lead: int | None
@@ -84,11 +86,27 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
     known = look.gaps.log_evidence(look.epsilon) if look.log_evidence is None else look.log_evidence
     rows = tuple(
         _row(look, int(k), (float(gap[k]), float(error[k])), float(known[k]), needed)
-        for k in order[first : first + n]
+        for k in _shown(look, first, n)
     )
     n_ruled_out = int((known[order] >= needed).sum())
     lead = look.lead if isinstance(look.lead, int) else None
     return Rivals(lead, look.name_of(lead), len(order), n_ruled_out, exp(needed), proved, first, rows)
+
+
+def _shown(look: Look, first: int, n: int) -> list[int]:
+    """The places in the list; on the first page the runner-up is not left out."""
+    shown: list[int] = look.rival_order[first : first + n].tolist()
+    if first == 0 and len(shown) > 1 and look.runner_up is not None and look.runner_up not in shown:
+        shown[-1] = look.runner_up
+    return shown
+
+
+def _role(look: Look, plan: Answer) -> str:
+    return " and ".join(
+        role
+        for other, role in ((look.rival, "closest rival"), (look.runner_up, "runner-up"))
+        if other is not None and plan == other
+    )
 
 
 def _one_rival(look: Look, weight: Weight | None) -> Rivals:
@@ -125,6 +143,7 @@ def _row(look: Look, plan: Answer, apart: tuple[float, float], log_evidence: flo
         times=exp(log_evidence),
         toward=min(1.0, log_evidence / needed),
         ruled_out=log_evidence >= needed,
+        role=_role(look, plan),
     )
 
 

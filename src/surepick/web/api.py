@@ -20,6 +20,7 @@ from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy, policy_for
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
+from surepick.store.events import LEASE
 from surepick.web.context import Context
 from surepick.web.session_cache import slug_of
 from surepick.web.uploads import Upload
@@ -113,6 +114,7 @@ class NewSession(Body):
     epsilon: float = 0.0
     budget: int | None = Field(None, ge=1, le=LARGEST)
     seed: int = Field(0, ge=0, le=LARGEST)
+    lease: float = Field(LEASE, gt=0, le=LARGEST)  # seconds that a measurement is kept for who has taken it
 
 
 class NewProblem(NewSession):
@@ -212,7 +214,7 @@ async def begin(context: Context, wanted: NewSession, uploads: list[Upload]) -> 
     policy = policy_for(problem, wanted.policy or None, delta=wanted.delta, epsilon=wanted.epsilon)
 
     def create() -> str:
-        settings: Any = {"name": wanted.name, "seed": wanted.seed, "budget": wanted.budget}
+        settings: Any = wanted.model_dump(include={"name", "seed", "budget", "lease"})
         settings["past"] = past if takes_past(policy) else None
         return Session.create(context.sessions.store, problem, policy, **settings).name
 

@@ -40,7 +40,8 @@ def add_routes(routes: FastAPI, context: Context) -> None:
             return stream.getvalue()
 
         kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
-        return _download(await sessions.at(slug, written), kind, f"{_plain(name_of(slug))}.{form}")
+        what = "measurements" if form == "csv" else "log"
+        return _download(await sessions.at(slug, written), kind, f"{what}-{_plain(name_of(slug))}.{form}")
 
 
 def _download(content: str, kind: str, name: str) -> Response:

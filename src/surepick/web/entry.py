@@ -151,7 +151,7 @@ def what_became(opened: Session, form: EntryForm) -> str:
         return _taken(opened, form.about)
     if not told:
         return ""
-    first, what = told[0], _in_words(told)
+    first, what = told[0], _in_words(told, opened.given_problem.about.unit)
     match form.done:
         case "accepted":
             return f"Recorded: {what}. Thank you."
@@ -171,7 +171,8 @@ def told_meanwhile(opened: Session, token: str) -> str:
     told = opened.told(token)
     if not told:
         return "It came together with others." if opened.is_told(token) else ""
-    return f"{told[0].worker or 'Somebody else'} has recorded it meanwhile: {_in_words(told)}."
+    what = _in_words(told, opened.given_problem.about.unit)
+    return f"{told[0].worker or 'Somebody else'} has recorded it meanwhile: {what}."
 
 
 def _taken(opened: Session, token: str) -> str:
@@ -183,8 +184,8 @@ def _taken(opened: Session, token: str) -> str:
     return f"{name} ({token}) is yours for {left}; nobody else is asked for it until then."
 
 
-def _in_words(told: list[Measurement]) -> str:
-    """What was measured: ferry = 8.1 (0.0)."""
+def _in_words(told: list[Measurement], unit: str) -> str:
+    """What was measured: ferry = 8.1 min (0.0)."""
     first = told[0]
     shown = ", ".join(
         number(one.value, 12) if one.reading == VALUE else f"{one.reading} {number(one.value, 12)}"
@@ -192,4 +193,5 @@ def _in_words(told: list[Measurement]) -> str:
     )
     more = f" and {len(told) - MOST_SHOWN} more" if len(told) > MOST_SHOWN else ""
     mean = f" (mean of {first.count})" if first.count > 1 else ""
-    return f"{first.arm_name} = {shown}{more}{mean} ({first.token})"
+    of_unit = f" {unit}" if unit else ""
+    return f"{first.arm_name} = {shown}{more}{of_unit}{mean} ({first.token})"

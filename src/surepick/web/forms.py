@@ -17,6 +17,7 @@ from surepick.core.numerals import numeral
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
+from surepick.store.events import HAND_LEASE
 from surepick.web import pages
 from surepick.web.api import Ask, NewSession, Tell, begin, policies
 from surepick.web.context import Context
@@ -114,7 +115,8 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
         try:
             check_key(context.keys, form)
             shares = {name: with_point(values[name]) for name in ("delta", "epsilon")}
-            wanted = checked(NewSession, {**values, **shares, "budget": values["budget"] or None})
+            given = {**values, **shares, "budget": values["budget"] or None, "lease": HAND_LEASE}
+            wanted = checked(NewSession, given)
             name = await begin(context, wanted, uploads)
         except SurepickError as error:
             kept = context.uploads.keep(uploads) if uploads and error.field != "files" else ""

@@ -19,7 +19,7 @@ from surepick.core.tables import SHEETS
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.arriving import growing
 from surepick.sessions.ending import next_name
-from surepick.sessions.measurement_files import Row, import_rows
+from surepick.sessions.measurement_files import Row, import_rows, in_words
 from surepick.sessions.requests import measurements_in
 from surepick.sessions.session import Session
 from surepick.views.text import number as number_text
@@ -90,8 +90,7 @@ def _add_import(routes: FastAPI, context: Context) -> None:
         async def work(entered: FormData) -> Response:
             name, rows = await _rows(context, entered)
             counts = await context.sessions.at(slug, lambda opened: _imported(opened, rows, entered))
-            became = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-            return HTMLResponse(await _page(context, slug, f"From {name}: {became or 'nothing to import'}."))
+            return HTMLResponse(await _page(context, slug, f"From {name}: {in_words(counts)}."))
 
         return await _answer(context, slug, await request.form(max_files=1, max_fields=10), "file", work)
 

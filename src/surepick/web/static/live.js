@@ -20,15 +20,33 @@
     }
   }
 
+  // Times are shown as the reader's clock shows them; so parts differ from what was sent, which is kept here.
+  const sent = new Map([...document.querySelectorAll("[id^='part-']")].map((part) => [part.id, part.innerHTML]));
+  const clock = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
+  function showLocalTimes(place) {
+    for (const time of place.querySelectorAll("time[datetime]")) {
+      const moment = new Date(time.dateTime);
+      if (isNaN(moment)) continue;
+      time.title = time.textContent;
+      time.textContent = clock.format(moment);
+    }
+  }
+  showLocalTimes(document);
+
   function replace(name, html) {
     const part = document.getElementById("part-" + name);
     if (!part || part.innerHTML === html) return;
+    if (!part.querySelector("form") && sent.get(part.id) === html) return;
+    sent.set(part.id, html);
     const news = document.createElement("template");
     news.innerHTML = html;
     const form = part.querySelector("form"), next = news.content.querySelector("form");
     if (form && next && form.getAttribute("action") === next.getAttribute("action")) offer(form, next);
     else if (form && holdsInput(form)) notice(form, news.content.querySelector("[data-meanwhile]")?.textContent);
-    else part.replaceChildren(news.content);
+    else {
+      showLocalTimes(news.content);
+      part.replaceChildren(news.content);
+    }
   }
 
   // A form that is there stays, with all that somebody has entered and chosen; only what else can be chosen
