@@ -363,7 +363,7 @@ def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(
         )
         assert max(page.evaluate(sideways), default=0) <= 2, path
         small = """() => [...document.querySelectorAll("button, input:not([type=hidden]), select")].filter(
-            (e) => e.getBoundingClientRect().height < 32).length"""
+            (e) => e.checkVisibility() && e.getBoundingClientRect().height < 32).length"""
         assert page.evaluate(small) == 0, "too small for a thumb"
         page.screenshot(path=PICTURES / f"{name}-{width}-{scheme}.png", full_page=True)
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
