@@ -267,7 +267,7 @@ def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, i
 
 
 def _keep_remark(session: Session, row: Row, receipt: Receipt) -> None:
-    """What somebody wrote beside the value on a measuring sheet becomes a note in the log, once."""
+    """What somebody wrote beside the value on a measuring sheet becomes a note in the log."""
     if row.get("remarks") and receipt in (Receipt.ACCEPTED, Receipt.LATE):
         what = " ".join(filter(None, (_named(row), f"({row['token']})" if row.get("token") else "")))
         session.note(f"{what}: {row['remarks']}")
