@@ -122,7 +122,7 @@ def test_the_next_steps_work_as_printed_whatever_store_and_session_they_are_abou
     while requests := session.ask():
         session.tell(requests[0], float(requests[0].arm))
     shown = CliRunner().invoke(app, ["status", *where]).stdout
-    assert len(hints_in(shown)) == 2
+    assert len(hints_in(shown)) == 4  # report, certificate, log, and to check them
     for line in hints_in(shown) + hints_in(CliRunner().invoke(app, ["ask", *where]).stderr):
         works(line)
 
