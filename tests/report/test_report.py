@@ -119,7 +119,8 @@ def test_every_number_of_the_rivals_and_the_arms_can_be_read() -> None:
     seen = views.page(views.look(made))
     flat = " ".join(page.text.split())
     for rival in seen.rivals.rows:
-        assert f"{rival.name} {number(rival.gap, 3)} ± {number(rival.error, 2)}" in flat
+        name = f"{rival.name} {rival.role}".rstrip()
+        assert f"{name} {number(rival.gap, 3)} ± {number(rival.error, 2)}" in flat
         assert f"{number(rival.low, 3)} to {number(rival.high, 3)}" in flat
     for arm in seen.arms.rows:
         assert f"{arm.name} {number(arm.mean)} ± {number(arm.error, 2)} {arm.count}" in flat
