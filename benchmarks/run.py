@@ -57,6 +57,7 @@ BENCHMARKS = {
     "probe_soundness": Benchmark("probe_soundness", "--runs 5", "--runs 100"),
     "plays": Benchmark("plays", "--runs 3", "--runs 30"),
     "kn": Benchmark("kn", "--runs 40"),
+    "soare": Benchmark("soare", "--runs 2", "--runs 5"),
     "answers": Benchmark("answers", "guesses --scale 0.02", "--scale 0.05"),
     "misuse": Benchmark("misuse", "--runs 5", "--runs 50"),
     "problems": Benchmark("problems"),

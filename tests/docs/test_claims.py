@@ -76,3 +76,12 @@ def test_what_the_arena_s_page_says_of_stops_without_a_proof_is_in_its_table() -
     for name in ("CombGapE-published", "CombGapE-heuristic"):
         row = shown["near-tie", name]
         assert f"{row['wrong']} of {int(row['answers']):,}" in said
+
+
+def test_the_page_on_soare_s_vectors_has_the_figures_of_its_table() -> None:
+    said = words("docs/arena.md")
+    found = rows("soare.md", "# FWS and LinGame")
+    assert [row["d"] for row in found] == ["6", "2", "2", "10"]
+    for row in found:
+        cells = (row[name] for name in ("limit", "FWS", "LinGame", "BetGapE", "RAGE", "XYAdaptive"))
+        assert f"| {' | '.join(cells)} |" in said

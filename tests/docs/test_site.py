@@ -42,6 +42,9 @@ def test_formulas_are_typeset_without_scripts(site):
     prose = re.sub(r"<(code|script|annotation)\b.*?</\1>", "", page, flags=re.S)
     assert "$" not in re.sub(r"<[^>]*>", "", prose), "a formula was left as it was written"
     assert (site / "fonts" / "stix-math.woff2").exists()
+    assert re.search(r"<mi>V</mi><mrow><mspace [^>]*><mi>log</mi><mspace [^>]*></mrow>", page), (
+        "V log, not Vlog"
+    )
 
 
 def test_a_page_asks_for_nothing_from_elsewhere_in_a_browser(site):

@@ -16,6 +16,8 @@ from markdown.preprocessors import Preprocessor
 
 INLINE = r"(?<![\\$\w])\$(?![\s$])([^$\n]+(?:\n[^$\n]+)?)(?<![\s\\])\$(?![\w$])"
 BLOCK = re.compile(r"^\$\$\s*(.+?)\s*\$\$\s*$", re.S | re.M)
+# names of functions, with what ends before them and whether a bracket or another operator follows
+FUNCTION = re.compile(r"(</\w+>)?<mi>(log|ln|exp|max|min|sup|inf|det)</mi>(?=(<mo)?)")
 BEFORE_EMPHASIS, AFTER_FENCES = 185, 20  # priorities: code first, then formulas, then everything else
 
 
@@ -55,7 +57,16 @@ def mathml(latex: str, display: str = "inline") -> str:
     >>> mathml("a_1").split("<mrow>")[1]
     '<msub><mi>a</mi><mn>1</mn></msub></mrow></math>'
     """
-    return str(convert(" ".join(latex.split()), display=display))
+    return FUNCTION.sub(_spaced, str(convert(" ".join(latex.split()), display=display)))
+
+
+def _spaced(m: re.Match[str]) -> str:
+    """The name of a function with LaTeX's thin spaces: none after an operator or before a bracket."""
+    before, name, operator = m[1] or "", m[2], m[3]
+    thin = '<mspace width="0.167em" />'
+    left = thin if before and before != "</mo>" else ""
+    right = "" if operator else thin
+    return f"{before}<mrow>{left}<mi>{name}</mi>{right}</mrow>"
 
 
 def makeExtension(**options: Any) -> Formulas:  # noqa: N802
