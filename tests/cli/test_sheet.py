@@ -208,3 +208,27 @@ def test_a_simulation_prints_the_whole_plan() -> None:
     Path("long.csv").write_text(text, encoding="utf-8")
     shown = ok("simulate", "long.csv")
     assert all(f" {arm} " in shown for arm in arms)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("My ways;;\nplan;bus;walk\na;1;\nb;;1\n", "if that is a heading, delete the lines above"),
+        ("plan;bus;;walk\na;1;3;\nb;;;1\n", "column 3, which has no name"),
+        ("plan;bus;walk\na;x;\nb;;1\n", "1 says that the plan takes it once"),
+    ],
+)
+def test_what_a_sheet_often_has_is_refused_in_words(text: str, says: str) -> None:
+    Path("odd.csv").write_text(text, encoding="utf-8")
+    assert says in str(run("check", "odd.csv").exception)
+
+
+def test_a_column_with_neither_name_nor_cells_is_none() -> None:
+    Path("gap.csv").write_text("plan;bus;;walk\nnoise;1;;\na;1;;\nb;;;1\n", encoding="utf-8")
+    assert "arms: 2 of 2 matter" in ok("check", "gap.csv")
+
+
+def test_a_session_without_a_title_is_called_by_its_name() -> None:
+    ok("new", "ways.csv", "--name", "monday")
+    assert "monday: waiting" in ok("status")
+    assert Session.load("surepick.db", "monday").title == ""

@@ -200,3 +200,16 @@ def test_every_name_has_a_url(name: str) -> None:
 @pytest.mark.parametrize(("method", "path"), routes())
 def test_every_route_is_documented(method: str, path: str) -> None:
     assert f"`{method} {path}`" in (DOCS / "http.md").read_text(encoding="utf-8")
+
+
+def test_what_was_closed_promises_nothing_and_waits_for_nothing(writing: Running, store: str) -> None:
+    session = Session.create(store, tools.problem(), sp.BetGapE(), name="to be closed")
+    for _ in range(7):
+        tools.tell_all(session, session.ask(), tools.Tapes())
+    page = writing.client.get("/sessions/to be closed").text
+    assert "missing in this round" in page
+    assert "<dt>Promise</dt><dd>the best plan" in page
+    session.close()
+    page = writing.client.get("/sessions/to be closed").text
+    assert "missing in this round" not in page
+    assert "<dt>Promise</dt><dd>none: it ended before" in page

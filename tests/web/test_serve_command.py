@@ -6,16 +6,20 @@ import builtins
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from typer.testing import CliRunner
 
 from surepick.cli import app, main
+from surepick.web.server import listen
+from surepick.web.settings import Settings
 from web_tools import TOKEN
 
 
@@ -119,3 +123,11 @@ def test_the_token_comes_from_a_file_or_the_environment_and_not_from_the_command
     help_text = CliRunner().invoke(app, ["serve", "--help"]).output
     assert "--token-file" in help_text
     assert not re.search(r"--token\s", help_text)
+
+
+def test_what_listens_everywhere_says_an_address_that_others_can_type(store: str) -> None:
+    opened = listen(Settings(store, host="0.0.0.0", port=0, token=TOKEN))
+    with opened.socket:
+        address = urlsplit(opened.url)
+        assert address.hostname != "0.0.0.0"
+        socket.create_connection((address.hostname, address.port), timeout=20).close()

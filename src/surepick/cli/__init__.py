@@ -70,9 +70,22 @@ class _Command(TyperCommand):
             if own.get(name) and not given:
                 next(words, None)
             elif word.startswith("--") and name not in own:
-                ctx.fail(f"There is no option {name}; {_HINTS.get(name) or suggestion(name, own)}")
+                ctx.fail(f"There is no option {name}; {_HINTS.get(name) or _nearest(name, own)}")
         ctx.ignore_unknown_options = True
         return super().parse_args(ctx, args)
+
+
+def _nearest(name: str, options: Iterable[str]) -> str:
+    """The option that was meant, perhaps; the dashes that all of them have say nothing.
+
+    >>> _nearest("--reson", ["--reason", "--json"]), _nearest("--count", ["--json", "--store", "-n"])
+    ("did you mean '--reason'?", "known: '--json', '--store', '-n'")
+    """
+    by_word = {option.lstrip("-"): option for option in options}
+    said = suggestion(name.lstrip("-"), by_word)
+    for word, option in by_word.items():
+        said = said.replace(repr(word), repr(option))
+    return said
 
 
 def make_app(functions: Iterable[str]) -> typer.Typer:

@@ -19,7 +19,6 @@ N_RIVALS, N_ARMS, N_TOKENS = 6, 6, 5
 MOST_PIECES = 8  # of the lead, on a screen that is drawn again and again
 BAR = 16  # letters
 ALL = 10**9  # rivals
-ENDED = ("sure", "out of budget", "closed")
 
 
 def look_at(session: Session, n_rivals: int = N_RIVALS) -> Page:
@@ -50,7 +49,7 @@ def screen(page: Page, *, most_pieces: int | None = MOST_PIECES) -> RenderableTy
         parts += _rivals(page)
     if page.arms.n_measurements:
         parts += _arms(page)
-    if page.work.tokens and summary.state not in ENDED:
+    if page.work.tokens:
         parts += _work(page)
     return Group(*parts)
 
@@ -122,8 +121,7 @@ def _facts(page: Page) -> Table:
         value = measured((summary.value, summary.value_error), summary.unit)
         grid.add_row("value", _text(f"{value} of the {'answer' if sure else 'lead'}", 100))
     budget = "" if summary.budget is None else f" of at most {summary.budget:,}"
-    missing = summary.n_missing if summary.state not in ENDED else 0
-    waiting = f", {missing:,} missing in this round" if missing else ""
+    waiting = f", {summary.n_missing:,} missing in this round" if summary.n_missing else ""
     in_rounds = how_many(summary.n_rounds + bool(summary.n_waiting), "round")
     total = summary.n_measurements + summary.n_waiting
     grid.add_row("measured", f"{total:,}{budget} in {in_rounds}{waiting}")
@@ -132,17 +130,9 @@ def _facts(page: Page) -> Table:
         grid.add_row("unasked", f"{unasked}, {summary.n_unasked_counted:,} counted")
     if page.arms.by_cost:
         grid.add_row("cost", f"{summary.cost:,.6g} so far")
-    grid.add_row("promise", _text(_promise(page), 300, style="dim"))
+    grid.add_row("promise", _text(summary.promised, 300, style="dim"))
     grid.add_row("session", _text(f"{summary.session}, begun {local(summary.created_at)}", 200, style="dim"))
     return grid
-
-
-def _promise(page: Page) -> str:
-    summary = page.summary
-    if summary.state not in ENDED[1:]:
-        return summary.guarantee
-    bound = "; the confidence above is proved all the same" if summary.confidence is not None else ""
-    return f"none: it ended before {summary.policy} was sure{bound}"
 
 
 def _rivals(page: Page) -> list[RenderableType]:

@@ -64,6 +64,7 @@ def named_rows(path: TablePath, *, short: Collection[str] = ()) -> tuple[tuple[s
             "semicolons or tabs separate cells"
         )
     lines = _without_empty_columns(lines)
+    lines = _without_unnamed_columns(path, lines)
     columns = tuple(cell.strip() for cell in lines[0][1][1:])
     for number, row in lines[1:]:
         if row[0].strip().lower() in short:
@@ -80,6 +81,25 @@ def _without_empty_columns(lines: Lines) -> Lines:
     """The lines without the columns at their end in which nothing stands, as spreadsheets may write them."""
     width = max(max((i for i, cell in enumerate(row, 1) if cell.strip()), default=0) for _, row in lines)
     return [(number, row[: max(width, 2)]) for number, row in lines]
+
+
+def _without_unnamed_columns(path: TablePath, lines: Lines) -> Lines:
+    """The lines without columns that have neither a name nor a cell; other columns need a name."""
+    (first, header), below = lines[0], lines[1:]
+    if not any(cell.strip() for cell in header[1:]):
+        raise ProblemError(
+            f"line {first} of {str(path)!r} has to name the columns, got {header[0]!r} alone; if that is a "
+            "heading, delete the lines above the names of the columns"
+        )
+    empty = {i for i, cell in enumerate(header) if i and not cell.strip()}
+    for number, row in below:
+        for i, cell in enumerate(row):
+            if i in empty and cell.strip():
+                raise ProblemError(
+                    f"line {number} of {str(path)!r} has {cell!r} in column {i + 1}, which has no name in "
+                    f"line {first}; name the column, or empty it"
+                )
+    return [(number, [cell for i, cell in enumerate(row) if i not in empty]) for number, row in lines]
 
 
 def csv_lines(path: Path) -> Lines:

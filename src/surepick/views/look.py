@@ -296,7 +296,8 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
 
 def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: int) -> Look:
     """What is recorded now."""
-    first = list(itertools.islice(ledger.tapes.wanted(), n_tokens))
+    waits = ledger.status is None  # what has ended waits for nothing
+    first = list(itertools.islice(ledger.tapes.wanted(), n_tokens)) if waits else []
     decided_at, asked = _decision(session, ledger.n_rounds)
     return Look(
         session=session.name,
@@ -325,7 +326,7 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         n_rounds=ledger.n_rounds,
         is_piloting=ledger.run.is_piloting,
         is_past=False,
-        missing=ledger.tapes.missing(),
+        missing=ledger.tapes.missing() if waits else (),
         first_tokens=tuple(map(str, first)),
         first_readings=tuple(_still_to_come(ledger, token) for token in first),
         n_ahead=ledger.tapes.n_ahead,

@@ -94,6 +94,14 @@ class Summary:
         return Promise.read(self.guarantee).proved
 
     @property
+    def promised(self) -> str:
+        """What is promised of its answer; of what ended without one, nothing."""
+        if self.state not in (State.OUT_OF_BUDGET, State.CLOSED):
+            return self.guarantee
+        bound = "; the confidence above is proved all the same" if self.confidence is not None else ""
+        return f"none: it ended before {self.policy} was sure{bound}"
+
+    @property
     def n_waiting(self) -> int:
         """Measurements in a round that is not complete, so that the policy has not seen them."""
         if self.state in (State.SURE, State.OUT_OF_BUDGET, State.CLOSED):

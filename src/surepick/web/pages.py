@@ -242,14 +242,20 @@ def _tile(sessions: SessionCache, name: str, until: float) -> Model:
         reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
         shown = _untold("unreadable", reason)
     else:
-        shown = {
-            key: getattr(seen, key) for key in ("title", "state", "sentence", "n_measurements", "toward")
-        }
+        keys = ("title", "state", "sentence", "n_measurements", "n_waiting", "toward")
+        shown = {key: getattr(seen, key) for key in keys}
     return {"session": name, "slug": slug_of(name), **shown}
 
 
 def _untold(state: str, sentence: str) -> Model:
-    return {"title": "", "state": state, "sentence": sentence, "n_measurements": None, "toward": None}
+    return {
+        "title": "",
+        "state": state,
+        "sentence": sentence,
+        "n_measurements": None,
+        "n_waiting": None,
+        "toward": None,
+    }
 
 
 def compared(sessions: SessionCache, slugs: list[str]) -> Model:

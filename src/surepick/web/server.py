@@ -101,8 +101,22 @@ def listen(settings: Settings) -> Listening:
             "or --host"
         ) from None
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # inherited by its connections
-    name = f"[{host}]" if family == socket.AF_INET6 else host
+    reached = _reached_at(host)
+    name = f"[{reached}]" if ":" in reached else reached
     return Listening(opened, f"http://{name}:{opened.getsockname()[1]}")
+
+
+def _reached_at(host: str) -> str:
+    """What to type in place of an address that means all of this machine's: the one that others use."""
+    if host not in ("0.0.0.0", "::"):
+        return host
+    family, elsewhere = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect((elsewhere, 9))  # chooses a way there; nothing is sent
+        except OSError:
+            return "::1" if ":" in host else "127.0.0.1"
+        return str(asking.getsockname()[0])
 
 
 def make_server(settings: Settings) -> Server:

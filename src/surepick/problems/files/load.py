@@ -71,7 +71,7 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
         raise document.error(str(error)) from error
     title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
     problem = problem.with_about(
-        title=title,
+        title=document.text("title", ""),  # a session without one is called by its name
         unit=document.text("unit", ""),
         plausible=_plausible(document, problem, guess, spread),
         order=_order(document),

@@ -89,7 +89,12 @@ class _Sheet:
         try:
             return cell_number(cell, empty)
         except ParameterError as error:
-            raise self._wrong(f"row {name!r}, column {self.arms[s]!r}: {error}") from None
+            amounts = (
+                ""
+                if empty is None
+                else "; 1 says that the plan takes it once, an empty cell that it does not"
+            )
+            raise self._wrong(f"row {name!r}, column {self.arms[s]!r}: {error}{amounts}") from None
 
     def _numbers(self, key: str, row: Row) -> float | list[float]:
         """A number for each arm, or the one that stands alone and is for all of them."""
