@@ -109,3 +109,12 @@ def test_sessions_of_plans_that_are_not_listed_need_none_either(
     assert "The first round is not complete" in out
     assert loaded == []
     assert f"{arm.strip()} = 0.5" in surepick(tmp_path, "log")[0]
+
+
+def test_nor_do_sessions_with_probes(tmp_path: Path) -> None:
+    surepick(tmp_path, "init", "drives")
+    assert "numba" in surepick(tmp_path, "new", "drives.toml")[1]
+    for words in (["ask"], ["list"], ["log"], ["export"]):
+        assert surepick(tmp_path, *words)[1] == [], words
+    token = surepick(tmp_path, "ask")[0].split("\t")[0]
+    assert surepick(tmp_path, "tell", token, "3", "3", "3", "--yes")[1] == []

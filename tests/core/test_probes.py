@@ -210,3 +210,13 @@ def test_a_policy_that_measures_single_arms_says_so(name):
             (ProblemError, ParameterError), match=r"measures single arms|needs the rows|plays whole plans"
         ):
             begin()
+
+
+def test_entries_are_the_rows_without_scipy():
+    mixed = {"mixed": {"arm 2": 3.0, "arm 0": 1.0}, "one": ["arm 1"], "two": ["arm 0"]}
+    probes = sp.Problem([[1, 0, 1], [0, 1, 1]], probes=mixed).probes
+    entries, rows = probes.entries, probes.rows.toarray()
+    assert (entries.dense(0, 9) == rows).all()
+    assert (entries.dense(1, 2) == rows[1:2]).all()
+    assert (np.diff(entries.sorted().indices[: entries.indptr[1]]) > 0).all()
+    assert (entries.sorted().dense(0, 3) == rows).all()

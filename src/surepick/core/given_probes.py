@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ from surepick.core.arrays import (
     per_arm,
     scale_and_bounds,
 )
-from surepick.core.probes import VALUE, Mix, Probe, Probes
+from surepick.core.probes import VALUE, Entries, Mix, Probe, Probes
 from surepick.core.tables import TablePath, cell_number, named_rows
 from surepick.errors import ProblemError, SurepickError, suggestion
 
@@ -104,7 +104,7 @@ def read_probes(
     if noise_scale is None:  # a guess, or what bounds say
         noise_scale = DEFAULT_NOISE_SCALE
     if isinstance(given, Probes):
-        given.rows.sort_indices()
+        given = replace(given, entries=given.entries.sorted())
         return _with_numbers(given, noise_scale, costs, bounds)
     draft = _Draft()
     for part in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
@@ -114,7 +114,7 @@ def read_probes(
     probes = Probes(
         names=tuple(draft.names),
         reading_names=tuple(draft.reading_names),
-        rows=_csr(draft.rows, len(listed.arm_names)),
+        entries=_entries(draft.rows, len(listed.arm_names)),
         costs=_costs(draft, costs),
         noise_scale=scale,
         covariances=draft.covariances,
@@ -126,13 +126,13 @@ def _with_numbers(
     probes: Probes, noise_scale: PerArm, costs: PerArm | None, bounds: Bounds | None
 ) -> tuple[Probes, FloatArray | None]:
     """Probes as a file keeps them: scales and bounds are per reading, costs per probe."""
-    readings = [f"reading {i}" for i in range(probes.rows.shape[0])]
+    readings = [f"reading {i}" for i in range(probes.entries.shape[0])]
     scale, limits = scale_and_bounds(noise_scale, bounds, readings)
     assert scale is not None
     prices = per_arm("costs", 1.0 if costs is None else costs, probes.names, kind="probe")
     kept = {
         name: getattr(probes, name)
-        for name in ("names", "reading_names", "rows", "covariances", "dependent", "unknown")
+        for name in ("names", "reading_names", "entries", "covariances", "dependent", "unknown")
     }
     return Probes(costs=prices, noise_scale=scale, **kept), limits
 
@@ -343,13 +343,11 @@ def _refuse_repeated(names: Sequence[str]) -> None:
         raise ProblemError("a probe has an empty name; give it one")
 
 
-def _csr(rows: Sequence[Row], n_arms: int) -> Any:
-    from scipy import sparse
-
+def _entries(rows: Sequence[Row], n_arms: int) -> Entries:
     indptr = np.concatenate([[0], np.cumsum([len(row.arms) for row in rows])])
     indices = np.concatenate([row.arms for row in rows])
     data = np.concatenate([row.numbers for row in rows])
-    return sparse.csr_array((data, indices, indptr), shape=(len(rows), n_arms))
+    return Entries(data, indices, indptr, (len(rows), n_arms))
 
 
 def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Probe]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -48,13 +48,37 @@ class Probe:
     covariance: Any = None  # (n_readings, n_readings)
 
 
+class Entries(NamedTuple):
+    """The entries of rows, one row after another, by arm in each: a sparse matrix without scipy."""
+
+    data: FloatArray
+    indices: IntArray  # the arm of each
+    indptr: IntArray  # (n_rows + 1,) where each row begins
+    shape: tuple[int, int]
+
+    def sorted(self) -> Entries:
+        """The same with the arms of each row in order."""
+        row = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        order = np.lexsort((self.indices, row))
+        return self._replace(data=self.data[order], indices=self.indices[order])
+
+    def dense(self, first: int, last: int) -> FloatArray:
+        """These rows with their zeros."""
+        last = min(last, self.shape[0])
+        here = slice(int(self.indptr[first]), int(self.indptr[last]))
+        block = np.zeros((last - first, self.shape[1]))
+        row = np.repeat(np.arange(last - first), np.diff(self.indptr[first : last + 1]))
+        np.add.at(block, (row, self.indices[here]), self.data[here])
+        return block
+
+
 @dataclass(frozen=True, eq=False)
 class Probes:
     """All probes of a problem, their readings in rows one under another. Immutable."""
 
     names: tuple[str, ...]  # (n_probes,)
     reading_names: tuple[tuple[str, ...], ...]  # of each probe
-    rows: sparse.csr_array  # (n_readings, n_arms)
+    entries: Entries  # of `rows`
     costs: FloatArray  # (n_probes,) of one use
     noise_scale: FloatArray  # (n_readings,)
     covariances: Mapping[int, FloatArray] = field(
@@ -64,11 +88,19 @@ class Probes:
     unknown: bool = False  # whether scales and covariances are guesses: the noise is Gaussian, and no more
 
     def __post_init__(self) -> None:
-        for name in ("rows", "costs", "noise_scale"):
+        for name in ("entries", "costs", "noise_scale"):
             read_only(getattr(self, name))
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def rows(self) -> sparse.csr_array:
+        """(n_readings, n_arms): the mix that each reading is; made when needed, for scipy is slow to load."""
+        from scipy import sparse
+
+        data, indices, indptr, shape = self.entries
+        return read_only(sparse.csr_array((data, indices, indptr), shape=shape))  # type: ignore[no-any-return]
 
     @property
     def n_readings(self) -> int:
@@ -125,7 +157,7 @@ class Probes:
     @cached_property
     def is_diagonal(self) -> bool:
         """Whether every reading is of one arm, with noise of its own: information is then a sum per arm."""
-        return not self.covariances and not self.unknown and bool((np.diff(self.rows.indptr) == 1).all())
+        return not self.covariances and not self.unknown and bool((np.diff(self.entries.indptr) == 1).all())
 
     def share_noise(self, probe: int) -> bool:
         """Whether the readings of one use of this probe belong together, since their noise does."""

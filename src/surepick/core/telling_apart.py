@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.probes import Probes
+from surepick.core.probes import Entries, Probes
 from surepick.errors import ProblemError
 
 RANK = 1e-9  # a direction counts as read if its singular value is above this share of the largest
@@ -40,7 +40,7 @@ def refuse_inseparable(
     probes: Probes, plans: Any, plan_names: Sequence[str], arm_names: Sequence[str]
 ) -> None:
     """Refuse plans that no probe can tell apart, naming two of them and the arms that are to blame."""
-    basis = span(probes.rows)
+    basis = span(probes.entries)
     if len(basis) == len(arm_names):
         return
     largest = float(abs(plans).max())
@@ -77,5 +77,8 @@ def _why(first: str, second: str, rest: FloatArray, arm_names: Sequence[str]) ->
 
 def _dense_blocks(rows: Any) -> Iterator[FloatArray]:
     for low in range(0, rows.shape[0], _CHUNK):
+        if isinstance(rows, Entries):
+            yield rows.dense(low, low + _CHUNK)
+            continue
         block = rows[low : low + _CHUNK]
         yield block if isinstance(block, np.ndarray) else np.asarray(block.toarray())

@@ -19,7 +19,7 @@ from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
 from surepick.core.policy import Policy, as_version
 from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
-from surepick.core.probes import Probes
+from surepick.core.probes import Entries, Probes
 from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
 from surepick.policies import policy_named
@@ -169,7 +169,7 @@ def _probes_to_json(probes: Probes) -> Json:
     return {
         "names": list(probes.names),
         "reading_names": [list(names) for names in probes.reading_names],
-        "rows": _plans_to_json(probes.rows),
+        "rows": _plans_to_json(probes.entries),
         **({"covariances": shared} if shared else {}),
         **({"dependent": True} if probes.dependent else {}),
         **({"unknown": True} if probes.unknown else {}),
@@ -182,13 +182,25 @@ def _probes_from_json(data: Mapping[str, Any]) -> Probes:
     return Probes(
         names=tuple(map(str, data["names"])),
         reading_names=names,
-        rows=_plans_from_json(data["rows"]),
+        entries=_entries_from_json(data["rows"]),
         costs=nothing,
         noise_scale=nothing,
         covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
         dependent=bool(data.get("dependent", False)),
         unknown=bool(data.get("unknown", False)),
     )
+
+
+def _entries_from_json(rows: Mapping[str, Any]) -> Entries:
+    numbers = np.array(rows["data"], dtype=float)
+    arms, starts = (np.array(rows[name], dtype=np.int64) for name in ("indices", "indptr"))
+    n_rows, n_arms = map(int, rows["shape"])
+    is_whole = len(starts) == n_rows + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
+    if not (is_whole and starts[-1] == len(arms) == len(numbers)) or bool(
+        ((arms < 0) | (arms >= n_arms)).any()
+    ):
+        raise ValueError("the rows of the probes do not fit their shape")
+    return Entries(numbers, arms, starts, (n_rows, n_arms))
 
 
 def _oracle_to_json(problem: OracleProblem) -> Json:
