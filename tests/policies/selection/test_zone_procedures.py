@@ -171,6 +171,21 @@ def test_probes_are_used_only_while_they_read_somebody_in_contention():
     assert used["c"] == 20 < used["ab"]
 
 
+def test_pairs_of_unknown_noise_are_measured_in_a_session_that_is_opened_again(tmp_path):
+    names, place, rng = ["a", "b", "c"], f"sqlite:///{tmp_path}/runs.db", np.random.default_rng(1)
+    problem = sp.Problem(np.eye(3), arm_names=names, probes={"seed": sp.Probe(names)}, noise_scale=None)
+    session = sp.Session.create(place, problem, KN(zone=0.2, first=6), name="seeds")
+    while requests := session.ask():
+        for request in requests:
+            values = np.array([0.25, 0.0, 0.1]) + rng.normal() + 0.3 * rng.normal(size=3)
+            session.tell(request, dict(zip(names, values, strict=True)))
+        session = sp.Session.load(place, "seeds")
+    assert session.outcome.plan == 0
+    assert session.outcome.n_rounds > 6
+    assert "whatever its scales and covariances are" in session.outcome.guarantee
+    assert session.verify(session.certificate().to_json()).holds
+
+
 def test_what_probes_cannot_show_is_said():
     with pytest.raises(sp.SurepickError, match="no probe reads 'arm 1' so"):
         KN().start(sp.Problem(np.eye(2), probes={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}))
