@@ -1,5 +1,6 @@
 """The check of the noise: what it finds, that it is quiet about honest measurements, and that it is kept."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 
@@ -9,7 +10,15 @@ from scipy import stats
 
 import surepick as sp
 from session_tools import SCALE, Tapes, problem, run_to_end
-from surepick.sessions.noise_check import LEVEL, WANDERING, _change, _Looked, check_noise, could_have_seen
+from surepick.sessions.noise_check import (
+    EACH,
+    EARLIER_WANDERING,
+    WANDERING,
+    _change,
+    _Looked,
+    check_noise,
+    could_have_seen,
+)
 from surepick.sessions.noise_record import NoiseRecord, Withdrawals
 from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
@@ -68,7 +77,7 @@ def test_a_hundred_measurements_of_each_arm_show_a_misuse(name: str) -> None:
 def test_honest_measurements_bring_no_more_warnings_than_the_level(n: int) -> None:
     runs = 300
     warned = sum(bool(check_noise(TWO, record_of(white, 1000 + seed, n))) for seed in range(runs))
-    assert stats.binomtest(warned, runs, LEVEL, alternative="greater").pvalue > 1e-3
+    assert stats.binomtest(warned, runs, 6 * EACH + WANDERING, alternative="greater").pvalue > 1e-3
     loud = sum(bool(check_noise(TWO, record_of(loudly, seed, n))) for seed in range(40))
     assert loud >= 20  # the control
 
@@ -124,7 +133,7 @@ def arms_of(
 )
 def test_the_level_of_the_look_at_wandering_is_what_it_says(lengths: tuple[int, ...], count: int) -> None:
     levels = [wander(arms_of(lengths, seed, scale=3.0, count=count)).level for seed in range(800)]
-    for wanted in (0.05 if len(lengths) == 1 else 0.03, 0.013):
+    for wanted in (0.05 if len(lengths) == 1 else 0.03, WANDERING):
         below = sum(level < wanted for level in levels)
         assert stats.binomtest(below, 800, wanted).pvalue > 1e-3
 
@@ -219,3 +228,21 @@ def test_the_alarm_of_the_check_table() -> None:
         record.add(0, 0.0 if k < 10 else 2.0)
         evidence.append(_change(_Looked(0, "arm", 1.0, record.arms[0]))[0] if k else 0.0)
     assert [n + 1 for n, log in enumerate(evidence) if log >= np.log(20)] == [20]
+
+
+def test_a_certificate_of_the_first_builds_goes_on_holding() -> None:
+    """Their look at levels that wander warned at a higher level."""
+    session = Session.create("memory://", TWO, sp.CombGapE(delta=0.05), name="mine", budget=200)
+    tapes = [iter(wandering(np.random.default_rng(20 + arm), 200, 0.05).tolist()) for arm in range(2)]
+    while requests := session.ask():
+        session.tell(requests[0], next(tapes[requests[0].arm]))
+    ledger, now = session.ledger(), session.certificate().to_json()
+    then = check_noise(ledger.problem, ledger.run.seen.noise, wandering=EARLIER_WANDERING)
+    given = {**now, "noise_findings": [dataclasses.asdict(finding) for finding in then]}
+    assert now["noise_findings"] != given["noise_findings"]
+    assert session.verify(now).holds
+    assert session.verify(given).holds
+    given["noise_findings"][0]["spread"] += 1
+    assert session.verify(given).objections == (
+        "the certificate's 'noise_findings' is not what the log gives",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from surepick._version import __version__
@@ -17,6 +17,7 @@ from surepick.errors import DamageError, ParameterError, ProblemError
 from surepick.sessions import codec
 from surepick.sessions.certificate import NEWER, certify
 from surepick.sessions.ledger import Ledger
+from surepick.sessions.noise_check import EARLIER_WANDERING, check_noise
 from surepick.sessions.replay import Replay, version_of
 from surepick.sessions.rules import ForgedError
 from surepick.sessions.settings import Body
@@ -165,6 +166,9 @@ class _Log:
         }
         if looked_at_less:
             accepted |= {"noise_check": True, "noise_findings": True}
+        elif given.get("noise_findings"):
+            either = (mine["noise_findings"], _found_then(replay))
+            accepted["noise_findings"] = any(same(one, given["noise_findings"]) for one in either)
         if given.get("rivals") == [] and needs_function:
             accepted["rivals"] = True  # they are not known to who writes it without the function
         if given.get("proof") is None and replay.setup.policy.version < type(replay.setup.policy).version:
@@ -175,6 +179,15 @@ class _Log:
         ]
         found = [f"the certificate's {name!r} is not what the log gives" for name in differing]
         return found + _of_proof(replay.ledger, given.get("proof"))
+
+
+def _found_then(replay: Replay) -> Any:
+    """What the noise check of surepick's first builds finds, as JSON values."""
+    ledger = replay.ledger
+    found = check_noise(
+        ledger.problem, ledger.run.seen.noise, ledger.withdrawals, wandering=EARLIER_WANDERING
+    )
+    return as_certificate({"noise_findings": list(map(asdict, found))})["noise_findings"]
 
 
 def _of_proof(ledger: Ledger, proof: Any) -> list[str]:

@@ -23,7 +23,7 @@ from surepick.sessions.noise_record import ArmRecord
 
 _TERMS = 16  # of the w_j that vary; the others, less than a hundredth of the sum, are their mean
 _STEPS = 60  # of the bisection for the saddle point
-VISIBLE = 28.0  # a step of this / n scales is found nine times in ten at level .013, by simulation
+VISIBLE = 28.0  # a step of this / n scales is found nine times in ten at level .008, by simulation
 
 
 @dataclass(frozen=True)
