@@ -250,7 +250,11 @@ def mail(rng: random.Random, folder: Path) -> None:
 
 
 def plant_file(rng: random.Random, path: Path) -> None:
-    """Something in the place of the file of the line: damaged, foreign, a link, a pipe, or nothing."""
+    """Something in the place of the file of the line: damaged, foreign, a link, a pipe, or nothing.
+
+    Links lead nowhere outside of the folder: where one is followed, what it leads to is written to, and gets
+    the permissions of the store.
+    """
     kind = rng.randrange(12)
     if kind < 4:
         return
@@ -271,7 +275,7 @@ def plant_file(rng: random.Random, path: Path) -> None:
     elif kind == 8:
         os.mkfifo(path)
     elif kind == 9:
-        path.symlink_to(rng.choice(("/dev/zero", "/dev/null", "/dev/full", "/proc/self/mem", path.name)))
+        path.symlink_to(rng.choice(("nowhere", ".", path.name)))
     elif kind == 10:
         target.touch()
         path.hardlink_to(target)
