@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
@@ -100,6 +101,17 @@ def as_version(policy: P, version: int) -> P:
     if version != policy.version and version in getattr(policy, "earlier", ()):
         object.__setattr__(policy, "version", version)
     return policy
+
+
+def suited(policy: P, problem: AnyProblem) -> P:
+    """The policy as new runs on this problem decide: on probes some have an own version (`on_probes`).
+
+    A session that was begun keeps its version.
+    """
+    version = getattr(policy, "on_probes", policy.version)
+    if problem.probes is None or version == policy.version:
+        return policy
+    return as_version(copy(policy), version)
 
 
 def changed(policy: P, **parameters: Any) -> P:

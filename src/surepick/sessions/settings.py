@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, Required, TypedDict, cast
 
@@ -13,7 +14,7 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
-from surepick.core.policy import Policy, changed, epsilon_of
+from surepick.core.policy import Policy, as_version, changed, epsilon_of, suited
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, SurepickError
@@ -131,6 +132,7 @@ class NewSession:
         checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}
         if not self.problem.is_listed:
             checked["problem"] = self.problem.without_asked_plays()
+        checked["policy"] = suited(self.policy, self.problem)
         if self.budget is not None:
             what = "a number of measurements"
             checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)
@@ -201,7 +203,8 @@ def is_about(begun: AnyProblem, given: AnyProblem) -> bool:
 
 def _decides_otherwise(begun: Setup, problem: AnyProblem, policy: Policy) -> bool:
     """Whether a policy is another than the one that the session has, or would have without a list."""
-    if codec.policy_to_json(policy) == codec.policy_to_json(begun.policy):
+    given = as_version(copy(policy), begun.policy.version)
+    if codec.policy_to_json(given) == codec.policy_to_json(begun.policy):
         return False
     was_listed = begun.problem.is_listed and not problem.is_listed
     if not was_listed or policy.name != usual_name(problem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -28,6 +29,8 @@ OLD = (
     "an old log: its checksums have 128 bits and the fingerprint of its problem has 64, not 256 as in logs "
     "begun now; that shows damage, but not a forgery by whoever could prepare two logs with one checksum"
 )
+
+LAST_BITS = 1e-9  # of a number: what another machine may compute otherwise
 
 NOTHING = "not even the first event can be read; run `surepick doctor`"
 
@@ -247,13 +250,18 @@ def as_certificate(given: object) -> Body:
 
 
 def same(mine: object, theirs: object) -> bool:
-    """Whether two JSON values are equal: 1 and 1.0 are, which some programs write alike; true is neither."""
+    """Whether two JSON values are equal: 1 and 1.0 are, which some programs write alike; true is neither.
+
+    Numbers with a fraction may differ in their last bits, since logarithms and BLAS do between machines.
+    """
     if isinstance(mine, dict) and isinstance(theirs, dict):
         return mine.keys() == theirs.keys() and all(same(mine[name], theirs[name]) for name in mine)
     if isinstance(mine, list) and isinstance(theirs, list):
         return len(mine) == len(theirs) and all(map(same, mine, theirs))
     if isinstance(mine, bool) or isinstance(theirs, bool):
         return mine is theirs
+    if isinstance(mine, float) and isinstance(theirs, float | int):
+        return math.isclose(mine, theirs, rel_tol=LAST_BITS)
     return mine == theirs
 
 

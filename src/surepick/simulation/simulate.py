@@ -16,7 +16,7 @@ from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
-from surepick.core.policy import Policy, last_calling, n_asked, start
+from surepick.core.policy import Policy, last_calling, n_asked, start, suited
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
@@ -117,7 +117,7 @@ def simulate(
         raise ParameterError(f"last_call is a share of the budget, between 0 and 1, got {last_call!r}")
     check_gaussian(problem, gaussian)
     environment = fitted(problem, environment, allow_noisier=allow_noisier)
-    past = fitting(problem, past)
+    policy, past = suited(policy, problem), fitting(problem, past)
     loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian, past)
     run = loop.start(pilot_for(problem, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))

@@ -57,19 +57,20 @@ class BetGapE(BettingPolicy):
 
     name: ClassVar[str] = "BetGapE"
     version: ClassVar[int] = 3  # of answers within epsilon, see below
-    earlier: ClassVar[tuple[int, ...]] = (2,)  # of exact ones, and of sessions begun with it
+    on_probes: ClassVar[int] = 4  # decides alike on every machine
+    earlier: ClassVar[tuple[int, ...]] = (2, 4)  # of exact ones, and of sessions begun with it; on probes
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        decide_as(self, *((3, 2) if self.epsilon else (2,)))
+        decide_as(self, *((3, 2, 4) if self.epsilon else (2, 4)))
 
     def start(self, problem: Problem) -> BetRun | AllLeadsRun | ProbeRun:
         """A fresh run on this problem."""
         if problem.probes is not None:
-            return probe_run(problem, self)
-        if self.version > 2 and problem.n_plans <= MOST_PLANS:
+            return probe_run(problem, self, steady=self.version > 3)
+        if self.epsilon and self.version > 2 and problem.n_plans <= MOST_PLANS:
             from surepick.policies.betting import division  # imports Numba, which takes half a second
 
             division.warm_up()

@@ -14,7 +14,7 @@ nothing is bet: that catches a difference that this block does not show, a faile
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from surepick.design.information import Dense, Diagonal, Information, informatio
 
 TOLERATED = 0.01  # standard errors of bias with which bets are still made, lowered by it
 _FAR = 2.0**20  # times the largest average seen so far, and the noise: how large the mean of a reading may be
-_LEAST_PIVOT, _RANK = 1e-6, 1e-9  # of a Cholesky factor; of singular values
+LEAST_PIVOT, _RANK = 1e-6, 1e-9  # of a Cholesky factor; of singular values
 
 
 class Shown(NamedTuple):
@@ -125,7 +125,7 @@ class DenseEstimator:
 
     def __init__(self, information: Dense, probes: Probes) -> None:
         self.information, self._probes = information, probes
-        self._rows = probes.whitened  # (n_readings, n_arms) as the caller gave them
+        self._rows: Any = probes.whitened  # (n_readings, n_arms) as the caller gave them
         n = len(information.rows)
         self._even = information.rows.T @ information.rows / n
         least = np.linalg.eigvalsh(self._even)[0] * n
@@ -137,7 +137,7 @@ class DenseEstimator:
         used = np.flatnonzero(counts[self.information.owner])
         n = counts[self.information.owner[used]].astype(float)
         rows = self.information.rows[used]
-        weights = _pseudo_inverse(rows, n)  # A: (rank, n_used)
+        weights = self._weights(rows, n)  # A: (rank, n_used)
         gap = away @ (weights @ means[used])
         if self._probes.dependent:
             variance = self._probes.variances(away @ weights, used, n)
@@ -149,6 +149,9 @@ class DenseEstimator:
         residual = away @ (self.information.basis - shown)
         bias = np.linalg.norm(residual, axis=1) * self._reach * _FAR * (1.0 + largest)
         return Shown(gap, variance, bias)
+
+    def _weights(self, rows: FloatArray, n: FloatArray) -> FloatArray:
+        return _pseudo_inverse(rows, n)
 
     def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
         """With a trace of every probe, so that it is there from the first measurement on."""
@@ -185,7 +188,7 @@ def _pseudo_inverse(rows: FloatArray, n: FloatArray) -> FloatArray:
             factor = cho_factor(matrix * np.outer(scale, scale), lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             factor = None
-        if factor is not None and np.abs(np.diag(factor[0])).min() > _LEAST_PIVOT:
+        if factor is not None and np.abs(np.diag(factor[0])).min() > LEAST_PIVOT:
             found = scale[:, None] * cho_solve(factor, scale[:, None] * (rows.T * n), check_finite=False)
             return np.asarray(2 * found - (found @ rows) @ found)
     left, sizes, right = np.linalg.svd(np.sqrt(n)[:, None] * rows, full_matrices=False)

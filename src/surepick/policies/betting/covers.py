@@ -10,6 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.design.information import Dense, Diagonal, Information
+from surepick.policies.betting.steady import Steady
 
 _SPANNED = 1e-7  # of its length: what is left of a row or a difference that counts as spanned
 _NEEDED = 1e-7  # of the largest weight: a probe with less is left out
@@ -27,6 +28,8 @@ def cover(information: Information, shares: FloatArray, costs: FloatArray, away:
     """
     if isinstance(information, Diagonal):
         return _set_cover(information, shares, costs, away)
+    if isinstance(information, Steady):
+        return information.cover(shares, costs, away)
     assert isinstance(information, Dense)
     return _spanning_cover(information, shares, costs, away)
 
@@ -81,6 +84,9 @@ def fill(
     some = np.flatnonzero((shares > _WORTH * shares.max())[information.owner])
     known = information.matrix(counts) + _TRACE * budget * information.matrix(shares / costs)
     known += 1e-9 * np.trace(known) * np.eye(len(known))
+    if isinstance(information, Steady):
+        information.fill(counts, known, some, targets, (costs, float(budget)))
+        return counts.astype(np.int64)
     readings = Readings(
         information.rows[some], information.owner[some], costs, np.asarray(np.linalg.inv(known), dtype=float)
     )

@@ -19,12 +19,14 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, first_few
 from surepick.core.evidence import Evidence
+from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.design.information import Dense
-from surepick.policies.betting.block_estimates import estimator_for
+from surepick.policies.betting.block_estimates import Estimator, estimator_for
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.noise_seen import NoiseSeen
 from surepick.policies.betting.probe_run import Bets, ProbePolicy, ProbeRun, warm_up
+from surepick.policies.betting.steady import steady_estimator
 
 FEWEST_PARTS, MOST_PARTS = 6, 12  # of a block
 
@@ -70,8 +72,10 @@ class PartedRun(ProbeRun):
     _covers = 1.0  # of a part
     _batches = FEWEST_PARTS
 
-    def __init__(self, problem: Problem, policy: ProbePolicy, *, even: bool = False) -> None:
-        super().__init__(problem, policy, even=even)
+    def __init__(
+        self, problem: Problem, policy: ProbePolicy, *, even: bool = False, steady: bool = False
+    ) -> None:
+        super().__init__(problem, policy, even=even, steady=steady)
         assert isinstance(self._information, Dense)
         self._basis = self._information.basis
         self._noise = NoiseSeen(self._probes)
@@ -110,11 +114,17 @@ class PartedRun(ProbeRun):
 
     def _weigh(self) -> None:
         self._probes = self._noise.probes()
-        self._estimator = estimator_for(self._probes, self._basis)
+        self._estimator = self._weighed(self._probes)
         self._information = self._estimator.information
         self._first = self._information.matrix(self._counts_of_first().astype(float))
         self._matrix = self._information.matrix(self._evidence.counts.astype(float))
         self._vector = self._estimator.vector(self._probes.whiten(self._evidence.sums))
+
+    def _weighed(self, probes: Probes) -> Estimator:
+        """How gaps are read off blocks with this noise."""
+        if self._steady:
+            return steady_estimator(probes, self._plans, self._basis)
+        return estimator_for(probes, self._basis)
 
     def _nomination(self, lead: int) -> FloatArray:
         """M of the counts when this lead was nominated, as it is weighed now."""
@@ -144,8 +154,8 @@ class PartedRun(ProbeRun):
             self._block = block
 
 
-def probe_run(problem: Problem, policy: ProbePolicy, *, even: bool = False) -> ProbeRun:
+def probe_run(problem: Problem, policy: ProbePolicy, *, even: bool = False, steady: bool = False) -> ProbeRun:
     """A fresh run on the problem's probes, whose noise is known or not."""
     assert problem.probes is not None
-    warm_up()
-    return (PartedRun if problem.probes.unknown else ProbeRun)(problem, policy, even=even)
+    warm_up(steady)
+    return (PartedRun if problem.probes.unknown else ProbeRun)(problem, policy, even=even, steady=steady)

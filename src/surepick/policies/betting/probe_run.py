@@ -19,18 +19,24 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
+from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.design.information import Dense
 from surepick.design.probe_allocation import Effort, ProbeAllocation, probe_allocation
-from surepick.policies.betting.block_estimates import estimator_for
+from surepick.policies.betting.block_estimates import Estimator, estimator_for
 from surepick.policies.betting.block_run import Block, BlockPolicy, BlockRun
 from surepick.policies.betting.covers import cover, fill
 from surepick.policies.betting.purses import Purses, Settled
+from surepick.policies.betting.steady import Steady, on_grid, rounded, steady_estimator
 from surepick.policies.betting.tuning import TUNING, block_cost, first_uses
 
 _WORKING_SET = 256  # rivals that a division looks at
 _EFFORT, _FIRST_EFFORT = Effort(0.02, 40), Effort(0.05, 60)  # of a division, and of that of the first block
+# the same for `Steady`, where each begins with the last one: tolerance, steps, and when all probes are seen
+_STEPS, _FIRST_STEPS = (0.02, 20, 10), (0.05, 60, 10)
+_FEWEST_STEPS, _FLAT_STEPS = 4, 800  # fewer where a step is expensive: this over the rank
+_BITS, _SHARE_BITS, _VALUE_BITS = 10, 16, 36  # that are looked at, of what other machines compute otherwise
 _WARMTH = 0.9  # of the start of a division from the last one
 _BINDING = 1e-3  # of the largest weight: targets that rounding looks at
 _LEAST_DEFICIT = 0.1  # nats: a rival about to be dropped still counts a little
@@ -76,16 +82,20 @@ class ProbeRun(BlockRun[Bets]):
     _covers = 2.0  # that a block costs at least where readings mix arms: short ones interpolate
     _batches = 1  # that a block is asked for in
 
-    def __init__(self, problem: Problem, policy: ProbePolicy, *, even: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, policy: ProbePolicy, *, even: bool = False, steady: bool = False
+    ) -> None:
         probes = problem.probes
         assert probes is not None
         none = Evidence.none_of(problem)
         super().__init__(policy, np.zeros(len(probes), dtype=bool), none)
-        self._probes, self._costs, self._even, self._policy = probes, probes.costs, even, policy
+        self._probes, self._even, self._policy = probes, even, policy
+        self._costs = probes.costs.copy()  # compiled code is called sooner with what could be written to
         self._setup_cost = problem.setup_cost
-        self._estimator = estimator_for(probes)
-        information = self._information = self._estimator.information
         dense = as_dense(problem.oriented)
+        self._steady = steady
+        self._estimator = self._estimator_for(probes, dense)
+        information = self._information = self._estimator.information
         self._plans = information.coordinates(dense - dense.mean(axis=0))
         n_plans = problem.n_plans
         self._purses = Purses(n_plans, policy.delta, policy.epsilon)
@@ -94,8 +104,7 @@ class ProbeRun(BlockRun[Bets]):
         self._smoothing = TUNING.smoothing_with_costs if priced else TUNING.smoothing
         some = self._plans[:: max(1, n_plans // _WORKING_SET)]
         some = some[np.abs(some).max(axis=1) > 0]
-        division = probe_allocation(information, some, self._costs, _FIRST_EFFORT)
-        self._shares = self._even_shares() if even else division.shares
+        self._shares = self._even_shares() if even else self._first_shares(some)
         self._dual = np.zeros(n_plans)
         self._once = cover(information, self._shares, self._costs, self._plans[0] - self._plans[1:])
         first = self._counts_of_first()
@@ -106,6 +115,21 @@ class ProbeRun(BlockRun[Bets]):
         self._lead, self._unit = -1, np.zeros(n_plans)
         self._nominated: dict[int, FloatArray] = {}  # M when each lead was nominated, the last used last
         self._is_stopped = False
+
+    def _estimator_for(self, probes: Probes, plans: FloatArray) -> Estimator:
+        """How gaps are read off blocks; the same for the same problem and version."""
+        if self._steady and not probes.is_diagonal:
+            return steady_estimator(probes, plans)
+        return estimator_for(probes)
+
+    def _first_shares(self, targets: FloatArray) -> FloatArray:
+        """Of cost, before anything is known."""
+        if isinstance(self._information, Steady):
+            n, m = len(self._probes), len(targets)
+            start = np.full(n, 1.0 / n), np.full(m, 1.0 / m)
+            return self._information.divided(targets, self._costs, start, _FIRST_STEPS)[0]
+        shares = probe_allocation(self._information, targets, self._costs, _FIRST_EFFORT).shares
+        return on_grid(shares, _SHARE_BITS) if self._steady else shares
 
     def _even_shares(self) -> FloatArray:
         return np.asarray(self._costs / self._costs.sum())
@@ -156,6 +180,7 @@ class ProbeRun(BlockRun[Bets]):
         deficit = np.clip(purses.target - purses.now[rivals], _LEAST_DEFICIT, 2 * purses.target)
         ahead = np.maximum(gap, 0.0) ** 2
         urgency = deficit / (ahead + self._smoothing * spread)
+        urgency = rounded(urgency, _BITS) if self._steady else urgency
         targets, dual = self._divide(rivals, away, urgency)
         price = self._estimator.spread(self._information.matrix(self._shares / costs), away)
         need = 2.0 * float((deficit / (ahead + TUNING.need_smoothing * spread) * price).max())
@@ -164,6 +189,7 @@ class ProbeRun(BlockRun[Bets]):
         spent = float(self._evidence.counts @ costs)
         wished = min(TUNING.block_share * spent, TUNING.need_share * need)
         wished = block_cost(wished, need, self._batches * self._setup_cost)
+        wished = float(rounded(wished, _BITS)) if self._steady else wished
         budget = self._budget(float(costs[span].sum()) * (self._covers if dense else 1.0), wished)
         if self._even:
             return np.full(len(costs), max(1, round(budget / float(costs.sum()))), dtype=np.int64)
@@ -190,7 +216,8 @@ class ProbeRun(BlockRun[Bets]):
         worst = np.arange(len(rivals))
         if len(rivals) > _WORKING_SET:
             price = self._estimator.spread(self._information.matrix(self._shares / self._costs), away)
-            worst = np.sort(np.argsort(-urgency * price, kind="stable")[:_WORKING_SET])
+            worth = rounded(urgency * price, _BITS) if self._steady else urgency * price
+            worst = np.sort(np.argsort(-worth, kind="stable")[:_WORKING_SET])
         targets = away[worst] * np.sqrt(urgency[worst])[:, None]
         if self._even:
             self._shares = self._even_shares()
@@ -205,9 +232,14 @@ class ProbeRun(BlockRun[Bets]):
     def _divided(self, targets: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Shares of cost for these targets, and how much each binds, from the last ones on."""
         information, n = self._information, len(self._probes)
+        if isinstance(information, Steady):
+            steps = min(_STEPS[1], max(_FEWEST_STEPS, _FLAT_STEPS // targets.shape[1]))
+            return information.divided(targets, self._costs, (self._shares, dual), (_STEPS[0], steps, _STEPS[2]))
         if not isinstance(information, Dense):
             start = ProbeAllocation(self._shares, dual, np.inf, 0.0, 0)
             found = probe_allocation(information, targets, self._costs, _EFFORT, start=start)
+            if self._steady:
+                return on_grid(found.shares, _SHARE_BITS), on_grid(found.dual, _SHARE_BITS)
             return found.shares, found.dual
         from surepick.policies.betting.probe_kernels import Readings, divide_probes
 
@@ -263,7 +295,8 @@ class ProbeRun(BlockRun[Bets]):
         averages = self._probes.whiten(np.nan_to_num(self._evidence.means))
         self._largest = float(np.abs(averages).max())
         self._means = self._estimator.means(self._matrix, self._vector)
-        best = int(np.argmax(self._plans @ self._means))
+        values = self._plans @ self._means
+        best = int(np.argmax(on_grid(values, _VALUE_BITS) if self._steady else values))
         if best == self._lead or (self._purses.epsilon and self._lead >= 0 and self._stays(best)):
             return
         self._lead = best
@@ -359,10 +392,10 @@ class _Anybody(NamedTuple):
 
 
 @functools.cache
-def warm_up() -> None:
+def warm_up(steady: bool) -> None:
     """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
     plans = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]  # readings that mix arms
-    run = ProbeRun(Problem(plans, probes="plans"), _Anybody())
+    run = ProbeRun(Problem(plans, probes="plans"), _Anybody(), steady=steady)
     for _ in range(3):
         decision = run.decide()
         if isinstance(decision, Measure):
