@@ -109,7 +109,7 @@ def suited(policy: P, problem: AnyProblem) -> P:
     A session that was begun keeps its version.
     """
     version = getattr(policy, "on_probes", policy.version)
-    if problem.probes is None or version == policy.version:
+    if getattr(problem, "probes", None) is None or version == policy.version:
         return policy
     return as_version(copy(policy), version)
 

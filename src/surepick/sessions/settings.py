@@ -14,7 +14,7 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
-from surepick.core.policy import Policy, as_version, changed, epsilon_of, suited
+from surepick.core.policy import Policy, as_version, changed, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, SurepickError
@@ -132,7 +132,6 @@ class NewSession:
         checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}
         if not self.problem.is_listed:
             checked["problem"] = self.problem.without_asked_plays()
-        checked["policy"] = suited(self.policy, self.problem)
         if self.budget is not None:
             what = "a number of measurements"
             checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)

@@ -196,7 +196,8 @@ def test_a_cover_shows_every_difference_of_few_and_of_many(n_plans):
 
 
 def test_readings_of_fewer_directions_than_arms_get_a_basis_of_these():
-    probes = sp.Problem([[1, -1, 0, 0], [0, 0, 0, 0], [0, 1, -1, 0]], probes=[[1, -1, 0, 0], [0, 1, -1, 0]])
+    rows = np.array([[1.0, -1, 0, 0], [0, 1, -1, 0]])
+    probes = sp.Problem([[1, -1, 0, 0], [0, 0, 0, 0], [0, 1, -1, 0]], probes=rows)
     basis = steady_estimator(probes.probes, probes.plans).information.basis
     assert basis.shape == (2, 4)
     np.testing.assert_allclose(basis @ basis.T, np.eye(2), atol=1e-12)

@@ -234,7 +234,8 @@ class ProbeRun(BlockRun[Bets]):
         information, n = self._information, len(self._probes)
         if isinstance(information, Steady):
             steps = min(_STEPS[1], max(_FEWEST_STEPS, _FLAT_STEPS // targets.shape[1]))
-            return information.divided(targets, self._costs, (self._shares, dual), (_STEPS[0], steps, _STEPS[2]))
+            effort = _STEPS[0], steps, _STEPS[2]
+            return information.divided(targets, self._costs, (self._shares, dual), effort)
         if not isinstance(information, Dense):
             start = ProbeAllocation(self._shares, dual, np.inf, 0.0, 0)
             found = probe_allocation(information, targets, self._costs, _EFFORT, start=start)
