@@ -22,7 +22,6 @@ from surepick.design.information import Dense
 from surepick.policies.betting.block_estimates import LEAST_PIVOT, DenseEstimator
 
 _ROW_BITS = 30  # of the largest entry of a row of readings
-_SPANNED, _NEEDED = 1e-7, 1e-7  # of a length; of the largest weight
 _SHORT = 1e-9  # of a reading brought to length 1: what is left of it that counts as rounding
 _LEVELS = (1e-3, 0.0, -1.0)  # of the largest share: probes that a cover is looked for among
 
@@ -95,7 +94,7 @@ class Steady(Dense):
         from surepick.policies.betting.steady_counts import find_cover
 
         probes = self.planned, self.owner, costs, shares
-        return find_cover(probes, away, _LEVELS, (_SPANNED, _NEEDED))
+        return find_cover(probes, away, _LEVELS)
 
     def fill(
         self, counts: FloatArray, known: FloatArray, some: IntArray, targets: FloatArray, budget: Any

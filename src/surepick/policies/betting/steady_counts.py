@@ -21,6 +21,8 @@ from surepick.policies.betting.steady_kernels import (
     solve_up,
 )
 
+_SPANNED = 1e-7  # of its length: what is left of a row or a difference that counts as spanned
+_NEEDED = 1e-7  # of the largest weight: a probe with less is left out
 _MANY = 16  # sums with mixed signs beyond the rank, in place of many differences
 
 
@@ -77,9 +79,6 @@ def find_cover(
     probes: tuple[FloatArray, IntArray, FloatArray, FloatArray],  # rows, owners, costs, shares
     away: FloatArray,  # (m, rank) what is to be shown
     levels: tuple[float, float, float],  # of the largest share: probes that are looked at, more each time
-    limits: tuple[
-        float, float
-    ],  # of its length: what counts as spanned; of the largest weight: what as needed
 ) -> BoolArray:
     """Probes whose readings span the differences, those with large shares first."""
     rows, owner, costs, shares = probes
@@ -95,7 +94,7 @@ def find_cover(
             scale = math.sqrt((shares[probe] + 1e-12) / costs[probe])
             for a in range(rank):
                 welcome[a, k] = scale * rows[some[k], a]
-        if _span(welcome, owner[some], left.copy(), chosen, limits):
+        if _span(welcome, owner[some], left.copy(), chosen):
             break
     return chosen
 
@@ -106,13 +105,12 @@ def _span(
     owner: IntArray,
     left: FloatArray,  # (rank, n) what is to be spanned, about 1 in size; changed
     chosen: BoolArray,  # (n_probes,) out: True for the probes taken
-    limits: tuple[float, float],
 ) -> bool:
     """Take probes by the longest rest until the targets are spanned, without those that no target needs.
 
     Whether the targets are spanned.
     """
-    (rank, n), m, spanned = rows.shape, left.shape[1], limits[0]
+    (rank, n), m, spanned = rows.shape, left.shape[1], _SPANNED
     start, size, rest = np.empty(n), np.empty(n), np.empty(m)
     add_squares(rows, start)
     of_rows, of_left = np.zeros((rank, n)), np.zeros((rank, m))  # parts along each unit
@@ -142,18 +140,13 @@ def _span(
                     _take_out(left, unit, of_left[k])
                     taken[k] = i
                     k += 1
-    _leave_out(of_rows, of_left, taken[:k], owner, chosen, limits[1])
+    _leave_out(of_rows, of_left, taken[:k], owner, chosen)
     return True
 
 
 @compiled_inner
 def _leave_out(
-    of_rows: FloatArray,
-    of_left: FloatArray,
-    taken: IntArray,
-    owner: IntArray,
-    chosen: BoolArray,
-    least: float,
+    of_rows: FloatArray, of_left: FloatArray, taken: IntArray, owner: IntArray, chosen: BoolArray
 ) -> None:
     """Of the probes chosen, drop those whose readings no target has a weight on, to speak of."""
     k, m = len(taken), of_left.shape[1]
@@ -171,7 +164,7 @@ def _leave_out(
         chosen[owner[taken[r]]] = False
     for r in range(k):
         for j in range(m):
-            if abs(of_left[r, j]) > least * most:
+            if abs(of_left[r, j]) > _NEEDED * most:
                 chosen[owner[taken[r]]] = True
                 break
 
