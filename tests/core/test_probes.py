@@ -198,16 +198,25 @@ def test_a_problem_with_probes_survives_its_file_to_the_last_bit():
         problem_from_json({**data, "format": 1})
 
 
+NOT_THESE = (
+    "PFWS",
+    "CombGame",
+    "KN",
+    "KNPlusPlus",
+)  # of those that take probes: they play plans, or need single arms
+
+
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_policy_that_measures_single_arms_says_so(name):
     settings = {"variant": "authors"} if name == "RAGE" else {}
     policy, problem = POLICIES[name](**settings), routes(probes="plans")
-    if getattr(policy, "takes_probes", False) and name not in ("PFWS", "CombGame"):  # they play plans
+    if getattr(policy, "takes_probes", False) and name not in NOT_THESE:
         start(policy, problem)
         return
     for begin in (lambda: start(policy, problem), lambda: policy.start(problem)):
         with pytest.raises(
-            (ProblemError, ParameterError), match=r"measures single arms|needs the rows|plays whole plans"
+            (ProblemError, ParameterError),
+            match=r"measures single arms|needs the rows|plays whole plans|chooses between single arms",
         ):
             begin()
 
