@@ -176,9 +176,12 @@ class _Log:
             accepted["rivals"] = True  # they are not known to who writes it without the function
         if given.get("proof") is None and replay.setup.policy.version < type(replay.setup.policy).version:
             accepted["proof"] = True  # earlier versions had none after a last call
+        last_bits = LAST_BITS if replay.setup.problem.probes is not None else 0.0
         names = sorted(mine.keys() | given.keys())
         differing = [
-            n for n in names if not accepted.get(n, n in mine and n in given and same(mine[n], given[n]))
+            n
+            for n in names
+            if not accepted.get(n, n in mine and n in given and same(mine[n], given[n], last_bits))
         ]
         found = [f"the certificate's {name!r} is not what the log gives" for name in differing]
         return found + _of_proof(replay.ledger, given.get("proof"))
@@ -249,19 +252,23 @@ def as_certificate(given: object) -> Body:
     return values
 
 
-def same(mine: object, theirs: object) -> bool:
+def same(mine: object, theirs: object, last_bits: float = 0.0) -> bool:
     """Whether two JSON values are equal: 1 and 1.0 are, which some programs write alike; true is neither.
 
-    Numbers with a fraction may differ in their last bits, since logarithms and BLAS do between machines.
+    Fractions may differ by `last_bits` of them: where probes are used, BLAS does between machines.
     """
     if isinstance(mine, dict) and isinstance(theirs, dict):
-        return mine.keys() == theirs.keys() and all(same(mine[name], theirs[name]) for name in mine)
+        return mine.keys() == theirs.keys() and all(
+            same(mine[name], theirs[name], last_bits) for name in mine
+        )
     if isinstance(mine, list) and isinstance(theirs, list):
-        return len(mine) == len(theirs) and all(map(same, mine, theirs))
+        return len(mine) == len(theirs) and all(
+            same(a, b, last_bits) for a, b in zip(mine, theirs, strict=True)
+        )
     if isinstance(mine, bool) or isinstance(theirs, bool):
         return mine is theirs
-    if isinstance(mine, float) and isinstance(theirs, float | int):
-        return math.isclose(mine, theirs, rel_tol=LAST_BITS)
+    if last_bits and isinstance(mine, float) and isinstance(theirs, float | int):
+        return math.isclose(mine, theirs, rel_tol=last_bits)
     return mine == theirs
 
 
