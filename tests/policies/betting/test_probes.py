@@ -13,6 +13,7 @@ from surepick.experiments import probe_cases
 from surepick.policies.betting import block_estimates
 from surepick.policies.betting.block_estimates import DenseEstimator, DiagonalEstimator, estimator_for
 from surepick.policies.betting.covers import cover, fill
+from surepick.policies.betting.steady import SteadyEstimator
 
 
 def mixed(scales=(1.0, 2.0, 0.5)):
@@ -128,11 +129,11 @@ def test_a_wrong_inverse_never_bets(monkeypatch):
     """The guard must see that the weights that are used do not show the difference."""
     problem, means = probe_cases.soare(3, 0.5)
     right = block_estimates._pseudo_inverse
-    monkeypatch.setattr(block_estimates, "_pseudo_inverse", lambda rows, n: 1.001 * right(rows, n))
+    monkeypatch.setattr(SteadyEstimator, "_weights", lambda _, rows, n: 1.001 * right(rows, n))
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=300)
     assert outcome.plan is None
     assert outcome.standing.risk == 1.0
-    monkeypatch.setattr(block_estimates, "_pseudo_inverse", lambda rows, n: right(rows, n) * np.nan)
+    monkeypatch.setattr(SteadyEstimator, "_weights", lambda _, rows, n: right(rows, n) * np.nan)
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=100)
     assert outcome.standing.risk == 1.0
 
