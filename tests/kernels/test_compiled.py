@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
+from numba.extending import overload
 
 import surepick
+from surepick.kernels.compiled import is_compiling
+from surepick.kernels.lean_compiler import Ours
 
 CALLEE = """
 from surepick.kernels.compiled import compiled
@@ -227,3 +231,31 @@ def test_numba_sees_late_declarations_and_leaves_the_standard_output_alone(tmp_p
         [sys.executable, tmp_path / "quiet.py"], env=clean, capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == ["1.0", "True"], done.stderr
+
+
+def test_functions_of_others_get_what_numba_chooses():
+    seen = []
+
+    def halved(x):
+        return x / 2
+
+    @overload(halved)
+    def _halved(x):
+        seen.append(Ours.is_compiling)
+        return lambda x: x / 2
+
+    def theirs(x):
+        return halved(x)
+
+    def ours(x):
+        return halved(x) + 1
+
+    ours.__module__ = "surepick.kernels.ours"
+    assert numba.njit(theirs)(2.0) == 1.0
+    assert not any(seen)
+    seen.clear()
+    assert numba.njit(ours)(2) == 2.0
+    assert seen
+    assert all(seen)
+    assert is_compiling()  # something was
+    assert not Ours.is_compiling

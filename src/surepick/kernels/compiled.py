@@ -34,6 +34,7 @@ from surepick.kernels.lean_compiler import (
     ExactCompiler,
     FastCompiler,
     InnerCompiler,
+    Ours,
 )
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -42,6 +43,7 @@ _numba: Any = numba  # most of what is used here has no types
 _settings: Any = numba.config
 _PACKAGE = Path(__file__).parent.parent
 _ROOMS = ("kernels", "policies", "problems", "simulation")  # those that may import this module
+_NAME = "surepick."
 _PREFIX = "surepick-"
 _KEPT = 4  # cache folders of other versions that are left in place
 
@@ -108,10 +110,11 @@ class _Compilations(numba.core.event.Listener):
     _depth = 0
     _collects = False
 
-    def on_start(self, _event: Any) -> None:
+    def on_start(self, event: Any) -> None:
         """Count it; with the first, stop the search."""
         self.n += 1
         if self._depth == 0:
+            Ours.is_compiling = event.data["dispatcher"].py_func.__module__.startswith(_NAME)
             self._collects = gc.isenabled()
             gc.disable()
         self._depth += 1
@@ -119,8 +122,10 @@ class _Compilations(numba.core.event.Listener):
     def on_end(self, _event: Any) -> None:
         """With the last, let the search go on if it was on."""
         self._depth -= 1
-        if self._depth == 0 and self._collects:
-            gc.enable()
+        if self._depth == 0:
+            Ours.is_compiling = False
+            if self._collects:
+                gc.enable()
 
 
 _compilations = _Compilations()

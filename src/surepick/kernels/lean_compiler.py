@@ -6,7 +6,8 @@ or wait for memory. All that is spared here changes nothing of what a function c
 sums are reordered in functions compiled with `fastmath` alone, and those are optimised as Numba does it.
 
 Parts of Numba are replaced, so each replacement looks first whether Numba is as it was when this was written;
-where it is not, we wait longer.
+where it is not, we wait longer. What a replacement chooses, it chooses for our functions alone: those that
+others compile in the same process get Numba's own.
 """
 
 from __future__ import annotations
@@ -271,6 +272,12 @@ def _spare_comparing() -> None:
         _TargetConfig.__hash__ = lambda self: hash(type(self))  # Numba's hash, too, is one for all of a type
 
 
+class Ours:
+    """Whether a function of ours is being compiled, with all that it calls; Numba does one at a time."""
+
+    is_compiling = False
+
+
 def _spare_choosing() -> None:
     """Look once for the form of an operator that fits types, and keep it.
 
@@ -280,6 +287,8 @@ def _spare_choosing() -> None:
     known: dict[Any, Any] = {}
 
     def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if not Ours.is_compiling:
+            return usual(self, context, args, kws)
         key = (self, context, tuple(args), tuple(kws.items()))
         found = known.get(key)
         if found is None:
