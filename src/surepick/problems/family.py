@@ -176,7 +176,7 @@ class Family:
 
         >>> from surepick.problems import portfolio_family
         >>> portfolio_family(["stocks", "bonds", "gold"], upper=0.5).all_plans()
-        Polytope(3 arms, 1 row, at most 3 vertices)
+        Polytope(3 arms, 1 row, at most 3 vertices, maximize)
         """
         if self.rows is None or self.coefficients is not None:
             return self.oracle_problem(noise_scale=noise_scale, costs=costs, bounds=bounds)

@@ -40,7 +40,7 @@ def on_grid(values: FloatArray, bits: int) -> FloatArray:
     """Numbers, or numbers by row, on a grid of this many binary digits of the largest of them.
 
     >>> on_grid(np.array([1.0, 0.26, 1e-9]), 2).tolist()
-    [1.0, 0.25, 0.0]
+    [1.0, 0.5, 0.0]
     """
     _, exponent = np.frexp(np.abs(values).max(axis=-1, keepdims=True))
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, bits - exponent)), exponent - bits))

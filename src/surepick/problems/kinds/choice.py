@@ -96,7 +96,7 @@ def top_k(
     >>> top_k(["a", "b", "c"], 2).plan_names
     ('a + b', 'a + c', 'b + c')
     >>> top_k([f"player {s}" for s in range(40)], 20)
-    FamilyProblem(40 arms, number of plans at most 1.4e11)
+    FamilyProblem(40 arms, number of plans at most 1.4e11, maximize)
     """
     return builder_problem(top_k, top_k_family(arm_names, k, minimize=minimize), guess, options)
 

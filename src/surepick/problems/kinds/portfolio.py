@@ -48,7 +48,7 @@ def portfolio(
     - `options`: `DrawOptions`; `bounds` are of one measurement, not of the amounts
 
     >>> portfolio([5, 4, 3], upper=0.5)
-    Polytope(3 arms, 1 row, at most 3 vertices)
+    Polytope(3 arms, 1 row, at most 3 vertices, maximize)
     >>> sorted(portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100).plans.tolist())
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """

@@ -48,7 +48,7 @@ def production(
     - `options`: `DrawOptions`; `bounds` are of one measurement, not of the variables
 
     >>> production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0])
-    Polytope(2 arms, 2 rows, at most 6 vertices)
+    Polytope(2 arms, 2 rows, at most 6 vertices, maximize)
     >>> sorted(production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100).plans.tolist())
     [[0.0, 4.0], [2.0, 3.0]]
     """

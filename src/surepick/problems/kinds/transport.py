@@ -74,7 +74,7 @@ def transport(
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem
-    Polytope(4 arms, 4 rows, at most 3 vertices)
+    Polytope(4 arms, 4 rows, at most 3 vertices, minimize)
     >>> listed = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=100)
     >>> listed.arm_names, sorted(listed.plans.tolist())
     (('0 -> 0', '0 -> 1', '1 -> 0', '1 -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
@@ -179,7 +179,7 @@ def whole_transport(seed: int, *, distances: Distances | Table = "great-circle")
     """The same case with every transport as a plan: a polytope.
 
     >>> whole_transport(0).problem
-    Polytope(81 arms, 18 rows, at most 1.3e17 vertices)
+    Polytope(81 arms, 18 rows, at most 1.3e17 vertices, minimize)
     """
     hours, source = _hours(distances)
     family, _ = _between_cities(seed, hours)
