@@ -61,7 +61,7 @@ def counts_asked(problem, means, version, n_blocks=25):
 
 CASES = {
     "whole plans": lambda: probe_cases.top_k(6, 2, 0, "full"),
-    "paths": lambda: probe_cases.grid_paths(3, 0, "full"),
+    "paths": lambda: (probe_cases.grid_paths(3, 0, "full")[0], 0.3 * probe_cases.grid_paths(3, 0, "full")[1]),
     "pairs": lambda: (
         sp.Problem(
             np.eye(4),
@@ -183,6 +183,13 @@ def test_a_division_comes_near_to_the_certified_one():
 
 def _own(problem):
     return estimator_for(problem.probes).information.coordinates(problem.plans[0] - problem.plans[1:])
+
+
+def test_a_probe_that_shows_nothing_of_the_targets_does_not_end_the_run():
+    """Here its use comes out a little below 0, of which there is no root."""
+    problem, means = probe_cases.grid_paths(4, 0, "full")
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=7_300_002)
+    assert outcome.plan == problem.best(means)
 
 
 @pytest.mark.parametrize("n_plans", [3, 90])

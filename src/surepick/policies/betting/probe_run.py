@@ -33,7 +33,7 @@ from surepick.policies.betting.tuning import TUNING, block_cost, first_uses
 
 _WORKING_SET = 256  # rivals that a division looks at
 _EFFORT, _FIRST_EFFORT = Effort(0.02, 40), Effort(0.05, 60)  # of a division, and of that of the first block
-# the same for `Steady`, where each begins with the last one: tolerance, steps, and when all probes are seen
+# the same for `Steady`: tolerance, steps, and when all probes are seen
 _STEPS, _FIRST_STEPS = (0.02, 20, 10), (0.05, 60, 10)
 _FEWEST_STEPS, _FLAT_STEPS = 4, 800  # fewer where a step is expensive: this over the rank
 _BITS, _SHARE_BITS, _VALUE_BITS = 10, 16, 36  # that are looked at, of what other machines compute otherwise
@@ -234,8 +234,10 @@ class ProbeRun(BlockRun[Bets]):
         information, n = self._information, len(self._probes)
         if isinstance(information, Steady):
             steps = min(_STEPS[1], max(_FEWEST_STEPS, _FLAT_STEPS // targets.shape[1]))
+            shares = _WARMTH * self._shares + (1 - _WARMTH) / n  # other targets may need what had no share
+            dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)
             effort = _STEPS[0], steps, _STEPS[2]
-            return information.divided(targets, self._costs, (self._shares, dual), effort)
+            return information.divided(targets, self._costs, (shares, dual), effort)
         if not isinstance(information, Dense):
             start = ProbeAllocation(self._shares, dual, np.inf, 0.0, 0)
             found = probe_allocation(information, targets, self._costs, _EFFORT, start=start)

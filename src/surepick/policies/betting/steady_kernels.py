@@ -275,7 +275,7 @@ def _set_uses(readings: Readings, some: IntArray, dual: FloatArray, rows: IntArr
         )
     most = 0.0
     for o in range(len(known.uses)):
-        known.uses[o] /= readings.costs[o]
+        known.uses[o] = max(known.uses[o], 0.0) / readings.costs[o]  # x'Tx may come out as -1e-19
         most = max(most, known.uses[o])
     return most
 
@@ -401,6 +401,8 @@ def divide(
         _set_values(targets, some, known)
         most = _set_uses(readings, some, dual, np.flatnonzero(playing[readings.owner]), known)
         phi = _weighted(dual, known.value)
+        if not (phi > 0.0 and most > 0.0):
+            break
         if full:
             if known.value.max() * most <= (1.0 + tolerance) * phi * phi:
                 break
