@@ -11,6 +11,7 @@ from surepick.core.telling_apart import span
 from surepick.design import information
 from surepick.design.information import Dense
 from surepick.design.probe_allocation import Effort, probe_allocation
+from surepick.errors import ProblemError
 from surepick.experiments import probe_cases
 from surepick.policies.betting.block_estimates import DenseEstimator, estimator_for
 from surepick.policies.betting.purses import Purses
@@ -210,3 +211,28 @@ def test_readings_of_fewer_directions_than_arms_get_a_basis_of_these():
     np.testing.assert_allclose(basis @ basis.T, np.eye(2), atol=1e-12)
     usual = span(csr_array(probes.probes.rows))
     np.testing.assert_allclose(basis.T @ basis, usual.T @ usual, atol=1e-12)
+
+
+def drawn(seed):
+    """A problem with a few plans and probes of any kind, and means; None where no probe tells plans apart."""
+    rng = np.random.default_rng(seed)
+    n_arms, names = int(rng.integers(2, 9)), "abcdefghi"
+    plans = np.unique(rng.integers(0, 2, (int(rng.integers(2, 14)), n_arms)), axis=0)
+    rows = rng.integers(-1, 2, (int(rng.integers(1, 15)), n_arms)) * 10.0 ** rng.integers(-3, 4)
+    probes = {f"probe {i}": dict(zip(names, row, strict=False)) for i, row in enumerate(rows) if row.any()}
+    given = {"probes": "plans" if rng.random() < 0.5 else probes, "arm_names": list(names[:n_arms])}
+    try:
+        return sp.Problem(plans, **given), rng.normal(size=n_arms)
+    except ProblemError:
+        return None
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_whatever_the_probes_a_run_goes_on_until_it_is_sure_or_the_budget_is_spent():
+    n_sure = n_wrong = 0
+    for problem, means in filter(None, map(drawn, range(150))):
+        outcome = sp.simulate(problem, sp.BetGapE(delta=0.1), sp.Gaussian(means), seed=1, budget=600)
+        n_sure += outcome.plan is not None
+        n_wrong += outcome.plan not in (None, problem.best(means))
+    assert n_sure > 20
+    assert n_wrong <= 0.1 * n_sure
