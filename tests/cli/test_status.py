@@ -154,6 +154,16 @@ def test_the_runner_up_is_in_every_table_of_rivals_however_few_it_shows(folder):
     assert re.search(r"second\s*<span class=\"note\">runner-up", table)
 
 
+def test_why_a_plan_has_no_value_is_said(folder):
+    problem = sp.Problem([[1, 1, 0], [1, 0, 1]], arm_names=["shared", "b", "c"], noise_scale=0.3)
+    session = sp.Session.create("surepick.db", problem, sp.BetGapE(), name="shared")
+    for _ in range(4):  # what all plans share is never measured
+        (request,) = session.ask()
+        session.tell(request, 1.0 if request.arm_name == "b" else 0.8)
+    words = " ".join(run("status").stdout.split())
+    assert "a plan has no value while an arm of it was never measured" in words
+
+
 def test_one_gap_has_one_uncertainty_everywhere_and_it_is_said_what_it_is(folder):
     """The interval that the policy has to clear is another thing, and is called so."""
     run("new", "roads.toml")

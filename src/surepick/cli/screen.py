@@ -167,6 +167,8 @@ def _who_is_who(page: Page) -> str:
 
     summary = page.summary
     errors = "± is one standard error"
+    if any(row.value is None for row in page.rivals.rows):
+        errors += "; a plan has no value while an arm of it was never measured"
     if summary.rival is None or summary.runner_up is None:
         return f"{errors}."
     rival, runner_up = (shortened(name, LONGEST_NAME) for name in (summary.rival, summary.runner_up))
