@@ -157,5 +157,5 @@ class PartedRun(ProbeRun):
 def probe_run(problem: Problem, policy: ProbePolicy, *, even: bool = False, steady: bool = False) -> ProbeRun:
     """A fresh run on the problem's probes, whose noise is known or not."""
     assert problem.probes is not None
-    warm_up(steady)
+    warm_up(not problem.probes.is_diagonal, steady)
     return (PartedRun if problem.probes.unknown else ProbeRun)(problem, policy, even=even, steady=steady)

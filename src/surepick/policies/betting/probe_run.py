@@ -395,11 +395,16 @@ class _Anybody(NamedTuple):
 
 
 @functools.cache
-def warm_up(steady: bool) -> None:
-    """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
-    plans = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]  # readings that mix arms
-    run = ProbeRun(Problem(plans, probes="plans"), _Anybody(), steady=steady)
+def warm_up(mixed: bool, steady: bool) -> None:
+    """Compile the loops, or load them from the cache, so that no run has to wait for it half-way.
+
+    Readings that mix arms need others than those of single arms.
+    """
+    plans = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
+    problem = Problem(plans, probes="plans" if mixed else "plan arms")
+    run = ProbeRun(problem, _Anybody(), steady=steady)
     for _ in range(3):
         decision = run.decide()
         if isinstance(decision, Measure):
-            run.absorb(decision.counts, np.array([1.0, 0.5, 0.0]) * decision.counts)
+            uses = decision.counts if problem.probes is None else decision.counts[problem.probes.owner]
+            run.absorb(decision.counts, np.linspace(1.0, 0.0, problem.n_readings) * uses)

@@ -38,6 +38,12 @@ def _take_out(vectors: FloatArray, unit: FloatArray, along: FloatArray) -> None:
             add_scaled(-unit[a], along, vectors[a])
 
 
+@compiled_inner
+def _divide_by(size: float, values: FloatArray) -> None:
+    for a in range(len(values)):
+        values[a] /= size
+
+
 @compiled_allocating
 def orthonormal(vectors: FloatArray, least: float) -> FloatArray:
     """A basis (rank, n_arms) of what the columns (n_arms, n) span, the longest rest first; they are used up.
@@ -48,14 +54,20 @@ def orthonormal(vectors: FloatArray, least: float) -> FloatArray:
     basis, size, along = np.empty((d, d)), np.empty(n), np.empty(n)
     for r in range(d):
         add_squares(vectors, size)
-        which = int(np.argmax(size))
+        which = 0
+        for k in range(n):
+            if size[k] > size[which]:
+                which = k
         if not size[which] > least * least:
             return basis[:r].copy()
-        basis[r] = vectors[:, which] / math.sqrt(size[which])
+        own = basis[r]
+        for a in range(d):
+            own[a] = vectors[a, which]
+        _divide_by(math.sqrt(size[which]), own)
         for q in range(r):
-            basis[r] -= dot(basis[q], basis[r]) * basis[q]
-        basis[r] /= math.sqrt(dot(basis[r], basis[r]))
-        _take_out(vectors, basis[r], along)
+            add_scaled(-dot(basis[q], own), basis[q], own)
+        _divide_by(math.sqrt(dot(own, own)), own)
+        _take_out(vectors, own, along)
     return basis
 
 
@@ -75,6 +87,19 @@ def _mixed_signs(away: FloatArray, n: int) -> FloatArray:
 
 
 @compiled_allocating
+def _above(level: float, shares: FloatArray, owner: IntArray) -> IntArray:
+    """Readings of probes whose share is above this level of the largest."""
+    most, some, n = shares[0], np.empty(len(owner), dtype=np.int64), 0
+    for o in range(len(shares)):
+        most = max(most, shares[o])
+    for i in range(len(owner)):
+        if shares[owner[i]] > level * most:
+            some[n] = i
+            n += 1
+    return some[:n]
+
+
+@compiled_allocating
 def find_cover(
     probes: tuple[FloatArray, IntArray, FloatArray, FloatArray],  # rows, owners, costs, shares
     away: FloatArray,  # (m, rank) what is to be shown
@@ -84,10 +109,15 @@ def find_cover(
     rows, owner, costs, shares = probes
     rank, many, chosen = rows.shape[1], 2 * (rows.shape[1] + _MANY), np.zeros(len(shares), dtype=np.bool_)
     left = _mixed_signs(away, rank + _MANY) if len(away) > many else away.T.copy()
-    left /= max(np.abs(left).max(), 1e-300)
+    largest = 1e-300
+    for a in range(rank):
+        for j in range(left.shape[1]):
+            largest = max(largest, abs(left[a, j]))
+    for a in range(rank):
+        _divide_by(largest, left[a])
     for level in levels:
         chosen[:] = False
-        some = np.flatnonzero(shares[owner] > level * shares.max())
+        some = _above(level, shares, owner)
         welcome = np.empty((rank, len(some)))
         for k in range(len(some)):
             probe = owner[some[k]]
@@ -117,7 +147,10 @@ def _span(
     taken, unit, k = np.empty(rank, dtype=np.int64), np.empty(rank), 0
     while True:
         add_squares(left, rest)
-        if rest.max() <= spanned * spanned:
+        longest = 0.0
+        for j in range(m):
+            longest = max(longest, rest[j])
+        if longest <= spanned * spanned:
             break
         add_squares(rows, size)
         which = -1

@@ -148,10 +148,32 @@ def add_squares(columns: FloatArray, out: FloatArray) -> None:
 
 
 @compiled_allocating
+def _places(marks: FloatArray | BoolArray) -> IntArray:
+    """Where something is; Numba's `flatnonzero` takes long to compile."""
+    found, n = np.empty(len(marks), dtype=np.int64), 0
+    for k in range(len(marks)):
+        if marks[k]:
+            found[n] = k
+            n += 1
+    return found[:n]
+
+
+@compiled_allocating
+def _readings_of(marks: FloatArray | BoolArray, owner: IntArray) -> IntArray:
+    """Where something is, of the readings of these owners."""
+    found, n = np.empty(len(owner), dtype=np.int64), 0
+    for i in range(len(owner)):
+        if marks[owner[i]]:
+            found[n] = i
+            n += 1
+    return found[:n]
+
+
+@compiled_allocating
 def information(rows: FloatArray, weight: FloatArray) -> FloatArray:
     """sum_i weight_i x_i x_i'."""
     matrix = np.zeros((rows.shape[1], rows.shape[1]))
-    _add_information(rows, weight, np.flatnonzero(weight), matrix)
+    _add_information(rows, weight, _places(weight), matrix)
     return matrix
 
 
@@ -359,6 +381,14 @@ def _step(shares: FloatArray, dual: FloatArray, phi: float, known: _Known) -> No
 
 
 @compiled_inner
+def _largest(values: FloatArray) -> float:
+    most = values[0]
+    for j in range(len(values)):
+        most = max(most, values[j])
+    return float(most)
+
+
+@compiled_inner
 def _weighted(dual: FloatArray, value: FloatArray) -> float:
     total = 0.0
     for j in range(len(dual)):
@@ -395,16 +425,16 @@ def divide(
         full = step % look == 0
         if full:
             playing[:], binding[:] = True, True
-        if not _factor_shares(readings, shares, np.flatnonzero(shares[readings.owner]), known):
+        if not _factor_shares(readings, shares, _readings_of(shares, readings.owner), known):
             break
-        some = np.flatnonzero(binding)
+        some = _places(binding)
         _set_values(targets, some, known)
-        most = _set_uses(readings, some, dual, np.flatnonzero(playing[readings.owner]), known)
+        most = _set_uses(readings, some, dual, _readings_of(playing, readings.owner), known)
         phi = _weighted(dual, known.value)
         if not (phi > 0.0 and most > 0.0):
             break
         if full:
-            if known.value.max() * most <= (1.0 + tolerance) * phi * phi:
+            if _largest(known.value) * most <= (1.0 + tolerance) * phi * phi:
                 break
             _keep(dual, known.value, (_BINDING, _CLOSE), binding)
             _keep(shares, known.uses, (_IN_PLAY, _USEFUL), playing)
