@@ -21,7 +21,9 @@ import numpy as np
 from scipy.stats import beta
 
 import surepick as sp
+from surepick.core.policy import suited
 from surepick.policies.betting import block_estimates
+from surepick.policies.betting.steady import SteadyEstimator
 from surepick.simulation.probed import GaussianReadings, UniformReadings
 
 SEED, DELTAS, TINY = 9_100_000, (0.2, 0.1, 0.05), 1e-9
@@ -167,7 +169,7 @@ FAMILIES = {  # name: (problem and means, environment)
 
 def peak(problem, environment, best, seed, budget):
     """The largest log wealth against the best plan within the budget."""
-    run, rng = sp.BetGapE(TINY).start(problem), np.random.default_rng(seed)
+    run, rng = suited(sp.BetGapE(TINY), problem).start(problem), np.random.default_rng(seed)
     used = 0
     while used < budget:
         decision = run.decide(rng)
@@ -260,12 +262,12 @@ def controls(runs, budget):
     finally:
         dense.show = show
     print_row("control: weights fitted on the block's values", found, runs, time.process_time() - began)
-    began, inverse = time.process_time(), block_estimates._pseudo_inverse
-    block_estimates._pseudo_inverse = lambda rows, n: 1.01 * inverse(rows, n)
+    began, weights = time.process_time(), SteadyEstimator._weights
+    SteadyEstimator._weights = lambda self, rows, n: 1.01 * weights(self, rows, n)
     try:
         found, most = errors(lambda: blends(0.0), gaussian, min(runs, 200), budget)
     finally:
-        block_estimates._pseudo_inverse = inverse
+        SteadyEstimator._weights = weights
     bets = "; no bet was made" if most == 0.0 else f"; BETS WERE MADE, up to {most:.3g}"
     print_row("control: a wrong A (1% off)", found, min(runs, 200), time.process_time() - began, bets)
 

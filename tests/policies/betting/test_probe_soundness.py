@@ -13,8 +13,9 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.policies.betting import block_estimates
+from surepick.core.policy import suited
 from surepick.policies.betting.probe_run import ProbeRun
+from surepick.policies.betting.steady import SteadyEstimator
 from surepick.simulation.probed import GaussianReadings
 
 RUNS, BUDGET, DELTA = 40, 1500, 0.2
@@ -39,7 +40,7 @@ def peaks(correlation: float = 0.8) -> Iterator[float]:
     assert probes is not None
     world, wrong = GaussianReadings(means, probes, None), np.array([[1.0, correlation], [correlation, 1.0]])
     for seed in range(RUNS):
-        run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
+        run, rng, used = suited(sp.BetGapE(1e-9), problem).start(problem), np.random.default_rng(seed), 0
         assert isinstance(run, ProbeRun)
         while used < BUDGET:
             decision = run.decide(rng)
@@ -70,6 +71,6 @@ def test_a_covariance_that_is_too_small_is_caught() -> None:
 
 
 def test_with_a_wrong_inverse_no_bet_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = block_estimates._pseudo_inverse
-    monkeypatch.setattr(block_estimates, "_pseudo_inverse", lambda rows, n: 1.01 * right(rows, n))
+    right = SteadyEstimator._weights
+    monkeypatch.setattr(SteadyEstimator, "_weights", lambda self, rows, n: 1.01 * right(self, rows, n))
     assert max(peaks()) == 0.0

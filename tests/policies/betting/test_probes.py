@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from surepick.core.policy import suited
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.experiments import probe_cases
@@ -267,7 +268,10 @@ def test_minimizing_turns_the_answer_round():
 def test_parts_of_a_block_and_a_snapshot_change_nothing(name):
     """Asked in parts, and carried on by a fresh run from its state, it decides as when asked at once."""
     problem, means = CASES[name]
-    whole, parts = sp.BetGapE().start(problem), sp.BetGapE(max_batch=2).start(problem)
+    whole, parts = (
+        suited(sp.BetGapE(), problem).start(problem),
+        suited(sp.BetGapE(max_batch=2), problem).start(problem),
+    )
     rng = np.random.default_rng(5)
     for _ in range(6):
         wanted = whole.decide()
@@ -280,7 +284,7 @@ def test_parts_of_a_block_and_a_snapshot_change_nothing(name):
             part = parts.decide()
             assert isinstance(part, Measure)
             assert part.counts.sum() <= 2
-            fresh = sp.BetGapE(max_batch=2).start(problem)
+            fresh = suited(sp.BetGapE(max_batch=2), problem).start(problem)
             fresh.restore(parts.state())
             parts = fresh
             assert np.array_equal(parts.decide().counts, part.counts)
@@ -293,7 +297,7 @@ def test_parts_of_a_block_and_a_snapshot_change_nothing(name):
 
 def test_what_came_unasked_informs_and_wins_nothing():
     problem, means = CASES["dense"]
-    run = sp.BetGapE().start(problem)
+    run = suited(sp.BetGapE(), problem).start(problem)
     counts = np.full(problem.n_probes, 50, dtype=np.int64)
     run.recall(counts, counts * (problem.probes.rows @ means))
     assert run.standing().lead == problem.best(means)
@@ -302,7 +306,7 @@ def test_what_came_unasked_informs_and_wins_nothing():
 
 def test_the_complete_answer_is_taken_and_nothing_else():
     problem, _ = CASES["dense"]
-    run = sp.BetGapE().start(problem)
+    run = suited(sp.BetGapE(), problem).start(problem)
     counts = run.decide().counts
     with pytest.raises(ParameterError, match="complete answer"):
         run.absorb(counts + 1, np.zeros(problem.probes.n_readings))

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from surepick.core.policy import suited
 from surepick.core.run import Measure, Stop
 from surepick.errors import ProblemError
 from surepick.policies.betting import by_parts, parted_run
@@ -48,7 +49,11 @@ def ruled_out(problem, world, n, delta=0.2, budget=120):
     """In how many runs a tied plan, fixed in advance, is ruled out at this delta."""
     found = 0
     for seed in range(n):
-        run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng([31, seed]), 0
+        run, rng, used = (
+            suited(sp.BetGapE(1e-9), problem).start(problem),
+            np.random.default_rng([31, seed]),
+            0,
+        )
         while used < budget:
             counts = run.decide(rng).counts
             run.absorb(counts, world.measure(counts, rng))
@@ -104,7 +109,7 @@ def test_mixes_and_pairs_of_unknown_noise_are_learned():
 def test_noise_without_any_spread_is_no_error():
     names = ["a", "b"]
     problem = sp.Problem(np.eye(2), arm_names=names, probes={"both": names}, noise_scale=None)
-    run = sp.BetGapE().start(problem)
+    run = suited(sp.BetGapE(), problem).start(problem)
     for _ in range(60):
         decision = run.decide()
         if isinstance(decision, Stop):
@@ -118,7 +123,10 @@ def test_parts_asked_in_smaller_parts_and_a_snapshot_change_nothing():
     probes = {"pair": ["a", "b"], "other": ["b", "c"]}
     problem = sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, noise_scale=None)
     rng = np.random.default_rng(3)
-    whole, parts = sp.BetGapE().start(problem), sp.BetGapE(max_batch=1).start(problem)
+    whole, parts = (
+        suited(sp.BetGapE(), problem).start(problem),
+        suited(sp.BetGapE(max_batch=1), problem).start(problem),
+    )
     for _ in range(20):
         wanted = whole.decide()
         if isinstance(wanted, Stop):
@@ -128,7 +136,7 @@ def test_parts_asked_in_smaller_parts_and_a_snapshot_change_nothing():
         while left.any():
             part = parts.decide()
             assert isinstance(part, Measure)
-            fresh = sp.BetGapE(max_batch=1).start(problem)
+            fresh = suited(sp.BetGapE(max_batch=1), problem).start(problem)
             fresh.restore(parts.state())
             parts = fresh
             assert np.array_equal(parts.decide().counts, part.counts)
