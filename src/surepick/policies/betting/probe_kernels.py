@@ -13,6 +13,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.kernels.compiled import compiled_allocating, compiled_inner, compiled_inner_fast
+from surepick.policies.betting.steady_kernels import best_buy
 
 _LOOK = 10  # steps between looks at all probes and all targets
 _TRACE = 1e-9  # of the even design, which keeps the information regular
@@ -347,10 +348,7 @@ def fill_counts(
         spent += counts[o] * costs[o]
     while spent < budget * (1.0 - 1e-9):
         _worth(gain, ahead, owner, worth)
-        probe, most = -1, 0.0
-        for o in range(len(costs)):
-            if worth[o] / costs[o] > most:
-                probe, most = o, worth[o] / costs[o]
+        probe = best_buy(worth, costs)
         if probe < 0:
             break
         counts[probe] += 1.0

@@ -402,9 +402,9 @@ def warm_up(mixed: bool, steady: bool) -> None:
     """
     plans = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
     problem = Problem(plans, probes="plans" if mixed else "plan arms")
-    run = ProbeRun(problem, _Anybody(), steady=steady)
+    assert problem.probes is not None
+    run, owner = ProbeRun(problem, _Anybody(), steady=steady), problem.probes.owner
     for _ in range(3):
         decision = run.decide()
         if isinstance(decision, Measure):
-            uses = decision.counts if problem.probes is None else decision.counts[problem.probes.owner]
-            run.absorb(decision.counts, np.linspace(1.0, 0.0, problem.n_readings) * uses)
+            run.absorb(decision.counts, np.linspace(1.0, 0.0, len(owner)) * decision.counts[owner])

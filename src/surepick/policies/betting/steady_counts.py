@@ -14,6 +14,7 @@ from surepick.kernels.compiled import compiled_allocating, compiled_inner
 from surepick.policies.betting.steady_kernels import (
     add_scaled,
     add_squares,
+    best_buy,
     dot,
     factor,
     fill_with,
@@ -240,10 +241,7 @@ def fill_counts(
         fill_with(0.0, worth)
         for k in range(n):
             worth[owner[k]] += each[k] / ahead[k]
-        probe, most = -1, 0.0
-        for o in range(len(costs)):
-            if worth[o] / costs[o] > most:
-                probe, most = o, worth[o] / costs[o]
+        probe = best_buy(worth, costs)
         if probe < 0:
             break
         counts[probe] += 1.0

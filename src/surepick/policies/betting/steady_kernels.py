@@ -147,6 +147,16 @@ def add_squares(columns: FloatArray, out: FloatArray) -> None:
             out[k] += own[k] * own[k]
 
 
+@compiled_inner
+def best_buy(worth: FloatArray, costs: FloatArray) -> int:
+    """The first probe with the most worth for its cost; -1 where none is worth anything."""
+    probe, most = -1, 0.0
+    for o in range(len(costs)):
+        if worth[o] / costs[o] > most:
+            probe, most = o, worth[o] / costs[o]
+    return probe
+
+
 @compiled_allocating
 def _places(marks: FloatArray | BoolArray) -> IntArray:
     """Where something is; Numba's `flatnonzero` takes long to compile."""
