@@ -15,7 +15,6 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-import stored_sessions as stored
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end
 from surepick.cli import app
@@ -129,20 +128,6 @@ def test_an_imported_session_may_get_another_name() -> None:
     result = run("verify", "certificate.json", "--session", "again")
     assert result.exit_code == 0, result.output
     assert "it began under the name 'trips'" in result.stdout
-
-
-def test_an_old_log_is_imported_in_its_own_form(tmp_path: Path) -> None:
-    store = open_store(str(stored.copied(tmp_path)))
-    name = "BetGapE finished"
-    log = log_in(json.loads(json.dumps(log_of(store, name).to_json())))
-    assert log is not None
-    other = MemoryStore()
-    assert put_log(other, log) == name
-    assert other.head(name) == store.head(name)
-    kept = json.loads(stored.certificate_file(name).read_text(encoding="utf-8"))
-    verdict = Session.load(other, name).verify(kept)
-    assert verdict.holds
-    assert any("an old log" in remark for remark in verdict.remarks)
 
 
 def test_a_log_of_a_function_needs_it() -> None:

@@ -4,14 +4,16 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).parents[2] / "src" / "surepick"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_docstring_is_cut_by_quotation_marks_at_the_end_of_a_line(path):
-    nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, DOCUMENTED)]
-    cut = [doc for node in nodes if re.search(r' "\n\s*"', doc := ast.get_docstring(node, clean=False) or "")]
+def test_no_docstring_is_cut_by_quotation_marks_at_the_end_of_a_line():
+    cut = [
+        f"{path}: {doc}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, DOCUMENTED)
+        and re.search(r' "\n\s*"', doc := ast.get_docstring(node, clean=False) or "")
+    ]
     assert cut == []

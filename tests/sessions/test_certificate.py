@@ -161,8 +161,8 @@ def with_field(certificate: dict[str, Any], name: str, value: Any) -> dict[str, 
 @pytest.mark.parametrize(
     ("version", "holds"),
     [
-        *((sp.__version__, True), ("0.1.0.dev3", True), ("0.1.0rc1", True), ("0.1.0+ours.2", True)),
-        *(("99.0.0", False), ("0.0.1", False), ("0.1", False), ("0.1.0\n", False), ("0.1.0x", False)),
+        *((sp.__version__, True), ("1.0.0.dev3", True), ("1.0.0rc1", True), ("1.0.0+ours.2", True)),
+        *(("99.0.0", False), ("0.0.1", False), ("1.0", False), ("1.0.0\n", False), ("1.0.0x", False)),
     ],
 )
 def test_the_version_in_a_certificate_can_have_written_it(version: str, holds: bool) -> None:

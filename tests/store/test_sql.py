@@ -8,7 +8,6 @@ import json
 import os
 import random
 import resource
-import shutil
 import signal
 import statistics
 import time
@@ -39,7 +38,6 @@ from surepick.store.write_queue import CHAIRS
 from surepick.testing.stores import note
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-ASSETS = Path(__file__).parent.parent / "assets"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -194,28 +192,6 @@ def test_what_a_forked_child_writes_outlives_its_parents_connection(sqlite_url: 
     assert os.waitpid(child, 0)[1] == 0
     assert parent.head("trips").position == 41
     assert len(list(parent.read("trips"))) == 41
-
-
-def test_an_old_file_is_brought_up_to_date_and_keeps_everything(tmp_path: Path) -> None:
-    shutil.copy(ASSETS / "store_v1.db", tmp_path / "old.db")
-    store = open_store(str(tmp_path / "old.db"))
-    assert store.names() == ["trips", "copper & tin"]
-    assert store.head("trips") == (31, "cdbcca1e09ae75623c7cc7ee0ccf1118")
-    assert store.head("copper & tin") == (5, "27251708387f2cc66c952871214b18f8")
-    assert [event.body for event in store.read("trips")][8] == '{"arm": 1, "value": 1.0}'
-    assert store.claim("trips", ["a"], worker="w", now=0.0, until=1.0) == ["a"]
-    assert store.snapshot("trips") is None
-    head = store.append("trips", [note()], expected=store.head("trips"))
-    assert open_store(str(tmp_path / "old.db")).head("trips") == head
-    assert len(head.checksum) == 32  # in the form in which it began
-    assert len(list(store.read("trips"))) == 32
-
-
-def test_an_old_file_is_not_changed_by_a_reader(tmp_path: Path) -> None:
-    shutil.copy(ASSETS / "store_v1.db", tmp_path / "old.db")
-    with pytest.raises(StoreError, match="schema 1 and needs 2"):
-        open_store(str(tmp_path / "old.db"), read_only=True)
-    assert (tmp_path / "old.db").read_bytes() == (ASSETS / "store_v1.db").read_bytes()
 
 
 def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
