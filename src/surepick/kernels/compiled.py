@@ -42,7 +42,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _numba: Any = numba  # most of what is used here has no types
 _settings: Any = numba.config
 _PACKAGE = Path(__file__).parent.parent
-_ROOMS = ("kernels", "policies", "problems", "simulation")  # those that may import this module
+_ROOMS = ("kernels", "policies", "peers", "problems", "simulation")  # those that may import this module
 _NAME = "surepick."
 _PREFIX = "surepick-"
 _KEPT = 4  # cache folders of other versions that are left in place

@@ -1,8 +1,8 @@
 """The methods: every policy by its stable name, surepick's own and what other packages add (see `plugins`).
 
-A family of policies has its own folder here; settings and promises that families share are in `sound`. The
-room may import `core`, `kernels`, `design`, `plugins` and `errors`; policies never see problems' builders,
-true means, files or the clock.
+A family of policies has its own folder here; settings and guarantees that families share are in `sound`.
+Published methods to compare with are in `peers`; this registry alone names them. Policies import `core`,
+`kernels`, `design`, `plugins` and `errors`; they never see true means, files or the clock.
 """
 
 from __future__ import annotations
@@ -20,6 +20,32 @@ from surepick.core.polytope import Polytope
 from surepick.errors import ParameterError, suggestion
 
 if TYPE_CHECKING:
+    from surepick.peers.linear.fws import FWS as FWS
+    from surepick.peers.linear.lin_game import LinGame as LinGame
+    from surepick.peers.phased.exact_exp_gap import ExactExpGap as ExactExpGap
+    from surepick.peers.phased.naive_gap_elim import NaiveGapElim as NaiveGapElim
+    from surepick.peers.phased.peace import Peace as Peace
+    from surepick.peers.phased.poly_alba import PolyALBA as PolyALBA
+    from surepick.peers.phased.rage import RAGE as RAGE
+    from surepick.peers.phased.xy_adaptive import XYAdaptive as XYAdaptive
+    from surepick.peers.picking.csa import CSA as CSA
+    from surepick.peers.picking.csar import CSAR as CSAR
+    from surepick.peers.picking.linear_ocba import LinearOCBA as LinearOCBA
+    from surepick.peers.picking.minimax_comb_sar import MinimaxCombSAR as MinimaxCombSAR
+    from surepick.peers.picking.ocba import OCBA as OCBA
+    from surepick.peers.playing.comb_game import CombGame as CombGame
+    from surepick.peers.playing.p_fws import PFWS as PFWS
+    from surepick.peers.sampling.gen_ts_explore import GenTSExplore as GenTSExplore
+    from surepick.peers.sampling.ts_explore import TSExplore as TSExplore
+    from surepick.peers.selection.kn import KN as KN
+    from surepick.peers.selection.kn_plus_plus import KNPlusPlus as KNPlusPlus
+    from surepick.peers.selection.lil_ucb import LilUCB as LilUCB
+    from surepick.peers.selection.lucb import LUCB as LUCB
+    from surepick.peers.selection.rinott import Rinott as Rinott
+    from surepick.peers.selection.top_two import EBTCI as EBTCI
+    from surepick.peers.selection.top_two import TTTS as TTTS
+    from surepick.peers.selection.top_two import TTUCB as TTUCB
+    from surepick.peers.selection.track_and_stop import TrackAndStop as TrackAndStop
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
     from surepick.policies.betting.obet import OBet as OBet
@@ -29,72 +55,46 @@ if TYPE_CHECKING:
     from surepick.policies.gap.gen_lucb import GenLUCB as GenLUCB
     from surepick.policies.gap.lin_gap_e import LinGapE as LinGapE
     from surepick.policies.gap.uniform import Uniform as Uniform
-    from surepick.policies.linear.fws import FWS as FWS
-    from surepick.policies.linear.lin_game import LinGame as LinGame
-    from surepick.policies.phased.exact_exp_gap import ExactExpGap as ExactExpGap
-    from surepick.policies.phased.naive_gap_elim import NaiveGapElim as NaiveGapElim
-    from surepick.policies.phased.peace import Peace as Peace
-    from surepick.policies.phased.poly_alba import PolyALBA as PolyALBA
-    from surepick.policies.phased.rage import RAGE as RAGE
-    from surepick.policies.phased.xy_adaptive import XYAdaptive as XYAdaptive
-    from surepick.policies.picking.csa import CSA as CSA
-    from surepick.policies.picking.csar import CSAR as CSAR
-    from surepick.policies.picking.linear_ocba import LinearOCBA as LinearOCBA
-    from surepick.policies.picking.minimax_comb_sar import MinimaxCombSAR as MinimaxCombSAR
-    from surepick.policies.picking.ocba import OCBA as OCBA
     from surepick.policies.picking.pick import Pick as Pick
-    from surepick.policies.playing.comb_game import CombGame as CombGame
-    from surepick.policies.playing.p_fws import PFWS as PFWS
-    from surepick.policies.sampling.gen_ts_explore import GenTSExplore as GenTSExplore
-    from surepick.policies.sampling.ts_explore import TSExplore as TSExplore
-    from surepick.policies.selection.kn import KN as KN
-    from surepick.policies.selection.kn_plus_plus import KNPlusPlus as KNPlusPlus
-    from surepick.policies.selection.lil_ucb import LilUCB as LilUCB
-    from surepick.policies.selection.lucb import LUCB as LUCB
-    from surepick.policies.selection.rinott import Rinott as Rinott
-    from surepick.policies.selection.top_two import EBTCI as EBTCI
-    from surepick.policies.selection.top_two import TTTS as TTTS
-    from surepick.policies.selection.top_two import TTUCB as TTUCB
-    from surepick.policies.selection.track_and_stop import TrackAndStop as TrackAndStop
 
 # Where each policy stands; imported when it is first used, since a command needs one or two of them.
 _HOMES = {
-    "BetGapE": "betting.bet_gap_e",
-    "CLUCB": "gap.clucb",
-    "CSA": "picking.csa",
-    "CSAR": "picking.csar",
-    "Challenge": "betting.challenge",
-    "CombGame": "playing.comb_game",
-    "CombGapE": "gap.comb_gap_e",
-    "EBTCI": "selection.top_two",
-    "ExactExpGap": "phased.exact_exp_gap",
-    "FWS": "linear.fws",
-    "GenLUCB": "gap.gen_lucb",
-    "GenTSExplore": "sampling.gen_ts_explore",
-    "KN": "selection.kn",
-    "KNPlusPlus": "selection.kn_plus_plus",
-    "LUCB": "selection.lucb",
-    "LilUCB": "selection.lil_ucb",
-    "LinGame": "linear.lin_game",
-    "LinGapE": "gap.lin_gap_e",
-    "LinearOCBA": "picking.linear_ocba",
-    "MinimaxCombSAR": "picking.minimax_comb_sar",
-    "NaiveGapElim": "phased.naive_gap_elim",
-    "OBet": "betting.obet",
-    "OCBA": "picking.ocba",
-    "PFWS": "playing.p_fws",
-    "Peace": "phased.peace",
-    "Pick": "picking.pick",
-    "PolyALBA": "phased.poly_alba",
-    "PolyBet": "betting.poly_bet",
-    "RAGE": "phased.rage",
-    "Rinott": "selection.rinott",
-    "TTTS": "selection.top_two",
-    "TTUCB": "selection.top_two",
-    "TrackAndStop": "selection.track_and_stop",
-    "TSExplore": "sampling.ts_explore",
-    "Uniform": "gap.uniform",
-    "XYAdaptive": "phased.xy_adaptive",
+    "BetGapE": "policies.betting.bet_gap_e",
+    "CLUCB": "policies.gap.clucb",
+    "CSA": "peers.picking.csa",
+    "CSAR": "peers.picking.csar",
+    "Challenge": "policies.betting.challenge",
+    "CombGame": "peers.playing.comb_game",
+    "CombGapE": "policies.gap.comb_gap_e",
+    "EBTCI": "peers.selection.top_two",
+    "ExactExpGap": "peers.phased.exact_exp_gap",
+    "FWS": "peers.linear.fws",
+    "GenLUCB": "policies.gap.gen_lucb",
+    "GenTSExplore": "peers.sampling.gen_ts_explore",
+    "KN": "peers.selection.kn",
+    "KNPlusPlus": "peers.selection.kn_plus_plus",
+    "LUCB": "peers.selection.lucb",
+    "LilUCB": "peers.selection.lil_ucb",
+    "LinGame": "peers.linear.lin_game",
+    "LinGapE": "policies.gap.lin_gap_e",
+    "LinearOCBA": "peers.picking.linear_ocba",
+    "MinimaxCombSAR": "peers.picking.minimax_comb_sar",
+    "NaiveGapElim": "peers.phased.naive_gap_elim",
+    "OBet": "policies.betting.obet",
+    "OCBA": "peers.picking.ocba",
+    "PFWS": "peers.playing.p_fws",
+    "Peace": "peers.phased.peace",
+    "Pick": "policies.picking.pick",
+    "PolyALBA": "peers.phased.poly_alba",
+    "PolyBet": "policies.betting.poly_bet",
+    "RAGE": "peers.phased.rage",
+    "Rinott": "peers.selection.rinott",
+    "TTTS": "peers.selection.top_two",
+    "TTUCB": "peers.selection.top_two",
+    "TrackAndStop": "peers.selection.track_and_stop",
+    "TSExplore": "peers.sampling.ts_explore",
+    "Uniform": "policies.gap.uniform",
+    "XYAdaptive": "peers.phased.xy_adaptive",
 }
 
 
@@ -102,7 +102,7 @@ class _Policies(Mapping[str, type[Policy]]):
     """Every policy by its stable name."""
 
     def __getitem__(self, name: str) -> type[Policy]:
-        home = importlib.import_module(f"surepick.policies.{_HOMES[name]}")
+        home = importlib.import_module(f"surepick.{_HOMES[name]}")
         return cast(type[Policy], getattr(home, name))
 
     def __iter__(self) -> Iterator[str]:

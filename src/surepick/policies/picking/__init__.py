@@ -1,4 +1,1 @@
-"""Policies for a budget that promise nothing: the best guess at its end.
-
-`pick` is ours; the others are peers. `pooled` and `phases` are the runs that they share.
-"""
+"""Pick: the best guess at the end of a budget, without a guarantee; peers share its `pooled` run."""

@@ -1,0 +1,1 @@
+"""Published policies for a budget: the best guess at its end, without a guarantee."""
