@@ -14,8 +14,8 @@ import pytest
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Policy, recalling
-from surepick.core.run import KeptRun, Measure, RecallingRun, Run, Stop
+from surepick.core.policy import Policy, recalling, start
+from surepick.core.run import KeptRun, Measure, ProvingRun, RecallingRun, Run, Stop, WeighingRun
 from surepick.policies import parse_policy, policy_named
 from surepick.sessions.snapshot import restore_run, run_to_json
 from surepick.simulation.environments import Environment
@@ -100,6 +100,43 @@ def continued(run: Run, environment: Tape | Environment, rounds: range, seed: in
         taken.append(tuple(decision.counts.tolist()))
         run.absorb(decision.counts, environment.measure(decision.counts, rng))
     return taken
+
+
+def compare_with_looking(
+    policy: Policy, problem: Any, environment: Tape | Environment, n_rounds: int
+) -> None:
+    """Run twin runs, look at one of them all the time, and assert that both decide alike and keep the same.
+
+    To look is to call `standing`, and `log_evidence` and `proof` where a run has them.
+
+    >>> compare_with_looking(sp.Uniform(), sp.Problem([[1, 0], [0, 1]]), Tape([1.0, 0.0], [0, 1]), 3)
+    """
+    watched, alone = start(policy, problem), start(policy, problem)
+    rng = np.random.default_rng(99)
+    for n_round in range(n_rounds):
+        _look(watched)
+        first, second = (run.decide(round_rng(0, n_round)) for run in (watched, alone))
+        _look(watched)
+        if isinstance(first, Stop) or isinstance(second, Stop):
+            assert first == second
+            break
+        assert first.counts.tolist() == second.counts.tolist()
+        sums = environment.measure(first.counts, rng)
+        watched.absorb(first.counts, sums)
+        alone.absorb(first.counts, sums)
+    _look(watched)
+    if isinstance(watched, KeptRun) and isinstance(alone, KeptRun):
+        assert run_to_json(watched) == run_to_json(alone)
+    assert watched.standing() == alone.standing()
+
+
+def _look(run: Run) -> None:
+    for _ in range(2):
+        run.standing()
+        if isinstance(run, WeighingRun):
+            run.log_evidence()
+        if isinstance(run, ProvingRun):
+            run.proof()
 
 
 class PolicyContract:
@@ -250,6 +287,11 @@ class PolicyContract:
         assert continued(again, Tape(means, range(N_ARMS), place=places), rest) == continued(run, tape, rest)
         assert again.standing() == run.standing()
         assert run_to_json(again) == run_to_json(run)
+
+    @pytest.mark.parametrize("seed", SEEDS[:2])
+    def test_looking_changes_nothing(self, policy: Policy, seed: int) -> None:
+        plans, means = self.instance(seed, policy)
+        compare_with_looking(policy, self.problem(plans), Tape(means, range(N_ARMS)), 60)
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_relabelling_arms_and_plans_relabels_the_decisions(self, policy: Policy, seed: int) -> None:

@@ -129,8 +129,9 @@ class AverageRun(LastCallRun[Bets]):
         is_tested = self._last is not None and self._last.evidence is not None
         if k is None or is_tested:
             average = self._rivals.lead if self._tested is None else self._tested.plan
-            view = self._view(average)
-            rival = plans[int(np.argmin(np.where(view.spread > 0, view.gap, np.inf)))]
+            means, spread = self._estimates()
+            differs = (average - plans) ** 2 @ spread > 0
+            rival = plans[int(np.argmin(np.where(differs, (average - plans) @ means, np.inf)))]
         else:
             average = self._series[k].average
             rival = plans[int(np.argmin(log_wealth(self._question(k), plans)))]
@@ -255,6 +256,7 @@ class AverageRun(LastCallRun[Bets]):
         return self._view(self._rivals.lead) if found else view
 
     def _view(self, lead: FloatArray) -> View:
+        """Compare the lead with its rivals, for an allocation whose dual the next one starts from."""
         plans, (means, spread) = self._rivals.plans, self._estimates()
         gap, squares = (lead - plans) @ means + self._policy.epsilon, (lead - plans) ** 2
         variance = squares @ spread
@@ -263,10 +265,10 @@ class AverageRun(LastCallRun[Bets]):
         if k is not None:
             missing = self._target - log_wealth(self._question(k), plans)
             urgency *= np.clip(missing, _LEAST_DEFICIT, 2 * self._target)
-        share, worst = self._divide(squares * urgency[:, None] * self._price)
+        share, worst = self._allocate(squares * urgency[:, None] * self._price)
         return View(lead, gap, squares, variance, urgency, share, worst)
 
-    def _divide(self, rows: FloatArray) -> tuple[FloatArray, float]:
+    def _allocate(self, rows: FloatArray) -> tuple[FloatArray, float]:
         """Shares of cost that nearly minimise the largest need of a rival, and that need."""
         n_rivals, n_arms = rows.shape
         dual = _WARMTH * self._rivals.dual + (1 - _WARMTH) / n_rivals

@@ -180,12 +180,23 @@ class BetRun(LastCallRun[int]):
         peak[lead] = -np.inf  # it stays, whatever was bet against it
         remaining = tuple(np.flatnonzero(peak < books.question.target).tolist())
         peak[lead] = np.inf
-        single = books.single[0]
-        single.rival = rival = int(np.argmin(peak))
-        self._take(self._blocks.LOOK)
-        radius = math.sqrt(2 * single.spread * books.question.target)
+        rival = int(np.argmin(peak))
+        gap, variance = self._gap_to(rival)
+        radius = math.sqrt(2 * variance * books.question.target)
         risk = min(1.0, math.exp(-float(peak[rival])))
-        return Standing(lead, rival, float(single.gap), radius, risk, remaining, self._good())
+        return Standing(lead, rival, gap, radius, risk, remaining, self._good())
+
+    def _gap_to(self, rival: int) -> tuple[float, float]:
+        """Return the estimated gap between the leader and this plan, and its variance; inf if unmeasured."""
+        rows, arms = self._books.rows, self._books.arms
+        contrast = arms["lead"].copy()
+        entries = slice(rows.start[rival], rows.start[rival + 1])
+        contrast[rows.where[entries]] -= rows.value[entries]
+        used = contrast != 0.0
+        known = arms["count"][used] + arms["past"][used]
+        of_means = np.full(len(known), np.inf)
+        np.divide(arms["variance"][used], known, out=of_means, where=known > 0)
+        return float(contrast @ arms["average"]), float(contrast[used] ** 2 @ of_means)
 
     def log_evidence(self) -> FloatArray:
         """The largest log wealth so far in bets against each plan, as a rival of the current lead."""

@@ -27,7 +27,7 @@ from surepick.policies.betting.books import NOTHING, Books, Now, Pieces, Questio
 from surepick.policies.betting.division import count_block, divide_cost
 from surepick.policies.betting.tuning import TUNING
 
-SETTLE, CHOOSE, OPEN, LOOK, DRIVE = range(5)
+SETTLE, CHOOSE, OPEN, DRIVE = range(4)
 
 
 class World(NamedTuple):
@@ -72,8 +72,6 @@ def advance(books: Books, step: int, world: World, budget: int) -> tuple[int, in
             if not books.now.is_stopped:
                 divide_cost(books)
                 count_block(books)
-        if step == LOOK:
-            _estimate(books.rows, arms, books.support[: books.now.n_support], books.single)
         if step != DRIVE:
             break
     return used, n_blocks

@@ -1,0 +1,62 @@
+"""Looking at a run never changes it: on every kind of problem, and in sessions, which then verify."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from hulls import hull
+from surepick.testing.policies import Tape, compare_with_looking
+
+PLANS = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
+MEANS = [0.9, 0.3, 0.5, 0.0]
+
+
+def best_pair(weights):
+    return PLANS[np.argmax(PLANS @ weights)]
+
+
+KINDS = {
+    "single arms": sp.Problem(PLANS, noise_scale=1.0),
+    "bounded variance": sp.Problem(PLANS, noise_scale=1.0, noise="bounded variance"),
+    "probes": sp.Problem(PLANS, noise_scale=1.0, probes=np.eye(4) + 0.5),
+    "replicates": sp.Problem(PLANS, noise_scale=None, probes=np.eye(4)),
+    "oracle": sp.OracleProblem(best_pair, 4, noise_scale=1.0),
+    "plays": sp.OracleProblem(best_pair, 4, noise_scale=1.0, probes="plan arms"),
+}
+BETS = [sp.BetGapE(0.01), sp.BetGapE(0.01, epsilon=0.1, max_batch=3)]
+BY_ORACLE = [sp.OBet(0.01), sp.OBet(0.01, epsilon=0.1, max_batch=3)]
+CHALLENGES = [sp.Challenge(1, delta=0.01), sp.Challenge(1, delta=0.01, epsilon=0.1)]
+CASES = {
+    "single arms": [*BETS, *BY_ORACLE, *CHALLENGES, sp.Pick()],
+    "bounded variance": [*BETS, *CHALLENGES],
+    "probes": BETS,
+    "replicates": BETS,
+    "oracle": [*BY_ORACLE, sp.Pick()],
+    "plays": BY_ORACLE,
+}
+
+
+@pytest.mark.parametrize(("kind", "policy"), [(kind, one) for kind in CASES for one in CASES[kind]], ids=str)
+def test_a_run_that_is_looked_at_decides_as_its_twin(kind, policy):
+    compare_with_looking(policy, KINDS[kind], Tape(MEANS, range(4)), 40)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_a_session_that_is_looked_at_verifies(epsilon):
+    problem = hull(PLANS, noise_scale=1.0)
+    asked = []
+    for looks in (True, False):
+        rng = np.random.default_rng(4)
+        session = sp.Session.create(
+            "memory://", problem, sp.PolyBet(0.1, epsilon=epsilon), name="x", budget=400
+        )
+        told = []
+        while session.status is None:
+            told.append(len(batch := session.ask(100)))
+            for one in batch:
+                session.tell(one, float(MEANS[one.arm] + rng.normal()))
+            if looks:
+                session.standing()
+        assert session.verify().holds
+        asked.append(told)
+    assert asked[0] == asked[1]
