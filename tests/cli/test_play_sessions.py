@@ -27,12 +27,11 @@ costs = 4
 means = "guess"
 """
 TRY = """
-import os, sys
+import json, os, sys
 values = {"A - B": 3.0, "B - C": 1.0, "C - A": 2.0, "C - D": 2.5, "D - A": 0.5}
 wanted = os.environ["SUREPICK_READINGS"].split("\\n")
 assert sys.argv[1].split(" + ") == wanted
-for name in wanted:
-    print(name, values[name])
+print(json.dumps({name: values[name] for name in wanted}))
 """
 
 Run = Callable[..., Result]

@@ -5,42 +5,46 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from surepick.cli.printed import TAIL, last_number, readings
+from surepick.cli.printed import one_number, readings
 from surepick.core.probes import VALUE
-from surepick.errors import MeasureError, SessionError
+from surepick.errors import MeasureError, ParameterError
 
 if TYPE_CHECKING:
     from surepick.sessions.requests import Request, Use
 
-# Programs that make text for another shell of their arguments; after `sh -c SCRIPT` arguments are arguments.
-READ_AGAIN = re.compile(
-    r"(?:^|[\s;|&(`/])(?:(eval|ssh)\s[^;|&\n]*|((?:ba|da|k|z)?sh\s+-\w*c)\s+)\{(?:arm|probe)\}", re.ASCII
-)
+# Programs that make a script for a shell of their own out of their arguments.
+SECOND_SHELL = {"ssh", "rsh", "su", "runuser", "eval"}
+SHELL = {"sh", "bash", "dash", "ksh", "zsh"}
+SHELL_SYNTAX = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"}
 VARIABLES = {
     "{arm}": "SUREPICK_ARM",
     "{probe}": "SUREPICK_PROBE",
     "{index}": "SUREPICK_INDEX",
     "{token}": "SUREPICK_TOKEN",
 }
-READINGS = "SUREPICK_READINGS"  # the names of the readings that are wanted, a line each
+NAMES = ("{arm}", "{probe}")  # placeholders for text that other people may have chosen
+PLACEHOLDER = re.compile("|".join(map(re.escape, VARIABLES)))
+TAIL = 400  # characters of a failed program's output to show
+READINGS = "SUREPICK_READINGS"  # the names of the readings to print, one per line
 
 
 @dataclass(frozen=True)
 class Command:
-    """A shell command with {arm} or {probe} (also {index} and {token}) where the name goes.
+    """A program and its arguments, with {arm} or {probe} (also {index}, {token}) where the name goes.
 
-    Names never become part of the shell's text: a placeholder is replaced by a quoted environment variable
-    (`SUREPICK_ARM`, `SUREPICK_PROBE`, `SUREPICK_INDEX`, `SUREPICK_TOKEN`), so that a name such as
-    `$(rm -r x)` is only a name. Inside quotes that would not hold, and it is refused. `running` are the
-    processes of measurements under way; it changes as they begin and end.
+    The template is split into arguments once, as a shell would; placeholders are then replaced inside the
+    arguments, and the program is called without a shell. So a name such as `$(rm -r x)` is only a name. The
+    same values are in the environment variables `SUREPICK_ARM`, `SUREPICK_PROBE`, `SUREPICK_INDEX` and
+    `SUREPICK_TOKEN`. `running` holds the processes of measurements under way.
     """
 
     template: str
@@ -50,30 +54,20 @@ class Command:
     stopped: threading.Event = field(default_factory=threading.Event, compare=False)
 
     def __post_init__(self) -> None:
-        if not any(word in self.template for word in VARIABLES):
-            raise SessionError(
-                f"the measure command needs {{arm}} where the arm's name goes ({{probe}} for a probe's), got "
-                f"{self.template!r}"
-            )
-        quoted = _quoted_placeholder(self.template)
-        if quoted is not None:
-            raise SessionError(
-                f"the measure command has {quoted} inside quotes, got {self.template!r}; write it without, "
-                f"as in ./drive.sh {quoted} (a name is handed over as one argument, whatever it holds), or "
-                f"read the environment variable {VARIABLES[quoted]} in your program"
-            )
-        again = READ_AGAIN.search(self.template)
-        if again is not None:
-            raise SessionError(
-                f"the measure command hands {{arm}} to {again[1] or again[2]!r}, where a shell reads it as a "
-                f"command, got {self.template!r}; hand it over as an input, as in printf %s {{arm}} | ssh "
-                "host 'read -r arm; ./drive.sh \"$arm\"', or use {index}, which is a number"
-            )
+        _check_words(self._words(), self.template)
+
+    def _words(self) -> list[str]:
+        try:
+            return shlex.split(self.template)
+        except ValueError as error:
+            raise ParameterError(
+                f"the measure command {self.template!r} cannot be split into words: {error}", field="measure"
+            ) from None
 
     def measure(self, request: Request) -> Use:
-        """What the command prints for this arm or probe, after as many tries as are allowed.
+        """Return what the command prints for this arm or probe, after as many tries as are allowed.
 
-        One reading is the last number; of several see `printed.readings`.
+        The last line printed is one number, or a JSON object for a probe with several readings.
         """
         for left in reversed(range(self.retries + 1)):
             try:
@@ -90,27 +84,25 @@ class Command:
             _kill(process)
 
     def _once(self, request: Request) -> Use:
-        text = self.template
-        for word, variable in VARIABLES.items():
-            text = text.replace(word, f'"${variable}"')
         values = (request.probe_name, request.probe_name, str(request.probe), request.token)
+        replacements = dict(zip(VARIABLES, values, strict=True))
+        words = [PLACEHOLDER.sub(lambda found: replacements[found[0]], word) for word in self._words()]
         variables = dict(zip(VARIABLES.values(), values, strict=True))
-        code, output, errors = self._run(text, variables | {READINGS: "\n".join(request.readings)})
+        code, output, errors = self._run(words, variables | {READINGS: "\n".join(request.readings)})
         if code != 0:
             shown = (errors or output).strip()[-TAIL:]
             raise MeasureError(
                 f"the command for {request.probe_name!r} failed ({code}): {self.template}\n{shown}"
             )
         if request.readings == (VALUE,):
-            return last_number(output, request.probe_name)
+            return one_number(output, request.probe_name)
         return readings(output, request.probe_name, request.readings)
 
-    def _run(self, text: str, variables: Mapping[str, str]) -> tuple[int | str, str, str]:
-        """Exit code, output and errors of a shell command; all of its processes end with it."""
+    def _run(self, words: Sequence[str], variables: Mapping[str, str]) -> tuple[int | str, str, str]:
+        """Return exit code, output and errors of a program; all of its processes end with it."""
         try:
             process = subprocess.Popen(
-                text,
-                shell=True,
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -119,11 +111,13 @@ class Command:
                 env={**os.environ, **variables},
                 start_new_session=True,
             )
-        except ValueError as error:  # a name with a NUL, or with half a letter
+        except ValueError as error:  # a name with a NUL, or with half a surrogate pair
             raise MeasureError(
                 f"the name {variables['SUREPICK_ARM']!r} cannot be handed to a program ({error}); begin "
                 "again with another name"
             ) from None
+        except OSError as error:
+            raise MeasureError(f"cannot start {words[0]!r}: {error.strerror}") from None
         self.running.add(process)
         if self.stopped.is_set():  # `stop` looked before this one was there
             _kill(process)
@@ -137,28 +131,27 @@ class Command:
         return process.returncode, output, errors
 
 
-def _quoted_placeholder(template: str) -> str | None:
-    """The first placeholder that stands inside quotes of the shell, if one does.
-
-    >>> _quoted_placeholder("./drive.sh --road={arm}"), _quoted_placeholder("echo '{arm}' 5")
-    (None, '{arm}')
-    """
-    quote, at = "", 0
-    while at < len(template):
-        letter = template[at]
-        if letter == "\\" and quote != "'":
-            found = next((word for word in VARIABLES if template.startswith(word, at + 1)), None)
-            if found:  # the backslash would be before the quote that we put there
-                return found
-            at += 1
-        elif letter in "\"'" and quote in ("", letter):
-            quote = "" if quote else letter
-        elif quote:
-            found = next((word for word in VARIABLES if template.startswith(word, at)), None)
-            if found:
-                return found
-        at += 1
-    return None
+def _check_words(words: Sequence[str], template: str) -> None:
+    """Refuse a command without a placeholder, one that needs a shell, and one that hands names to a shell."""
+    if not any(PLACEHOLDER.search(word) for word in words):
+        raise ParameterError(
+            f"the measure command needs {{arm}} where the name goes, got {template!r}", field="measure"
+        )
+    if syntax := SHELL_SYNTAX.intersection(words):
+        raise ParameterError(
+            f"the measure command has {min(syntax)!r}, and it is called without a shell; put it into a "
+            "script, as in ./drive.sh {arm}",
+            field="measure",
+        )
+    programs = [word.rsplit("/", 1)[-1] for word in words]
+    for place, word in enumerate(words):
+        script = place > 1 and programs[place - 2] in SHELL and re.fullmatch(r"-\w*c", words[place - 1])
+        if any(name in word for name in NAMES) and (script or SECOND_SHELL.intersection(programs[:place])):
+            raise ParameterError(
+                f"the measure command {template!r} makes the name part of a shell's script, which would run "
+                "it; use {index}, or a script of your own that reads SUREPICK_ARM",
+                field="measure",
+            )
 
 
 class Commands:

@@ -50,7 +50,7 @@ def run(
         typer.Argument(help="As for new; without it, a session that was begun before.", show_default=False),
     ] = None,
     *,
-    measure: Annotated[str, typer.Option(help="A command; {arm}, or {probe}, becomes the name.")],
+    measure: Annotated[str, typer.Option(help="Your program; {arm} or {probe} becomes the name.")],
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Measurements at the same time.")] = 1,
     timeout: Timeout = None,
     retries: Retries = 0,
@@ -83,8 +83,8 @@ def run(
 ) -> None:
     """Call your program for each measurement until the answer is sure.
 
-    The last number that it prints is the value. Of a probe with several readings it prints a JSON object, a
-    line `name value` for each, or a last line with all numbers in the order of SUREPICK_READINGS.
+    The last line that it prints is the value: one number, or a JSON object for a probe with several readings.
+    It is called without a shell.
 
     Interrupt it and start it again as you like: it goes on where it was. Several may share a session. A
     session that `new` or the dashboard has begun needs no file.
