@@ -315,4 +315,34 @@ def test_the_end_is_posted_and_a_dead_address_harms_nothing(folder):
     assert (told["event"], told["answer"]) == ("ended", "plan 1")
     assert told["certificate"]["log_checksum"] == sp.Session.load("surepick.db").certificate().log_checksum
     for address in (f"http://127.0.0.1:{server.server_port}/gone", "file:///etc/passwd", "nonsense"):
-        assert "was not told" in run("watch", "--notify", address).stderr
+        assert address in run("watch", "--notify", address).stderr
+
+
+def test_a_redirect_is_not_followed_and_a_slow_answer_has_an_end(folder, monkeypatch):
+    from surepick.cli import notify
+
+    asked = []
+
+    class Elsewhere(Receiver):
+        def do_POST(self):
+            asked.append(self.path)
+            if self.path == "/slow":
+                for _ in range(100):  # a byte at a time: no single read takes long
+                    self.wfile.write(b"H")
+                    time.sleep(0.05)
+            self.send_response(307)
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815
+
+    monkeypatch.setattr(notify, "PATIENCE", 1.0)
+    run("new", "roads.toml")
+    measure()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for path in ("/redirect", "/slow"):
+            address = f"http://127.0.0.1:{server.server_port}{path}"
+            assert address in run("watch", "--notify", address).stderr
+        server.shutdown()
+    assert asked == ["/redirect", "/slow"]

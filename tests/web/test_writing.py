@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
 from pathlib import Path
 
@@ -328,3 +329,13 @@ def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
 def test_a_slug_that_is_no_name_is_not_found(writing: Running) -> None:
     odd = base64.urlsafe_b64encode(b"\xff\xfe").decode().rstrip("=")
     assert writing.client.get(f"/sessions/~{odd}").status_code == 404
+
+
+def test_ask_answers_with_the_keys_that_the_page_promises(writing: Running) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `POST /api/sessions/{slug}/ask`"))
+    promised = re.findall(r'"(\w+)"', row.split("[{")[1].split("}]")[0])
+    answer = writing.client.post("/api/sessions/fresh/ask", json={"n": 1, "worker": "reader"})
+    (asked,) = answer.json()["requests"]
+    assert sorted(asked) == sorted(promised)
+    assert asked["arm_name"] in tools.problem().arm_names

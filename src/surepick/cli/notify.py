@@ -1,8 +1,9 @@
-"""`--notify URL`: tell somebody that a session has ended; whatever comes of it, the run itself stands."""
+"""`--notify URL`: POST the end of a session; a failure is reported and changes nothing."""
 
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,20 +21,39 @@ Notify = Annotated[
 
 
 def tell_of_end(url: str | None, session: Session) -> None:
-    """POST the answer and the certificate of an ended session; what goes wrong is said, and harms nothing."""
+    """POST the answer and the certificate of an ended session; report a failure on standard error."""
     if url is None or session.status is None:
         return
-    from urllib.request import Request, urlopen
+    # A server that sends a byte now and then never times out on one read, so the whole call has a deadline: a
+    # daemon thread that is left behind ends with the process.
+    failures: list[Exception | str] = ["no answer in time"]
+    calling = threading.Thread(target=_post, args=(url, _end_of(session), failures), daemon=True)
+    calling.start()
+    calling.join(PATIENCE)
+    if failures:
+        remark(f"surepick: could not notify {url!r} ({failures[-1]}); the session is kept as it is")
+
+
+def _post(url: str, data: dict[str, Any], failures: list[Exception | str]) -> None:
+    """POST the data to exactly this address; empties `failures` if that worked, else adds the reason."""
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class NoRedirect(HTTPRedirectHandler):
+        """The data go to the address that was given and to no other."""
+
+        def redirect_request(self, *_: Any) -> None:
+            return None
 
     try:
         if not url.lower().startswith(("http://", "https://")):
             raise ValueError("an address begins with http:// or https://")
-        body = json.dumps(_end_of(session)).encode()
+        body = json.dumps(data).encode()
         request = Request(url, body, {"Content-Type": "application/json"}, method="POST")
-        with urlopen(request, timeout=PATIENCE) as answer:
+        with build_opener(NoRedirect).open(request, timeout=PATIENCE) as answer:
             answer.read(1)
-    except Exception as error:  # a wrong address, no network, a server that is down or talks nonsense
-        remark(f"surepick: {url!r} was not told of the end ({error}); the session is kept as it is")
+        failures.clear()
+    except Exception as error:  # a wrong address, no network, a server that is down or answers nonsense
+        failures.append(error)
 
 
 def _end_of(session: Session) -> dict[str, Any]:

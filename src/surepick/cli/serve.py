@@ -39,6 +39,7 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name under which the server may be addressed.")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log errors alone, no requests.")] = False,
     results: Annotated[
         Path | None, typer.Option(help="A folder with rows of experiments to compare.")
     ] = None,
@@ -68,7 +69,7 @@ def serve(
         trusted_proxies=tuple(trust_proxy or ()),
         results=results,
     )
-    server, address = make_server(settings), listen(settings)
+    server, address = make_server(settings, log_requests=not quiet), listen(settings)
     # What follows the # stays in the browser: it is in no log, and no page that is linked to sees it.
     link = f"{settings.public_url or address.url}{'' if made is None else f'/login#token={made}'}"
     typer.echo(f"surepick dashboard at {link} (Ctrl-C ends it)")

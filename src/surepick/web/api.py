@@ -19,6 +19,7 @@ from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy, policy_for
 from surepick.sessions.requests import Receipt
+from surepick.sessions.requests import Request as Measurement
 from surepick.sessions.session import Session
 from surepick.store.events import LEASE
 from surepick.web.context import Context
@@ -138,6 +139,12 @@ def refuse_other_arm(session: Session, token: str, arm: int | str) -> None:
 def add_routes(routes: FastAPI, context: Context) -> None:
     """Serve the routes of this module."""
 
+    @routes.get("/healthz")
+    async def healthz() -> Response:
+        """Answer without a token whether the store can be read; a StoreError becomes 503."""
+        await context.sessions.run(context.sessions.store.names)
+        return PlainJson({"store": "readable"})
+
     @routes.post("/api/sessions/{slug}/tell")
     async def tell(slug: str, request: Request) -> Response:
         body = await read(Tell, request)
@@ -239,6 +246,19 @@ def policies() -> list[dict[str, Any]]:
 def _ask(opened: Session, body: Ask) -> dict[str, Any]:
     requests = opened.ask(body.n, worker=body.worker, wait=False)
     return {
-        "requests": [vars(request) for request in requests],
+        "requests": [_request(request) for request in requests],
         "status": "running" if opened.status is None else str(opened.status),
+    }
+
+
+def _request(request: Measurement) -> dict[str, Any]:
+    """Return a request as docs/http.md shows it; `arm` is the probe where probes are measured."""
+    return {
+        "token": request.token,
+        "arm": request.probe,
+        "arm_name": request.probe_name,
+        "readings": list(request.readings),
+        "wanted": request.wanted,
+        "worker": request.worker,
+        "expires": request.expires,
     }

@@ -139,7 +139,7 @@ class Guard:
         if not self._settings.knows_host(name):
             raise RefusedError(421, f"Host {name!r} is not allowed; restart with --allow-host {name}.")
         self._check_origin(asked.headers, own, reads=reads)
-        if path.startswith("/static/") or path in ("/login", "/logout"):
+        if path.startswith("/static/") or path in ("/login", "/logout", "/healthz"):
             return
         self._check_token(asked, path, reads=reads)
         if not reads and not self._settings.write:

@@ -119,15 +119,41 @@ def _reached_at(host: str) -> str:
         return str(asking.getsockname()[0])
 
 
-def make_server(settings: Settings) -> Server:
-    """A server for these settings, ready to `run` on a socket of `listen`."""
+# Standard output keeps the address alone; requests and errors go to standard error.
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "error": {"format": "%(asctime)s %(levelname)s %(message)s"},
+        "request": {
+            "()": "uvicorn.logging.AccessFormatter",
+            "fmt": '%(asctime)s %(client_addr)s "%(request_line)s" %(status_code)s',
+            "use_colors": False,
+        },
+    },
+    "handlers": {
+        "error": {"class": "logging.StreamHandler", "formatter": "error"},
+        "request": {"class": "logging.StreamHandler", "formatter": "request"},
+    },
+    "loggers": {
+        "uvicorn.error": {"handlers": ["error"], "level": "WARNING", "propagate": False},
+        "uvicorn.access": {"handlers": ["request"], "level": "INFO", "propagate": False},
+    },
+}
+
+
+def make_server(settings: Settings, *, log_requests: bool = False) -> Server:
+    """Return a server for these settings, ready to `run` on a socket of `listen`.
+
+    Errors are logged to standard error, and each request too with `log_requests`.
+    """
     guard, hub = create_app(settings)
     config = uvicorn.Config(
         guard,
         http=ImpatientProtocol,
         ws="none",
-        log_level="warning",
-        access_log=False,
+        log_config=LOGGING,
+        access_log=log_requests,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=15,
