@@ -73,14 +73,6 @@ class Worker:
         session.tell(request, [self.value(request.arm) for _ in range(max(1, request.wanted))])
 
 
-class AsMeans(Worker):
-    """Tells a single measurement as the mean of four."""
-
-    def tell(self, session: Session, request: Request) -> None:
-        count = min(4, max(1, request.wanted))
-        session.tell(request, mean=self.value(request.arm), count=count)
-
-
 class Withholder(Worker):
     """Gives a token of the worse arm back when its value is among the lowest twentieth.
 
@@ -118,7 +110,6 @@ MISUSES = (
     Misuse("none: honest, after a pilot", lambda seed: Worker(seed, white), pilot=True),
     Misuse("noise x 1.5", lambda seed: Worker(seed, lambda rng: white(rng, 1.5))),
     Misuse("noise x 2", lambda seed: Worker(seed, lambda rng: white(rng, 2.0))),
-    Misuse("singles told as means of four", lambda seed: AsMeans(seed, white)),
     Misuse("AR(1), rho .5", lambda seed: Worker(seed, lambda rng: autoregressive(rng, 0.5))),
     Misuse("AR(1), rho .9", lambda seed: Worker(seed, lambda rng: autoregressive(rng, 0.9))),
     Misuse("levels that wander", lambda seed: Worker(seed, wandering)),

@@ -123,6 +123,6 @@ def test_a_session_gives_its_measurements_as_a_data_frame(backend):
     assert type(frame).__module__.split(".")[0] == (backend or "pandas")
     columns = frame.to_pydict() if backend == "pyarrow" else {c: list(frame[c]) for c in frame.columns}
     assert columns["value"] == [m.value for m in session.measurements()]
-    assert list(columns) == ["token", "arm_name", "value", "count", "worker", "time", "picked"]
+    assert list(columns) == ["token", "arm_name", "value", "worker", "time", "picked"]
     with pytest.raises(ParameterError, match="backend is one of"):
         session.to_frame("excel")

@@ -58,7 +58,6 @@ def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None
     for attempt in (
         lambda: session.tell(request, value),
         lambda: session.tell(request, [1.0, value]),
-        lambda: session.tell(request, mean=value, count=1),
         lambda: session.record(0, value),
     ):
         with pytest.raises(SessionError, match="must lie within 2e\\+09 of zero"):
@@ -109,14 +108,6 @@ def test_numbers_of_all_kinds_are_taken(value: object) -> None:
     session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
     session.tell(session.ask()[0], value)  # type: ignore[arg-type]
     assert [m.value for m in session.measurements()] == [12.5]
-
-
-def test_a_count_that_is_no_whole_number_is_refused() -> None:
-    session = sp.Session.create("memory://", two_arms(), sp.RAGE(), name="s")
-    (request,) = session.ask()
-    for count in ("3", 2.5, 0, -1, None):
-        with pytest.raises(ParameterError, match="count"):
-            session.tell(request, mean=1.0, count=count)  # type: ignore[arg-type]
 
 
 def test_texts_that_no_file_can_hold_are_refused() -> None:

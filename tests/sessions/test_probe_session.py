@@ -210,20 +210,6 @@ def test_unasked_uses_count_when_they_are_whole() -> None:
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_a_mean_of_several_uses_is_told_by_reading() -> None:
-    session = begun(problem_of())
-    while True:
-        request = session.ask()[0]
-        if request.wanted > 1:
-            break
-        session.tell(request, measured(session, request))
-    mean: object = dict.fromkeys(request.readings, 1.0) if len(request.readings) > 1 else 1.0
-    n = session.ledger().n_told
-    assert session.tell(request, mean=mean, count=request.wanted) is Receipt.ACCEPTED  # type: ignore[arg-type]
-    assert session.ledger().n_told == n + request.wanted
-    assert session.verify().holds
-
-
 def test_a_voided_use_is_asked_for_again_and_decides_nothing() -> None:
     session, clean = begun(problem_of(PAIRED)), begun(problem_of(PAIRED))
     request = next(r for r in session.ask(4) if r.probe_name == "north")
@@ -268,7 +254,7 @@ def test_a_csv_file_has_a_row_per_reading_and_is_read_back(tmp_path) -> None:  #
     text = io.StringIO()
     write_csv(session, text)
     header = text.getvalue().splitlines()[0]
-    assert header == "token,probe,reading,value,count,time,worker,picked"
+    assert header == "token,probe,reading,value,time,worker,picked,key"
     (tmp_path / "told.csv").write_text(text.getvalue())
     counts = import_rows(other, read_rows(tmp_path / "told.csv"), answers=False, worker="")
     assert counts["accepted"] == session.ledger().n_told

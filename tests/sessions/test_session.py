@@ -450,15 +450,12 @@ def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None
     policy = sp.RAGE(delta=0.1)
     session = Session.create(store, problem(noise_scale=30.0), policy, name="mine")
     theirs = session.ask(3, worker="slow")
-    for told_as in ("values", "mean", "values", "mean"):
+    for _ in range(4):
         requests = session.ask(40)
         assert len(store.leases("mine")) == len(theirs) + len(requests)  # what the next who asks reads
         (arm,) = {request.arm for request in requests}
         assert arm == theirs[0].arm
-        if told_as == "values":
-            session.tell(requests[0], [0.5] * len(requests))
-        else:
-            session.tell(requests[0], mean=0.5, count=len(requests))
+        session.tell(requests[0], [0.5] * len(requests))
         assert {lease.token for lease in store.leases("mine")} == {request.token for request in theirs}
     assert session.ledger().n_told == 160
 
@@ -473,20 +470,6 @@ def test_several_values_end_leases_that_were_left_on_told_places(store: Store) -
     left = {lease.token for lease in store.leases("mine")}
     assert left
     assert not left & {done.token, last.token}
-
-
-def test_a_mean_stands_for_several_measurements_of_one_round() -> None:
-    pilot = sp.Problem(problem().plans, noise_scale=None)
-    session = Session.create("memory://", pilot, sp.CombGapE(), name="mine")
-    request = session.ask()[0]
-    assert request.wanted == 12
-    with pytest.raises(SessionError, match="tell the values, not their mean"):
-        session.tell(request, mean=1.0, count=12)
-    known = new()
-    request = known.ask()[0]
-    with pytest.raises(SessionError, match="mean of at most 1"):
-        known.tell(request, mean=1.0, count=2)
-    assert known.tell(request, mean=1.0, count=1) is Receipt.ACCEPTED
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "twelve", None, [1.0, math.nan], []])

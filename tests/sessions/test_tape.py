@@ -84,8 +84,9 @@ def test_tapes_answer_as_a_plain_record_of_what_was_told_does(n_readings: int, s
             tapes.tell(token, {k: float(index) for k in some})
             plain.done |= {(index, k) for k in some}
         elif untold and len(untold) < n_readings:
-            tapes.lose(token)
-            plain.skip(index, untold)
+            whole = chance.random() < 0.5 and all(used <= index for used in plain.used)
+            tapes.lose(token, whole=whole)
+            plain.skip(index, list(plain.readings) if whole else untold)
             plain.open_round(len(plain.asked[0]))
         elif not untold and index >= tapes.of[0].first_unused and token not in tapes.voided:
             tapes.void(token)

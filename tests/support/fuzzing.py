@@ -167,7 +167,6 @@ def web_app() -> Any:
 
 BODIES = (
     ("/api/sessions/s/tell", {"token": "0.0", "value": 1.5, "worker": "w"}),
-    ("/api/sessions/s/tell", {"token": "0.0", "mean": 1.5, "count": 1}),
     ("/api/sessions/s/ask", {"n": 1, "worker": "w"}),
     ("/api/sessions/" + "x" * 40 + "/ask", {"n": 1}),
     ("/login", {"token": "x"}),

@@ -106,7 +106,7 @@ def hand_out_what_somebody_holds(patch: pytest.MonkeyPatch) -> None:
 
 def void_without_starting_over(patch: pytest.MonkeyPatch) -> None:
     def voided(self: Ledger, body: Body) -> None:
-        self.tapes.void(Token(body["arm"], body["index"]), body.get("count", 1))
+        self.tapes.void(Token(body["arm"], body["index"]))
 
     patch.setattr(Ledger, "_voided", voided)
 

@@ -157,9 +157,6 @@ class Client:
             return {"value": value(request.probe)}
         if several < 0.3:
             return {"value": [value(request.arm) for _ in range(rng.choice([2, 3]))]}
-        if several < 0.5:
-            count = rng.randint(2, request.wanted)
-            return {"mean": sum(value(request.arm) for _ in range(count)) / count, "count": count}
         return {"value": value(request.arm)}
 
     def beat(self, session: Session) -> None:
@@ -207,7 +204,6 @@ class Client:
             done.late.append((token, self.worker))
         elif receipt == Receipt.ACCEPTED or not several:
             done.told[token, self.worker] = given
-            done.seen["told as a mean"] += "mean" in given
 
     def withdraw(self, session: Session) -> None:
         if not self.held:

@@ -64,9 +64,6 @@ def tell(
             help="What was measured: one number or several; of a probe NAME=NUMBER for each reading.",
         ),
     ],
-    mean_of: Annotated[
-        int | None, typer.Option(help="Treat VALUES as the mean of this many measurements.")
-    ] = None,
     unasked: Annotated[
         bool,
         typer.Option(
@@ -109,15 +106,10 @@ def tell(
     probe = opened.probe_of(found)
     told = _told(opened, probe, opened.readings_wanted(found), values)
     ask_if_doubtful(opened, [(probe, use) for use in told], yes=yes)
-    if mean_of is not None:
-        if len(told) != 1:
-            raise SessionError(f"--mean-of takes one number, the mean, got {len(told)}")
-        receipt = opened.tell(found, mean=told[0], count=mean_of, worker=worker)
-    else:
-        receipt = opened.tell(found, told if isinstance(told[0], float) else told[0], worker=worker)
+    receipt = opened.tell(found, told if isinstance(told[0], float) else told[0], worker=worker)
     opened.keep_snapshot()
     late = receipt == "late"
-    counts = not late or (mean_of is None and opened.counts_unasked)
+    counts = not late or opened.counts_unasked
     shown = ", ".join(f"{one.reading}{one.reading and ' '}{one.value:g}" for one in values)
     text = f"{receipt}: {opened.problem.probe_names[probe]} = {shown}"
     if receipt == "partial":

@@ -50,6 +50,7 @@ class Ledger:
     def __init__(self, setup: Setup, run: PolicyRun | None = None) -> None:
         self.n_unasked = 0
         self._surprises: list[int] = []
+        self.keys: set[str] = set()  # of recorded values that answer a request, such as the rows of a file
         self.unasked_voided: set[int] = set()  # taken back: the numbers of the events that recorded them
         self.doubtful: list[tuple[int, str, float]] = []  # implausible: arm, what `void` calls it, value
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
@@ -258,15 +259,12 @@ class Ledger:
         self.withdrawals.lengthen(setup.problem.n_probes)
 
     def _measured(self, body: Body) -> None:
-        problem, probe, count = self.setup.problem, probe_in(body), body.get("count", 1)
-        if count > 1 and count > self.tapes.of[probe].n_wanted(body["index"]):
-            raise SessionError(  # before so many are put on the tape
-                f"the log has a mean of {count:,} measurements that no round asked for, which no session "
-                "writes; see `surepick verify`"
-            )
+        problem, probe = self.setup.problem, probe_in(body)
         self.recent_workers.append(body.get("worker", ""))
+        if "key" in body:
+            self.keys.add(body["key"])
         for index, values in numbers_in(body, problem.reads(probe)):
-            self.tapes.tell(Token(probe, index), values, count)
+            self.tapes.tell(Token(probe, index), values)
             if problem.about.plausible is not None:
                 self._doubt(probe, str(Token(probe, index)), values)
 
@@ -295,7 +293,7 @@ class Ledger:
     @property
     def n_voided(self) -> int:
         """How many values were taken back, asked for or not."""
-        return sum(self.tapes.voided.values()) + len(self.unasked_voided)
+        return len(self.tapes.voided) + len(self.unasked_voided)
 
     def is_voided(self, name: str) -> bool:
         """Whether the value that `void` calls so was taken back."""
@@ -311,7 +309,7 @@ class Ledger:
         token = Token.of(body)
         if token.index < self.tapes.of[token.probe].first_unused:
             refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
-        if self.tapes.void(token, body.get("count", 1)):
+        if self.tapes.void(token):
             self.epoch += 1
             self._start_over(self.setup)
 
@@ -333,7 +331,8 @@ class Ledger:
         of = self.tapes.of[token.probe]
         is_lost = of.is_begun(token.index) and not of.is_told(token.index)
         if is_lost:
-            self.tapes.lose(token)  # what was told counts, and the rest never comes
+            probes = self.setup.problem.probes
+            self.tapes.lose(token, whole=probes is not None and probes.dependent)
         if self.is_over:
             self._after_end.append({**body, "lost": is_lost})
         else:
@@ -396,6 +395,7 @@ class Ledger:
             "n_recorded": self.n_unasked,
             "surprises": self._surprises,
             "doubtful": self.doubtful,
+            "keys": sorted(self.keys),
             "unasked_voided": sorted(self.unasked_voided),
             "epoch": self.epoch,
             "status": self.status,
@@ -426,6 +426,7 @@ class Ledger:
             (arm, name if isinstance(name, str) else str(Token(arm, name or 0)), value)  # once an index
             for arm, name, value in kept.get("doubtful", ())
         ]
+        ledger.keys = set(kept["keys"])
         ledger.unasked_voided = set(kept.get("unasked_voided", ()))
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])

@@ -197,6 +197,10 @@ class Looking(Shown):
             )
         return found
 
+    def exported_key(self, position: int) -> str:
+        """Return the key that exports give to an extra measurement without one: by it `record` knows it."""
+        return f"{self._created.checksum[:12]}-{position}"
+
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order; what was taken back is marked `voided`."""
         ledger = self.ledger()

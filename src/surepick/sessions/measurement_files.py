@@ -1,10 +1,10 @@
-"""Measurements to and from files: CSV with a row each, and JSON with the whole session."""
+"""Measurements to and from files: CSV with a row each, and JSON with the log and the certificate."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,14 +20,18 @@ from surepick.sessions.session import Session
 from surepick.sessions.told_values import number
 
 Row = dict[str, str]
+_WHERE = " where"  # in a row: the line that it is of; no column has such a name
 NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns that hold words of people
-COLUMNS = ("token", "arm", "value", "count", "time", "worker", "picked")
-MEANINGS = {
-    "late": "another value of the token came first; kept as one that nobody asked for",
-    "unasked": "kept; a row that answers what was asked for needs its token, or --answers",
-    "not asked for yet": "nothing was told of them; import the file again later",
-}
+COLUMNS = ("token", "arm", "value", "time", "worker", "picked", "key")
 PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
+READ = {*COLUMNS, *PROBE_COLUMNS, "session", "remarks", "unit", "count"}  # the columns that mean something
+YES, NO = ("yes", "y", "true", "1", "x"), ("", "no", "n", "false", "0")
+MEANINGS = {
+    "late": "another value of the token came first; kept as an extra measurement",
+    "unasked": "extra measurements; a row that answers a request needs its token, or --answers",
+    "repeated": "in the log already; a new measurement with the same cells needs a `key` of its own",
+    "not asked for yet": "nothing was recorded of them; import the file again later",
+}
 
 
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
@@ -40,10 +44,10 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
             "token": m.token or "",
             **({"arm": m.arm_name} if by_arm else {"probe": m.probe_name, "reading": m.reading}),
             "value": repr(m.value),
-            "count": m.count,
             "time": moment,
             "worker": m.worker,
             "picked": "yes" if m.picked else "",
+            "key": m.key or ("" if m.token else session.exported_key(m.event)),
         }
 
 
@@ -65,14 +69,8 @@ def names_as_cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_json(session: Session, stream: TextIO) -> None:
-    """Write the problem, the policy, every measurement, the log and, once there is one, the certificate."""
+    """Write the log and, once there is one, the certificate: nothing that `verify` does not check."""
     data = {
-        "session": session.name,
-        "status": "running" if session.status is None else str(session.status),
-        "problem": codec.problem_to_json(session.ledger().setup.problem),
-        "policy": codec.policy_to_json(session.policy),
-        "seed": session.seed,
-        "measurements": [{**row, "value": float(row["value"])} for row in _rows(session)],
         "certificate": session.certificate().to_json() if session.status else None,
         "log": log_of(session.store, session.name).to_json(),
     }
@@ -80,7 +78,11 @@ def write_json(session: Session, stream: TextIO) -> None:
 
 
 def read_rows(file: Path) -> list[Row]:
-    """The rows of a CSV file with the columns value, and token, arm or probe, all of them looked at."""
+    """Return the checked rows of a CSV file with the columns value, and token, arm or probe.
+
+    A row without a token gets a key, if it has none: a digest of its cells and of all rows before it. So a
+    file that is imported again, or again with more rows at its end, is counted once.
+    """
     try:
         lines = csv_lines(file)
     except ProblemError as error:
@@ -91,8 +93,19 @@ def read_rows(file: Path) -> list[Row]:
             f"{str(file)!r} needs a header with the column 'value', and 'token' or 'arm' (or 'probe'), got "
             f"{header}"
         )
+    twice = next((name for name in header if name in READ and header.count(name) > 1), None)
+    if twice is not None:
+        raise FileError(f"{str(file)!r} has the column {twice!r} twice; keep the right one", field=twice)
     stripped = ((number, [*map(str.strip, cells)]) for number, cells in lines[1:])
-    return [_row(file, number, header, cells) for number, cells in stripped if not _is_open(header, cells)]
+    filled = [(number, cells) for number, cells in stripped if not _is_open(header, cells)]
+    rows, so_far = list[Row](), hashlib.sha256()
+    for line, cells in filled:
+        row = _row(file, line, header, cells)
+        so_far.update(codec.dumps([row.get(name, "") for name in sorted(header)]).encode())
+        if not row.get("token") and not row.get("key"):
+            row["key"] = f"row {so_far.hexdigest()[:24]}"
+        rows.append(row)
+    return rows
 
 
 def _is_open(header: list[str], cells: list[str]) -> bool:
@@ -115,15 +128,27 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
 
 
 def checked_row(where: str, row: Row) -> Row:
-    """The row, refused where it has no value, names nothing that was measured, or has no numbers."""
+    """Return the row with `picked` as "yes" or ""; refuse what cannot be read in one way only."""
     if not row.get("value") or not (row.get("token") or row.get("arm") or row.get("probe")):
-        raise FileError(f"{where} needs a value, and a token or an arm; got {row}")
-    for column, kind in (("value", numeral), ("count", _count)):
-        try:
-            kind(row.get(column) or "1")
-        except ValueError:
-            raise FileError(f"{where}: expected a number as {column}, got {row[column]!r}") from None
-    return row
+        raise FileError(f"{where} needs a value, and a token or an arm; got {row}", field="value")
+    try:
+        numeral(row["value"])
+    except ValueError:
+        raise FileError(f"{where}: expected a number as value, got {row['value']!r}", field="value") from None
+    arm, probe = row.get("arm"), row.get("probe")
+    if arm and probe and arm != probe:
+        raise FileError(
+            f"{where} has {arm!r} as arm and {probe!r} as probe; leave one of them out", field="probe"
+        )
+    if row.get("count", "") not in ("", "1"):
+        raise FileError(
+            f"{where}: a row is one measurement, got {row['count']!r} as count; give the single values",
+            field="count",
+        )
+    picked = row.get("picked", "").lower()
+    if picked not in (*YES, *NO):
+        raise FileError(f"{where}: expected yes or no as picked, got {row['picked']!r}", field="picked")
+    return {**row, "picked": "yes" if picked in YES else "", _WHERE: where}
 
 
 def import_rows(
@@ -132,7 +157,7 @@ def import_rows(
     """Tell the rows in their order; those far ahead of what is asked wait for the session to move on.
 
     Rows that follow each other with one token, or one probe without a token, are readings of one measurement.
-    What is in the column remarks becomes a note in the log.
+    What is in the column remarks becomes a note in the log. A row whose key is in the log is not told again.
     """
     counts = {
         "accepted": 0,
@@ -163,11 +188,15 @@ def import_rows(
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """What became of the rows of a file.
+    """Say what became of the rows of a file.
 
     >>> in_words({"accepted": 2, "repeated": 0, "late": 0, "unasked": 1})
-    '2 accepted, 1 unasked (kept; a row that answers what was asked for needs its token, or --answers)'
+    '2 accepted, 1 unasked (extra measurements; a row that answers a request needs its token, or --answers)'
+    >>> in_words({"accepted": 0, "repeated": 3})
+    'nothing new: all 3 rows are in the log already'
     """
+    if counts["repeated"] and counts["repeated"] == sum(counts.values()):
+        return f"nothing new: all {counts['repeated']} rows are in the log already"
     became = [
         f"{count} {what}" + (f" ({MEANINGS[what]})" if what in MEANINGS else "")
         for what, count in counts.items()
@@ -180,7 +209,7 @@ def uses_in(rows: list[Row]) -> list[list[Row]]:
     """The rows by measurement: of a probe with several readings, those that belong to one use of it."""
     uses: list[list[Row]] = []
     for row in rows:
-        same = bool(uses) and all(uses[-1][0].get(c) == row.get(c) for c in ("token", "probe", "count"))
+        same = bool(uses) and all(uses[-1][0].get(c) == row.get(c) for c in ("token", "probe"))
         reading = row.get("reading", "")
         if same and reading and all(reading != other.get("reading") for other in uses[-1]):
             uses[-1].append(row)
@@ -202,7 +231,14 @@ def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
 
     A name that is not known, a token of another arm than its row says and a value out of range are refused.
     """
-    problem = session.problem
+    problem, unit = session.problem, session.problem.about.unit
+    if row.get("unit", "") not in ("", unit):
+        known = f"measures in {unit!r}" if unit else "has no unit"
+        raise SessionError(
+            f"{_where(row)} has the unit {row['unit']!r} and this session {known}; convert the values, or "
+            "leave the column 'unit' out",
+            field="unit",
+        )
     named = problem.probe(_named(row)) if _named(row) else None
     probe = session.probe_of(row["token"]) if row.get("token") else problem.probe(_named(row))
     if named not in (None, probe):
@@ -210,15 +246,17 @@ def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
             f"token {row['token']!r} is a measurement of {problem.probe_names[probe]!r} in session "
             f"{session.name!r}, and the file has {_named(row)!r} beside it, so it was written for other "
             f"{problem.probe_word}s; nothing was told. Import it into the session that it is of, or "
-            "leave the column 'token' out and say that the rows answer what is asked (--answers)"
+            "leave the column 'token' out and say that the rows answer what is asked (--answers)",
+            field="token",
         )
     reads, readings = problem.reads(probe), problem.readings_of(probe)
     name = row.get("reading") or (reads[0] if len(reads) == 1 else "")
     if name not in reads:
         listed = ", ".join(map(repr, reads))
         raise SessionError(
-            f"a row of {problem.probe_names[probe]!r} says in the column 'reading' which number it is, one "
-            f"of {listed}, got {name!r}; nothing was told"
+            f"{_where(row)}: the column 'reading' says which number of {problem.probe_names[probe]!r} it is, "
+            f"one of {listed}, got {name!r}; nothing was told",
+            field="reading",
         )
     value = number(problem, readings[reads.index(name)], row["value"])
     return probe, value if len(reads) == 1 else {name: value}
@@ -230,6 +268,10 @@ def _is_known(session: Session, row: Row) -> bool:
     if not problem.plays or not row.get("token"):
         return True
     return _named(row) in problem.probe_names or Token.parse(row["token"]).probe < problem.n_probes
+
+
+def _where(row: Row) -> str:
+    return row.get(_WHERE, "a row")
 
 
 def _named(row: Row) -> str:
@@ -252,15 +294,14 @@ def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, i
     row = use[0]
     if not _is_known(session, row):
         return False
+    key = "" if row.get("token") else row.get("key", "")
+    if key and key in session.ledger().keys:
+        counts[str(Receipt.REPEATED)] += 1
+        return True
     token = row.get("token") or _asked_token(session, _named(row))
     if token is None or not session.takes(token):
         return False
-    count, told = _count(row.get("count") or "1"), _told(session, use)
-    who = row.get("worker") or worker
-    if count > 1:
-        receipt = session.tell(token, mean=told, count=count, worker=who)
-    else:
-        receipt = session.tell(token, told, worker=who)
+    receipt = session.tell(token, _told(session, use), worker=row.get("worker") or worker, key=key)
     counts[str(receipt)] += 1
     _keep_remark(session, {**row, "token": token}, receipt)
     return True
@@ -276,9 +317,3 @@ def _keep_remark(session: Session, row: Row, receipt: Receipt) -> None:
 def _asked_token(session: Session, name: str) -> str | None:
     first = session.pending(1, probe=session.problem.probe(name))
     return first[0].token if first else None
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,15}", text):
-        raise ValueError(f"expected a whole number, got {text!r}")
-    return int(text)

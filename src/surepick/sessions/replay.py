@@ -118,7 +118,8 @@ class Replay:
             number = sum(key.startswith("title:") for key in self._keys)
             require(event.key == f"title:{number}", f"it is title {number}, and its key is {event.key!r}")
         elif event.kind == "noted" and "late" in body:
-            self._check_late(body["late"])
+            alone = Token.of(body["late"]) in self._told
+            require(not alone, "it is noted as late, and its token was told by itself")
         elif event.kind == "recorded":
             self._unasked[event.position] = probe_in(body)
             if "late" in body:
@@ -127,12 +128,6 @@ class Replay:
             probe = self._unasked.get(body["event"])
             require(probe is not None, f"event {body['event']} records nothing that nobody had asked for")
             require(probe == probe_in(body), "it names another arm or probe than what it takes back")
-        elif event.kind == "voided":
-            token = Token.of(body)
-            told, *_ = self._told.get(token, [{}])
-            averaged = self.ledger.tapes.is_averaged(token)
-            require(not averaged or "count" in told, "it is a part of a mean, which is voided as a whole")
-            require(body.get("count") == told.get("count"), "its count is not that of what was told")
         elif event.kind == "extended":
             self.n_extended += 1
         elif event.kind == "closed":
@@ -155,16 +150,6 @@ class Replay:
         told = {name for of in own for name in of.get("readings", [VALUE])}
         other = told.isdisjoint(body.get("readings", [VALUE])) and probe_in(parts[0]) == probe_in(body)
         require(other, "it is recorded as late, and is not another worker's")
-
-    def _check_late(self, late: Body) -> None:
-        token = Token.of(late)
-        parts = self._told.get(token, [])
-        if len(parts) != 1:
-            return  # it was told as one of several, under another token, or in parts by several workers
-        (first,) = parts
-        same = all(first.get(name) == late.get(name) for name in ("value", "values", "count", "readings"))
-        other = first.get("worker", "") != late.get("worker", "")
-        require(other and not same, "it is noted as late, and is by the worker who told it or says the same")
 
 
 def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:

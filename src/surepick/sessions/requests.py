@@ -129,7 +129,6 @@ class Measurement(_OfProbe):
     probe: int
     probe_name: str
     value: float
-    count: int  # of how many measurements `value` is the mean
     time: float
     token: str | None
     worker: str
@@ -137,6 +136,7 @@ class Measurement(_OfProbe):
     voided: bool = False  # taken back since
     event: int = 0
     reading: str = VALUE  # which number of the probe's it is
+    key: str = ""  # under which it was recorded or imported
 
     @property
     def name(self) -> str:
@@ -175,6 +175,13 @@ def numbers_in(body: Mapping[str, Any], reads: tuple[str, ...]) -> list[tuple[in
     return [(index, numbered(values, reads)) for index, values in told_in(body)]
 
 
+def _given_key(event: Event, body: Mapping[str, Any]) -> str:
+    """Return the key that a value was recorded or imported with; late values have one of surepick's own."""
+    if event.kind == "measured":
+        return str(body.get("key", ""))
+    return "" if event.key is None or "late" in body else event.key.removeprefix("recorded:")
+
+
 def measurements_in(event: Event, problem: AnyProblem) -> Iterator[Measurement]:
     """The numbers that this event of a log tells or records."""
     if event.kind not in ("measured", "recorded"):
@@ -190,11 +197,11 @@ def measurements_in(event: Event, problem: AnyProblem) -> Iterator[Measurement]:
                 probe=probe,
                 probe_name=problem.probe_names[probe],
                 value=value,
-                count=body.get("count", 1),
                 time=event.time,
                 token=None if index is None else str(Token(probe, index)),
                 worker=body.get("worker", ""),
                 picked=bool(body.get("picked", False)),
                 event=event.position,
                 reading=reads[k],
+                key=_given_key(event, body),
             )

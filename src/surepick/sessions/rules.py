@@ -18,7 +18,7 @@ from surepick.sessions.ending import check_last_call
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token, probe_in, readings_in
 from surepick.sessions.settings import Body
-from surepick.sessions.told_values import check_numbers, refuse_long_mean, refuse_unasked
+from surepick.sessions.told_values import check_numbers, refuse_unasked
 from surepick.sessions.voiding import refuse_void, refuse_void_unasked
 
 LONGEST_TOKEN = 10**18  # tokens are written with at most 18 digits
@@ -68,22 +68,21 @@ def _token(ledger: Ledger, body: Body) -> Token:
 
 
 def _check_values(ledger: Ledger, body: Body) -> None:
-    """One value, several, the mean of several, or readings by name; each of them one that `tell` accepts."""
+    """Require one value, several, or readings by name, each of them one that `tell` accepts."""
     problem, probe = ledger.problem, probe_in(body)
     reads, form = problem.reads(probe), [name for name in ("value", "values", "readings") if name in body]
     require(len(form) == 1, "it has either a value or values")
     require(
         (form == ["readings"]) == (len(reads) > 1), "readings are of a probe with several, and of no other"
     )
-    require("count" not in body or ("values" not in body and body["count"] > 1), "its count is of no mean")
     require(body.get("worker") != "", "its worker has no name")
     told = body["values"] if form == ["values"] else list(readings_in(body).values())
     require("values" not in body or len(told) > 1, "it has values and not more than one")
     if form == ["readings"]:
         names = [name for name in reads if name in body["readings"]]
         require(sorted(names) == list(body["readings"]) != [], f"its readings are not of {list(reads)}")
-        whole = problem.must_be_whole(probe) or "count" in body
-        require(len(names) == len(reads) or not whole, "readings that belong together are missing")
+        whole = len(names) == len(reads) or not problem.must_be_whole(probe)
+        require(whole, "readings that belong together are missing")
     for value in told:
         require(type(value) is float, f"the value {value!r} is not written as measurements are")
     check_numbers(problem, body)
@@ -95,8 +94,8 @@ def _measured(ledger: Ledger, body: Body, key: str | None) -> None:
         "values": list,
         "readings": dict,
         "places": list,
-        "count": int,
         "worker": str,
+        "key": str,
         "after_end": bool,
     }
     shape(body, _place(ledger), optional)
@@ -107,13 +106,12 @@ def _measured(ledger: Ledger, body: Body, key: str | None) -> None:
     require(body.get("after_end", False) == ledger.is_over, "it says otherwise whether the session had ended")
     require(body.get("after_end") is not False, "it has 'after_end' without meaning it")
     refuse_unasked(ledger, token)
+    require(body.get("key") not in ("", *ledger.keys), "its key is empty, or that of another value")
     _check_values(ledger, body)
     if of.is_begun(token.index):
         reads, untold = ledger.problem.reads(token.probe), of.untold(token.index)
-        new = "count" not in body and all(reads.index(name) in untold for name in body["readings"])
+        new = all(reads.index(name) in untold for name in body["readings"])
         require(new, "it has readings that were told already")
-    if "count" in body:
-        refuse_long_mean(ledger, token, body["count"])
     require(("places" in body) == ("values" in body), "several values have places, and one has none")
     if "places" in body:
         _check_places(ledger, token, body["places"], len(body["values"]))
@@ -158,11 +156,10 @@ def _voided(ledger: Ledger, body: Body, key: str | None) -> None:
         require(body["reason"].strip() != "", "it has no reason")
         refuse_void_unasked(ledger, body["event"])
         return
-    shape(body, {**_place(ledger), "reason": str}, {"count": int})
+    shape(body, {**_place(ledger), "reason": str})
     token = _token(ledger, body)
     require(key == f"voided:{token}", f"its key is {key!r} and should be 'voided:{token}'")
     require(body["reason"].strip() != "", "it has no reason")
-    require(body.get("count", 2) > 1, "its count is not of a mean")
     refuse_void(ledger, token)
 
 
@@ -185,7 +182,7 @@ def _noted(ledger: Ledger, body: Body, key: str | None) -> None:
     require(len(body) == 1, "it has either a text or a late measurement")
     if "late" in body:
         late = body["late"]
-        kinds = {"value": float, "values": list, "readings": dict, "count": int, "worker": str}
+        kinds = {"value": float, "values": list, "readings": dict, "worker": str}
         shape(late, _place(ledger), kinds)
         token = _token(ledger, late)
         _check_values(ledger, late)

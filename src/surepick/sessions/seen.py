@@ -15,15 +15,14 @@ from surepick.sessions.noise_record import NoiseRecord
 from surepick.sessions.settings import Body
 from surepick.sessions.tape import Used
 
-# The values told of a reading, each with the number of measurements that it is the mean of.
-_Told = tuple[int, list[tuple[float, int]]]
+_Told = tuple[int, list[float]]  # a reading and its values
 
 
 class Seen:
     """Evidence, and the spread of the values behind it.
 
-    It changes by what `PolicyRun` calls, and nobody else. `moments` are of single values, `noise` of all
-    since the scale is known: a pilot would be checked against itself.
+    It changes by what `PolicyRun` calls, and nobody else. `noise` holds the values since the scale is known:
+    a pilot would be checked against itself.
     """
 
     def __init__(self, problem: AnyProblem) -> None:
@@ -47,15 +46,15 @@ class Seen:
             together.setdefault(one.reading, []).extend(one.values)
             if not self._plays:
                 counts[one.probe] = len(one.values)
-            for value in one.singles:
+            for value in one.values:
                 self.moments.add(one.reading, value)
         for reading, values in together.items():
             sums[reading] = math.fsum(values)
             if self._plays:
                 counts[reading] = len(values)
-        for reading, told in self._apart([(one.reading, one.told) for one in used]):
-            for value, count in told:
-                self.noise.add(reading, value, count)
+        for reading, told in self._apart([(one.reading, one.values) for one in used]):
+            for value in told:
+                self.noise.add(reading, value)
         uses = {one.probe: len(one.values) for one in used}
         self.evidence = self.evidence + self._none.with_sums(counts, sums, sum(uses.values()))
         return counts, sums
@@ -70,8 +69,8 @@ class Seen:
             for reading, value in zip(readings, values, strict=True):
                 sums[reading] += value
                 self.moments.add(reading, value)
-            told = [(r, [(value, 1)]) for r, value in zip(readings, values, strict=True)]
-            for reading, ((value, _),) in self._apart(told):
+            told = [(r, [value]) for r, value in zip(readings, values, strict=True)]
+            for reading, (value,) in self._apart(told):
                 self.noise.add(reading, value)
         self.evidence = self.evidence + self._none.with_sums(counts, sums, len(uses))
         return counts, sums
@@ -100,13 +99,8 @@ class Seen:
         for probe, group in itertools.groupby(told, key=lambda one: int(probes.owner[one[0]])):
             of_use = list(group)
             if probe in probes.covariances:
-                values = np.array([[value for value, _ in one] for _, one in of_use])
-                counts = [count for _, count in of_use[0][1]]
-                rows = probes.whiten_use(probe, values).tolist()
-                of_use = [
-                    (reading, list(zip(row, counts, strict=True)))
-                    for (reading, _), row in zip(of_use, rows, strict=True)
-                ]
+                rows = probes.whiten_use(probe, np.array([values for _, values in of_use])).tolist()
+                of_use = [(reading, row) for (reading, _), row in zip(of_use, rows, strict=True)]
             yield from of_use
 
     def to_json(self) -> Body:

@@ -186,25 +186,26 @@ class Session(Looking):
     def tell(
         self,
         token: str | Request,
-        value: float | Sequence[float] | Mapping[str, float] | None = None,
+        value: float | Sequence[float] | Mapping[str, float],
         *,
-        mean: float | Mapping[str, float] | None = None,
-        count: int | None = None,
         worker: str | None = None,
+        key: str = "",
     ) -> Receipt:
-        """Record what was measured: one value, several, or the mean of `count` of them.
+        """Record what was measured: one value or several.
 
         A probe with several readings is told by their names, or in the order of `request.readings`. Some may
         come first and others later under the same token (`Receipt.PARTIAL`), unless they share noise with a
-        given covariance; if the others never come, `withdraw` the token: what was told counts all the same.
+        given covariance; if the others never come, `withdraw` the token: what was told counts all the same,
+        unless readings of one use may depend on each other (`readings="dependent"`).
 
         It is on disk when this returns. Telling the same again is harmless; another value for a token that
         this worker already told is refused. When another worker told the token first (a lease had ended),
-        the value is kept like one that nobody asked for, and counts where those do.
+        the value is kept like one that nobody asked for, and counts where those do. With a `key`, such as the
+        row of a file, it is recorded once, whichever tokens it is told under.
         """
         text, who = _whose(token, worker)
         with self._heartbeat.dropped(text), self._changing():
-            return self._telling.tell(text, value, mean, count, who)
+            return self._telling.tell(text, value, who, key)
 
     def withdraw(self, token: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Give a token back unmeasured; it will be handed out again, and counts as nothing.
@@ -228,7 +229,7 @@ class Session(Looking):
         Its arm is asked for again. A policy that has seen the value, which True says, starts over and reads
         the other measurements as if that one had never been, so that its promise stays what it is; this
         assumes that a value is not taken back for its size. Unasked measurements recorded before do not
-        count any more then, nor do those told as means.
+        count any more then.
         """
         text = token.token if isinstance(token, Request) else str(token)
         with self._changing():
@@ -261,7 +262,10 @@ class Session(Looking):
         """
         with self._changing():
             remarks = {"note": str(note), **({"picked": True} if picked else {})}
-            return self._telling.record(self._probe(arm), value, key, remarks)
+            begin, _, number = key.rpartition("-")
+            position = count_in(number) if begin and key == self.exported_key(count_in(number) or 0) else None
+            known = None if position is None else self.unasked(position)
+            return self._telling.record(self._probe(arm), value, key, remarks, known)
 
     def rename(self, title: str) -> None:
         """Give it another title, in the log like everything else; its name in a store never changes."""

@@ -15,8 +15,8 @@ from surepick.core.wording import how_many, shortened
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Measurement
 
-COLUMNS = ("token", "arm_name", "value", "count", "worker")
-PROBE_COLUMNS = ("token", "probe_name", "reading", "value", "count", "worker")
+COLUMNS = ("token", "arm_name", "value", "worker")
+PROBE_COLUMNS = ("token", "probe_name", "reading", "value", "worker")
 LONGEST_NAME = 60  # letters of a plan in one line
 
 

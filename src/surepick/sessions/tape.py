@@ -28,21 +28,18 @@ class Used(NamedTuple):
 
     probe: int
     reading: int
-    values: list[float]  # one for each measurement; for those that were told as a mean, the mean
-    singles: list[float]  # those of them that are no means
-    told: list[tuple[float, int]]  # as they were told: a value, and of how many measurements it is the mean
+    values: list[float]
 
 
 class Tape:
     """The values of one reading by index; it changes by what `Tapes` calls, and nobody else.
 
-    Told values wait in stock until a complete round uses them. `skipped` are indices that no round asks for:
-    taken back, lost, or told as a part of a mean that a run which starts over cannot read again.
+    Told values wait in stock until a complete round uses them. `skipped` are the indices that no round asks
+    for: their values were removed or lost.
     """
 
     __slots__ = (
         "asked",
-        "averaged",
         "first_unused",
         "last_told",
         "n_missing",
@@ -57,8 +54,6 @@ class Tape:
         self.used = array("d")  # nan where an index cannot be read again
         self.first_unused = 0
         self.last_told = -1
-        # Indices told as one mean: a round takes them as a whole, a run that starts over skips them.
-        self.averaged: set[int] = set()
         self.skipped: set[int] = set()
         self.asked: Indices = ()  # for by the open round, told or not
         self.n_missing = 0  # of them
@@ -98,11 +93,6 @@ class Tape:
                 yield indices[at]
                 at += 1
 
-    def wanted_in(self, told: range) -> set[int]:
-        """Those of them in this stretch."""
-        low, high = bisect_left(self.asked, told.start), bisect_left(self.asked, told.stop)
-        return {index for index in self.asked[low:high] if not self.is_told(index)}
-
     def n_wanted(self, first: int) -> int:
         """How many the open round still takes, from this index on, without a gap."""
         rest = self.asked[bisect_left(self.asked, first) :]
@@ -130,13 +120,11 @@ class Tape:
         """How many told values no round has used and the open one has no use for."""
         return len(self.stock) - (len(self.asked) - self.n_missing)
 
-    def tell(self, first: int, values: Mapping[int, float], count: int = 1) -> None:
-        """Take in its one value, or the mean of `count` measurements at this index and the next ones."""
-        self.stock.update(dict.fromkeys(range(first, first + count), values[0]))
-        self.n_missing -= bisect_left(self.asked, first + count) - bisect_left(self.asked, first)
-        self.last_told = max(self.last_told, first + count - 1)
-        if count > 1:
-            self.averaged.update(range(first, first + count))
+    def tell(self, index: int, values: Mapping[int, float]) -> None:
+        """Take in its one value."""
+        self.stock[index] = values[0]
+        self.n_missing -= bisect_left(self.asked, index + 1) - bisect_left(self.asked, index)
+        self.last_told = max(self.last_told, index)
 
     def open_round(self, count: int) -> None:
         """Wait for the next values, so many."""
@@ -154,54 +142,41 @@ class Tape:
 
     def use(self, probe: int, readings: Sequence[int], *, keep: bool) -> list[Used]:
         """Take the values of a complete round out of stock; kept, they can be read again."""
-        indices, averaged = self.asked, self.averaged
+        indices = self.asked
         values = list(map(self.stock.pop, indices))
-        singles = again = values
-        if averaged:
-            again = [math.nan if i in averaged else value for i, value in zip(indices, values, strict=True)]
-            singles = [value for value in again if not math.isnan(value)]
         self.first_unused = indices[-1] + 1
         if keep:
-            self._keep(indices, again)
+            self._keep(indices, values)
         self.asked, self.n_missing = (), 0
-        told = list(zip(values, itertools.repeat(1))) if not averaged else _as_told(values, again)
-        return [Used(probe, readings[0], values, singles, told)]
+        return [Used(probe, readings[0], values)]
 
-    def _keep(self, indices: Indices, again: list[float]) -> None:
+    def _keep(self, indices: Indices, values: list[float]) -> None:
         """Put used values on the tape; what it skips cannot be read again."""
         tape = self.used
         if isinstance(indices, range):
             tape.extend(itertools.repeat(math.nan, indices.start - len(tape)))
-            tape.extend(again)
+            tape.extend(values)
             return
-        for index, value in zip(indices, again, strict=True):
+        for index, value in zip(indices, values, strict=True):
             tape.extend(itertools.repeat(math.nan, index - len(tape)))
             tape.append(value)
 
     def told_values(self) -> list[float]:
-        """The single values that were told, as far as they are at hand: a snapshot has the unused alone."""
-        used = [value for value in self.used if not math.isnan(value)]
-        return used + [value for index, value in self.stock.items() if index not in self.averaged]
-
-    def is_averaged(self, index: int) -> bool:
-        """Whether this index was told as a part of a mean."""
-        return index in self.averaged
+        """Return the recorded values, as far as they are at hand: a snapshot has the unused ones alone."""
+        return [value for value in self.used if not math.isnan(value)] + list(self.stock.values())
 
     def lose(self, index: int) -> None:
         """Skip what is still to come at this index: it never will."""
         if not self.is_told(index):
-            self.skip(range(index, index + 1))
+            self.skip(index)
 
-    def skip(self, told: range) -> None:
-        """Take these indices off the tape, whether they were told or not."""
-        for index in told:
-            self.stock.pop(index, None)
-            self.averaged.discard(index)
-            self.skipped.add(index)
+    def skip(self, index: int) -> None:
+        """Take this index off the tape, whether it was told or not."""
+        self.stock.pop(index, None)
+        self.skipped.add(index)
 
     def rewind(self) -> None:
         """Put everything that was told back in stock, for a run that starts at the beginning."""
-        self.skipped |= self.averaged
         told = {index: value for index, value in enumerate(self.used) if not math.isnan(value)}
         told.update(self.stock)
         self.stock = {i: value for i, value in told.items() if i not in self.skipped}
@@ -217,13 +192,13 @@ class Tape:
         return to_json([_whole(self.stock), np.array(list(self.stock.values()))])
 
     @classmethod
-    def from_json(cls, numbers: tuple[int, int], stock: Any, averaged: Any, skipped: Any) -> Tape:
+    def from_json(cls, numbers: tuple[int, int], stock: Any, skipped: Any) -> Tape:
         """The tape that was kept: how far it was used and told, and what of it was not used."""
         tape = cls()
         tape.first_unused, tape.last_told = numbers
         indices, values = (part.tolist() for part in from_json(stock))
         tape.stock = dict(zip(indices, values, strict=True))
-        tape.averaged, tape.skipped = (set(from_json(part).tolist()) for part in (averaged, skipped))
+        tape.skipped = set(from_json(skipped).tolist())
         return tape
 
 
@@ -290,16 +265,12 @@ class Bundle:
         """How many told measurements no round has used and the open one has no use for."""
         return max([tape.n_ahead for tape in self.tapes])
 
-    def tell(self, first: int, values: Mapping[int, float], count: int = 1) -> None:
-        """Take in readings by their number, or their means over `count` measurements from this index on."""
-        told = range(first, first + count)
-        before = self._wanted_in(told)
+    def tell(self, index: int, values: Mapping[int, float]) -> None:
+        """Take in readings of the use at this index, by their number."""
+        was_wanted = self.is_wanted(index)
         for k, value in values.items():
-            self.tapes[k].tell(first, {0: value}, count)
-        self.n_missing -= len(before) - len(self._wanted_in(told))
-
-    def _wanted_in(self, told: range) -> set[int]:
-        return set().union(*[tape.wanted_in(told) for tape in self.tapes])
+            self.tapes[k].tell(index, {0: value})
+        self.n_missing -= was_wanted - self.is_wanted(index)
 
     def open_round(self, count: int) -> None:
         """Wait for the next uses of the probe, so many."""
@@ -321,28 +292,15 @@ class Bundle:
         pairs = zip(readings, self.tapes, strict=True)
         return [used for reading, tape in pairs for used in tape.use(probe, [reading], keep=keep)]
 
-    def is_averaged(self, index: int) -> bool:
-        """Whether this measurement was told as a part of a mean."""
-        return self.tapes[0].is_averaged(index)
-
     def lose(self, index: int) -> None:
         """Skip what is still to come at this index: it never will."""
         for tape in self.tapes:
             tape.lose(index)
 
-    def skip(self, told: range) -> None:
-        """Take these indices off all tapes, whether they were told or not."""
+    def skip(self, index: int) -> None:
+        """Take this index off all tapes, whether it was told or not."""
         for tape in self.tapes:
-            tape.skip(told)
-
-
-def _as_told(values: list[float], again: list[float]) -> list[tuple[float, int]]:
-    """Values with their counts; equal ones side by side that are no singles were told as one mean."""
-    told: list[tuple[float, int]] = []
-    for (value, averaged), group in itertools.groupby(zip(values, map(math.isnan, again), strict=True)):
-        n = sum(1 for _ in group)
-        told += [(value, n)] if averaged else [(value, 1)] * n
-    return told
+            tape.skip(index)
 
 
 def _whole(indices: Iterable[int]) -> IntArray:

@@ -8,8 +8,9 @@ it would alone.
 
 Of several readings some may be told first and others later. One that is lost is skipped on its own tape, and
 the round waits for the next use of the probe instead; what else that use gives lies ahead on the other tapes.
-Sound where the noise of readings is independent, or nothing is assumed of it, and where being lost has
-nothing to do with the value. Readings with a given covariance are told together (`telling`).
+That is sound where readings are independent and being lost has nothing to do with the value. Where readings
+may depend on each other in any way, a lost reading drops the whole use; readings with a given covariance are
+recorded together (`telling`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Tapes:
         """Empty ones, for probes with these readings each; plays share readings, which have tapes of each."""
         self.n_told = 0
         self.n_missing = 0  # measurements of the open round
-        self.voided: dict[Token, int] = {}  # taken back: the token it was told under, how many measurements
+        self.voided: set[Token] = set()  # whose values were removed
         self.n_lost = 0  # measurements of which some readings never came
         self._is_whole = True
         self._round: tuple[int, ...] = ()  # the probes that the open round asks for
@@ -92,22 +93,30 @@ class Tapes:
         """The probes that the open round asks for."""
         return self._round
 
-    def tell(self, token: Token, values: Mapping[int, float], count: int = 1) -> None:
-        """Take in readings of one measurement, or their means over `count` of them from this token on.
+    def tell(self, token: Token, values: Mapping[int, float]) -> None:
+        """Take in readings of one measurement.
 
         `values` are by the number of the reading within its probe; those that are missing come later.
         """
         probe, index = token
         of = self.of[probe]
         if not of.is_begun(index):
-            self.n_told += count
+            self.n_told += 1
         before = of.n_missing
-        of.tell(index, values, count)
+        of.tell(index, values)
         self.n_missing -= before - of.n_missing
 
-    def lose(self, token: Token) -> None:
-        """Skip what is still to come of a measurement that was told in part: it never will."""
-        self.of[token.probe].lose(token.index)
+    def lose(self, token: Token, *, whole: bool) -> None:
+        """Skip what is still to come of a measurement that was told in part, or all of it if `whole`.
+
+        Readings that may depend on each other in any way are lost together: the values that came say
+        something about those that did not.
+        """
+        of = self.of[token.probe]
+        if whole:
+            of.skip(token.index)
+        else:
+            of.lose(token.index)
         self.n_lost += 1
         self._open_again()
 
@@ -139,24 +148,17 @@ class Tapes:
         tapes = zip(itertools.chain(*self._readings), self._all, strict=True)
         return [value for own, tape in tapes if own == reading for value in tape.told_values()]
 
-    def is_averaged(self, token: Token) -> bool:
-        """Whether this measurement was told as a part of a mean; of used ones a snapshot does not know it."""
-        tapes = self.of[token.probe]
-        if not self._is_whole and token.index < tapes.first_unused:
-            raise LostTapesError
-        return tapes.is_averaged(token.index)
-
-    def void(self, token: Token, count: int = 1) -> bool:
-        """Take a told measurement, or mean of `count`, off its tapes; whether a complete round had used it.
+    def void(self, token: Token) -> bool:
+        """Take a recorded measurement off its tapes; return whether a complete round had used it.
 
         Its place stays empty: the open round asks for the next one instead. What a round has used cannot be
         taken out of it, so whoever used it has to read the tapes again, after `rewind`.
         """
-        of, first = self.of[token.probe], token.index
-        is_used = first < of.first_unused
-        of.skip(range(first, first + count))
-        self.voided[token] = count
-        self.n_told -= count
+        of = self.of[token.probe]
+        is_used = token.index < of.first_unused
+        of.skip(token.index)
+        self.voided.add(token)
+        self.n_told -= 1
         if not is_used:
             self._open_again()
         return is_used
@@ -174,13 +176,12 @@ class Tapes:
         tapes = self._all
         return {
             "n_told": self.n_told,
-            "voided": [[*token, count] for token, count in self.voided.items()],
-            **({"n_lost": self.n_lost} if self.n_lost else {}),
+            "voided": sorted(self.voided),
+            "n_lost": self.n_lost,
             "_missing": self.n_missing,
             "_cursor": [tape.first_unused for tape in tapes],
             "_last_told": [tape.last_told for tape in tapes],
             "stock": [tape.stock_to_json() for tape in tapes],
-            "averaged": [to_json(tape.unused(tape.averaged)) for tape in tapes],
             "skipped": [to_json(tape.unused(tape.skipped)) for tape in tapes],
             "asked": [self._asked(at) for probe in self._round for at in self._tapes_of(probe)],
         }
@@ -198,10 +199,10 @@ class Tapes:
         tapes = cls(readings)
         tapes._is_whole = False
         tapes.n_told, tapes.n_missing = kept["n_told"], kept["_missing"]
-        tapes.n_lost = kept.get("n_lost", 0)
-        tapes.voided = {Token(probe, index): count for probe, index, count in kept.get("voided", ())}
+        tapes.n_lost = kept["n_lost"]
+        tapes.voided = {Token(probe, index) for probe, index in kept["voided"]}
         numbers = zip(kept["_cursor"], kept["_last_told"], strict=True)
-        parts = zip(numbers, kept["stock"], kept["averaged"], kept["skipped"], strict=True)
+        parts = zip(numbers, kept["stock"], kept["skipped"], strict=True)
         held = [Tape.from_json(*part) for part in parts]
         asked = {at: rest for at, *rest in kept["asked"] or ()}
         for at, rest in asked.items():

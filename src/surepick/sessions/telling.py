@@ -18,17 +18,17 @@ from surepick.sessions.leasing import leased
 from surepick.sessions.ledger import NewEvent
 from surepick.sessions.replica import Change, LostRaceError, Replica
 from surepick.sessions.requests import Receipt, Token, probe_in, readings_in, told_key
-from surepick.sessions.settings import Body, whole
+from surepick.sessions.settings import Body
 from surepick.sessions.tape import Bundle, Tape
 from surepick.sessions.told_values import (
     check_numbers,
     is_list,
     number,
-    refuse_long_mean,
     refuse_unasked,
     takes,
     token_of,
 )
+from surepick.store import Event
 from surepick.store.write_queue import ServedError
 
 
@@ -38,35 +38,26 @@ class Telling:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
-    def _told(self, problem: AnyProblem, token: Token, value: Any, mean: Any, count: int | None) -> Body:
-        """What was told, checked and as JSON values."""
-        if (value is None) == (mean is None) or (mean is None) != (count is None):
-            raise ParameterError("tell takes either a value (or several), or mean= together with count=")
-        reads = problem.reads(token.probe)
-        if mean is not None:
-            n = whole("count", "a number of measurements", count, least=1)
-            extra = {"count": n} if n > 1 else {}
-            told = _use(problem, token.probe, mean, ())
-            if n > 1 and len(told.get("readings", ())) not in (0, len(reads)):
-                raise SessionError(f"a mean is of whole measurements; {_names_wanted(problem, token.probe)}")
-            return {**told, **extra}
-        if len(reads) > 1:
+    def _told(self, problem: AnyProblem, token: Token, value: Any) -> Body:
+        """Return the checked values as the JSON fields of a `measured` event."""
+        if len(problem.reads(token.probe)) > 1:
             wanted = self._replica.ledger.tapes.of[token.probe].untold(token.index)
             return _use(problem, token.probe, value, wanted)
         if not is_list(value):
             return _use(problem, token.probe, value, ())
         values = [number(problem, problem.readings_of(token.probe)[0], one) for one in value]
         if not values:
-            raise ParameterError("tell takes at least one value, got none; to give a token back use withdraw")
+            raise ParameterError("tell takes at least one value, got none; withdraw the token", field="value")
         return {"value": values[0]} if len(values) == 1 else {"values": values}
 
-    def tell(self, text: str, value: Any, mean: Any, count: int | None, worker: str) -> Receipt:
-        """Write down what was told under this token; say so if it had its measurement already."""
+    def tell(self, text: str, value: Any, worker: str, key: str = "") -> Receipt:
+        """Record what was measured under this token; the receipt says if it had its measurement already."""
         replica, token = self._replica, token_of(self._replica, text)
         if replica.is_stale:
             replica.catch_up()
         problem = replica.ledger.problem
-        body = {**token.to_body(problem, worker), **self._told(problem, token, value, mean, count)}
+        body = {**token.to_body(problem, worker), **self._told(problem, token, value)}
+        body |= {"key": key} if key else {}
         try:
             if not replica.ledger.tapes.of[token.probe].is_told(token.index):
                 try:
@@ -79,7 +70,9 @@ class Telling:
                 whole_use = replica.ledger.tapes.of[token.probe].is_told(token.index)
                 return Receipt.ACCEPTED if whole_use else Receipt.PARTIAL
         except LostRaceError:
-            pass
+            if key in replica.ledger.keys:
+                replica.store.settle()  # another process may have written it a moment ago
+                return Receipt.REPEATED
         return self._told_before(token, body)
 
     def wished(self, text: str, value: Any, worker: str) -> Change:
@@ -90,13 +83,16 @@ class Telling:
         token, problem = Token.parse(text), self._replica.ledger.problem
         if token.probe >= problem.n_probes or not isinstance(worker, str):
             raise SessionError(f"{text!r} of {worker!r} is no wish of this session")
-        body = {**token.to_body(problem, worker), **self._told(problem, token, value, None, None)}
+        body = {**token.to_body(problem, worker), **self._told(problem, token, value)}
         return self._measured(token, body, problem)
 
-    def record(self, probe: int, value: Any, key: str, remarks: Body) -> Receipt:
-        """Write down measurements that nobody asked for, all of them or none, and once if they have a key.
+    def record(
+        self, probe: int, value: Any, key: str, remarks: Body, exported: Event | None = None
+    ) -> Receipt:
+        """Record extra measurements, all of them or none, and once if they have a key.
 
-        The first of several has the key as it is, the others with their number.
+        The first of several has the key as it is, the others with their number. `exported` is the event that
+        the key stands for, where it comes from an export of this session.
         """
         problem = self._replica.ledger.problem
         uses = [value]
@@ -113,6 +109,9 @@ class Telling:
             )
             for one, name in zip(uses, keys if key else [None] * len(uses), strict=True)
         ]
+        if exported is not None:
+            self._refuse_another(key, exported, events[0].body)
+            return Receipt.REPEATED
         try:
             self._replica.commit(lambda: self._recorded(events))
         except LostRaceError:
@@ -164,43 +163,36 @@ class Telling:
 
         `checked` is the problem by which its numbers were: by now the noise scale may be known.
         """
-        ledger, count, n_values = self._replica.ledger, body.get("count", 1), len(body.get("values", ()))
+        ledger, n_values = self._replica.ledger, len(body.get("values", ()))
         of, problem = ledger.tapes.of[token.probe], ledger.problem
-        if of.is_told(token.index):
+        if of.is_told(token.index) or body.get("key") in ledger.keys:
             raise LostRaceError
         refuse_unasked(ledger, token)
         if problem is not checked:
             check_numbers(problem, body)
         if of.is_begun(token.index):
             return self._another_part(token, body)
-        if count > 1:
-            refuse_long_mean(ledger, token, count)
         if ledger.is_over:
             body = {**body, "after_end": True}
         text = str(token)
         event = NewEvent("measured", body, told_key(text))
         if "readings" in body and len(body["readings"]) < len(problem.reads(token.probe)):
             return Change([event])  # its worker keeps the token
-        release = [text]
-        if n_values or count > 1:
-            leases = leased(self._replica.store.leases(self._replica.name))
-            filled: Container[int] = range(token.index, token.index + count)
-            if n_values:
-                now, worker = self._replica.clock(), body.get("worker", "")
-                others = {t for t, one in leases.items() if one.expires > now and one.worker != worker}
-                places = _following(of, token, n_values, others)
-                event, filled = event._replace(body={**body, "places": places}), set(places)
-            release = [
-                str(t)
-                for t in leases  # those on what was told before are of no use either
-                if (t.probe == token.probe and t.index in filled) or ledger.tapes.of[t.probe].is_told(t.index)
-            ]
-        return Change([event], release)
+        if not n_values:
+            return Change([event], [text])
+        leases = leased(self._replica.store.leases(self._replica.name))
+        now, worker = self._replica.clock(), body.get("worker", "")
+        others = {t for t, one in leases.items() if one.expires > now and one.worker != worker}
+        places = _following(of, token, n_values, others)
+        release = [
+            str(t)
+            for t in leases  # those on what was told before are of no use either
+            if (t.probe == token.probe and t.index in places) or ledger.tapes.of[t.probe].is_told(t.index)
+        ]
+        return Change([event._replace(body={**body, "places": places})], release)
 
     def _another_part(self, token: Token, body: Body) -> Change:
         """The readings of a token that was told in part which are new; the others have to say the same."""
-        if "count" in body:
-            raise SessionError(f"token '{token}' was told in part, so it takes no mean; tell its readings")
         parts = self._parts(token)
         kept = {name: (value, of.get("worker", "")) for of in parts for name, value in of["readings"].items()}
         new = {name: value for name, value in body["readings"].items() if name not in kept}
@@ -237,16 +229,25 @@ class Telling:
 
     def _is_recorded(self, key: str, body: Body) -> bool:
         event = self._replica.store.find(self._replica.name, key)
-        kept: Body = body if event is None else json.loads(event.body)
-        if event is not None and event.position in self._replica.ledger.unasked_voided:
-            raise SessionError(f"{key!r} was taken back, and its key stays taken; give this one another")
+        if event is not None:
+            self._refuse_another(key, event, body)
+        return event is not None
+
+    def _refuse_another(self, key: str, event: Event, body: Body) -> None:
+        """Refuse a measurement under the key of another one, or of one that was removed."""
+        kept: Body = json.loads(event.body)
+        if event.position in self._replica.ledger.unasked_voided:
+            raise SessionError(
+                f"the value of {key!r} was removed, and its key stays taken; give this one another",
+                field="key",
+            )
         if (probe_in(kept), readings_in(kept)) != (probe_in(body), readings_in(body)):
             names = self._replica.ledger.setup.problem.probe_names
             raise SessionError(
                 f"{key!r} is another measurement, {names[probe_in(kept)]!r} = {_shown(kept)}, got "
-                f"{names[probe_in(body)]!r} = {_shown(body)}; the first one stays: give this one its own key"
+                f"{names[probe_in(body)]!r} = {_shown(body)}; the first one stays: give this one its own key",
+                field="key",
             )
-        return event is not None
 
     def _late(self, token: Token, body: Body) -> Change:
         """A value that came after another worker's: a measurement all the same, that nobody asks for now.
@@ -287,9 +288,8 @@ class Telling:
             return Receipt.REPEATED
         kept = next((of for of in parts if _is_contradicted(of, body, voided=voided)), None)
         if kept is None:
-            once = bool(parts) and "count" not in body
             rest = body if voided else _untold(parts, body)
-            self._replica.commit(lambda: self._late(token, rest) if once else _noted_late(token, body))
+            self._replica.commit(lambda: self._late(token, rest) if parts else _noted_late(token, body))
             return Receipt.LATE
         if voided:
             raise SessionError(
@@ -346,7 +346,7 @@ def _wish(problem: AnyProblem, text: str, token: Token, body: Body) -> tuple[Any
     """What somebody else may tell in our place: one measurement, whole."""
     told = body.get("value", body.get("readings"))
     whole_use = "value" in body or len(told or ()) == len(problem.reads(token.probe))
-    return ("tell", text, told, body.get("worker", "")) if whole_use and "count" not in body else None
+    return ("tell", text, told, body.get("worker", "")) if whole_use and "key" not in body else None
 
 
 def _as_one(parts: list[Body]) -> list[Body]:
@@ -359,16 +359,15 @@ def _as_one(parts: list[Body]) -> list[Body]:
 def _says_the_same(kept: Body, body: Body) -> bool:
     """Whether nothing is told here that is not kept with the same value."""
     if "readings" in kept and "readings" in body:
-        same = all(kept["readings"].get(name) == value for name, value in body["readings"].items())
-        return same and kept.get("count") == body.get("count")
-    return all(kept.get(name) == body.get(name) for name in ("value", "values", "count", "readings"))
+        return all(kept["readings"].get(name) == value for name, value in body["readings"].items())
+    return all(kept.get(name) == body.get(name) for name in ("value", "values", "readings"))
 
 
 def _is_contradicted(kept: Body, body: Body, *, voided: bool) -> bool:
     """Whether this worker told it before, with another value; of readings, one of the same name."""
     if kept.get("worker", "") != body.get("worker", ""):
         return False
-    if voided or "readings" not in body or kept.get("count") != body.get("count"):
+    if voided or "readings" not in body:
         return True
     return any(kept["readings"].get(name, value) != value for name, value in body["readings"].items())
 

@@ -46,20 +46,6 @@ def refuse_unasked(ledger: Ledger, token: Token) -> None:
         raise SessionError(f"token '{token}' was never handed out; {_HOW_TOKENS_LOOK}", field="token")
 
 
-def refuse_long_mean(ledger: Ledger, token: Token, count: int) -> None:
-    """Refuse the mean of more measurements than the open round takes from this token on."""
-    if ledger.run.is_piloting:
-        raise SessionError(
-            "the noise scale is being learned from single measurements; tell the values, not their mean"
-        )
-    wanted = ledger.tapes.of[token.probe].n_wanted(token.index)
-    if count > wanted:
-        raise SessionError(
-            f"token '{token}' takes the mean of at most {wanted} measurements (`wanted`), "
-            f"got count={count}; tell the single values instead, of which any number may come at once"
-        )
-
-
 def is_list(value: object) -> bool:
     """Whether these are several values in an order; bytes and mappings are neither a number nor several."""
     one = isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set)
@@ -79,7 +65,7 @@ def check_numbers(problem: AnyProblem, body: Body) -> None:
 
 
 def number(problem: AnyProblem, reading: int, value: object) -> float:
-    """The value, or mean of several, of this reading; refused if it cannot be one."""
+    """Return the value of this reading as a float; refuse what cannot be one."""
     try:
         if isinstance(value, bytes | bytearray | memoryview):
             raise TypeError  # which float would read

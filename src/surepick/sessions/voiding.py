@@ -8,7 +8,7 @@ from surepick.errors import ParameterError, SessionError
 from surepick.sessions.arriving import refuse_starting_over
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
-from surepick.sessions.requests import Token, probe_in, told_key
+from surepick.sessions.requests import Token, probe_in
 from surepick.sessions.settings import Body
 from surepick.sessions.tapes import LostTapesError
 from surepick.store import Event
@@ -21,12 +21,7 @@ def void(replica: Replica, token: Token, reason: str) -> bool:
 
     def make() -> Change:
         refuse_void(replica.ledger, token)
-        try:
-            count = _told_count(replica, token)
-        except LostTapesError:
-            replica.read_whole()
-            count = _told_count(replica, token)
-        body: Body = {**token.to_body(replica.ledger.setup.problem), "reason": reason, **count}
+        body: Body = {**token.to_body(replica.ledger.setup.problem), "reason": reason}
         seen[:] = [token.index < replica.ledger.tapes.of[token.probe].first_unused]
         return Change([NewEvent("voided", body, f"voided:{token}")], [str(token)])
 
@@ -95,17 +90,3 @@ def _refuse_now(ledger: Ledger, what: str, *, is_seen: bool) -> None:
         raise SessionError(
             f"the session ended without using the value of {what}, so nothing rests on it", field="token"
         )
-
-
-def _told_count(replica: Replica, token: Token) -> Body:
-    """How many measurements the mean under this token stands for, if it is one of several."""
-    if not replica.ledger.tapes.is_averaged(token):
-        return {}
-    event = replica.store.find(replica.name, told_key(token))
-    if event is None or "count" not in json.loads(event.body):
-        raise SessionError(
-            f"token '{token}' is a part of a mean, which can be voided as a whole only, by the token "
-            "that it was told under",
-            field="token",
-        )
-    return {"count": json.loads(event.body)["count"]}

@@ -78,7 +78,6 @@ def _told(kind: str, body: dict[str, Any], name: str) -> Iterator[str]:
         values = [f"{value:g}" for value in body.get("values", [body.get("value")])]
     yield f"{name} = {', '.join(values[:MOST_LISTED])}"
     yield _and_more(len(values))
-    yield f"mean of {body['count']}" if "count" in body else ""
     yield f"by {body['worker']}" if body.get("worker") else ""
     yield f"(late for {body['late']})" if "late" in body else ""
     yield "(nobody had asked)" if kind == "recorded" and "late" not in body else ""

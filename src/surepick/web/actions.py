@@ -142,14 +142,13 @@ class Measured(Body):
     token: str = ""
     arm: str = ""
     value: float
-    count: int = Field(1, ge=1, le=LARGEST)
     worker: Name = ""
     picked: bool = False
     key: Name = ""
 
     def as_row(self, number: int) -> Row:
         """The same as a row of a file."""
-        row = {"token": self.token, "arm": self.arm, "value": repr(self.value), "count": str(self.count)}
+        row = {"token": self.token, "arm": self.arm, "value": repr(self.value)}
         more = {"worker": self.worker, "picked": "yes" if self.picked else "", "key": self.key}
         return checked_row(f"row {number}", {**row, **more})
 

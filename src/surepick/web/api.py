@@ -76,7 +76,7 @@ class Ask(Body):
 
 
 class Tell(Body):
-    """What was measured: a value, several, the readings of a probe by name, or the mean of `count` of them.
+    """What was measured: a value, several, or the readings of a probe by name.
 
     With an arm or probe, by its name or number, a token of another one is refused. A value that surprises is
     refused unless the sender is `sure` of it.
@@ -84,9 +84,7 @@ class Tell(Body):
 
     token: str
     arm: int | str | None = None
-    value: float | Annotated[list[float], Field(max_length=MOST_VALUES)] | Readings | None = None
-    mean: float | Readings | None = None
-    count: int | None = Field(None, le=LARGEST)
+    value: float | Annotated[list[float], Field(max_length=MOST_VALUES)] | Readings
     worker: Name = ""
     sure: bool = False
 
@@ -96,12 +94,12 @@ class Tell(Body):
             refuse_other_arm(session, self.token, self.arm)
         if not self.sure:
             self._refuse_doubtful(session)
-        return session.tell(self.token, self.value, mean=self.mean, count=self.count, worker=self.worker)
+        return session.tell(self.token, self.value, worker=self.worker)
 
     def _refuse_doubtful(self, session: Session) -> None:
         """Ask about a value that surprises, before it is told."""
-        values = self.value if isinstance(self.value, list) else [self.value, self.mean]
-        doubt = session.doubt(session.probe_of(self.token), *(value for value in values if value is not None))
+        values = self.value if isinstance(self.value, list) else [self.value]
+        doubt = session.doubt(session.probe_of(self.token), *values)
         if doubt is not None:
             raise ParameterError(f"{doubt}. Nothing was recorded yet", field="sure")
 

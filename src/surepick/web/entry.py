@@ -192,6 +192,5 @@ def _in_words(told: list[Measurement], unit: str) -> str:
         for one in told[:MOST_SHOWN]
     )
     more = f" and {len(told) - MOST_SHOWN} more" if len(told) > MOST_SHOWN else ""
-    mean = f" (mean of {first.count})" if first.count > 1 else ""
     of_unit = f" {unit}" if unit else ""
-    return f"{first.arm_name} = {shown}{more}{of_unit}{mean} ({first.token})"
+    return f"{first.arm_name} = {shown}{more}{of_unit} ({first.token})"

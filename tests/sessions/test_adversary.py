@@ -1,0 +1,101 @@
+"""A worker who knows all values and chooses how to record them, then extends or removes, gains nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+import surepick as sp
+from surepick.core.arrays import FloatArray
+from surepick.sessions.session import Session
+
+GAP, DELTA, RUNS = 0.4, 0.2, 60
+BEST, WISHED = 0, 1  # the worker wants the second plan to be declared
+PROBLEM = sp.Problem(np.eye(2), noise_scale=1.0)
+BLOCK = 4  # values that were averaged when means could be recorded
+
+
+def tapes_of(seed: int) -> FloatArray:
+    """What the uses of each arm give, in their order; all of it known to the worker beforehand."""
+    return np.array([[GAP], [0.0]]) + np.random.default_rng(seed).standard_normal((2, 4000))
+
+
+def favours(arm: int, values: FloatArray, mean: float) -> bool:
+    """Whether these values of the arm speak for what the worker wishes."""
+    return bool((values.mean() > mean) == (arm == WISHED))
+
+
+def is_talked_into_it(tapes: FloatArray) -> bool:
+    """Whether the worker brings a session to declare the wrong plan, at any time."""
+    session = Session.create("memory://", PROBLEM, sp.BetGapE(delta=DELTA), name="s")
+    slip = session.ask()[0]
+    session.tell(slip, 0.0)  # no measurement: it can be removed at any time, with a good reason
+    removed = {slip.arm}
+    delta = DELTA
+    for _ in range(4):
+        while requests := session.ask():
+            arm, index = map(int, requests[0].token.split("."))
+            first = index - (arm in removed)  # the place of the slip stays empty
+            values = tapes[arm, first : first + requests[0].wanted]
+            pleases = favours(arm, values, (GAP, 0.0)[arm])
+            session.tell(requests[0], values.tolist() if pleases else float(values[0]))
+        assert session.outcome is not None
+        if session.outcome.plan == WISHED:
+            assert session.verify(session.certificate().to_json()).holds
+            return True
+        if delta == DELTA:
+            session.void(slip, "typed before it was measured")
+        delta *= 0.9
+        session.extend(delta=delta)
+    return False
+
+
+def is_misled_by_averages(tapes: FloatArray) -> bool:
+    """What means did: blocks that displease were recorded as means, which a run that starts over skipped."""
+    kept = []
+    for arm, tape in enumerate(tapes):
+        blocks = tape.reshape(-1, BLOCK)
+        kept.append([b for b in blocks if favours(arm, b, (GAP, 0.0)[arm])])
+    rest = [iter(np.concatenate(blocks).tolist()) for blocks in kept]
+
+    class Rest:
+        means = np.array([GAP, 0.0])
+
+        def measure(self, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+            return np.array([sum(next(rest[a]) for _ in range(n)) for a, n in enumerate(counts)])
+
+    return sp.simulate(PROBLEM, sp.BetGapE(delta=0.9 * DELTA), Rest()).plan == WISHED
+
+
+def test_how_values_are_recorded_gives_no_power_over_the_answer() -> None:
+    n_wrong = sum(is_talked_into_it(tapes_of(seed)) for seed in range(RUNS))
+    assert stats.binom.sf(n_wrong - 1, RUNS, DELTA) > 0.01  # as many may be wrong with probability delta
+    n_misled = sum(is_misled_by_averages(tapes_of(seed)) for seed in range(RUNS))
+    assert stats.binom.sf(n_misled - 1, RUNS, DELTA) < 1e-6  # the control
+
+
+def test_a_mean_is_recorded_nowhere() -> None:
+    session = Session.create("memory://", PROBLEM, sp.BetGapE(), name="s")
+    before = session.fingerprint
+    for told in ({"mean": 1.0, "count": 4}, {"value": 1.0, "count": 4}):
+        try:
+            session.tell(session.ask()[0], **told)  # type: ignore[arg-type]
+        except TypeError:
+            continue
+        raise AssertionError(told)
+    assert session.fingerprint == before
+
+
+def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_other() -> None:
+    probes = {"north": {"a": {"x": 1}, "b": {"y": 1}}, "south": {"c": {"x": 1, "y": -1}}}
+    plans, names = [[1.0, 0.0], [0.0, 1.0]], ["x", "y"]
+    for readings, left in (("dependent", []), ("independent", ["a"])):
+        problem = sp.Problem(plans, arm_names=names, probes=probes, noise_scale=1.0, readings=readings)
+        session = Session.create("memory://", problem, sp.BetGapE(), name="s")
+        request = next(r for r in session.ask(4) if r.probe_name == "north")
+        session.tell(request, {"a": 1.0})
+        session.withdraw(request, "the clock stopped")
+        _, index = map(int, request.token.split("."))
+        of = session.ledger().tapes.of[request.probe]
+        assert of.is_told(index)
+        assert [name for name, tape in zip("ab", of.tapes, strict=True) if index in tape.stock] == left
