@@ -33,7 +33,7 @@ BETWEEN_EDGES = {
     "cli": {"experiments", "report", "web"},  # each command hands over to its room
     "experiments": {"plots"},
     "report": {"web"},  # its page is made of the dashboard's templates
-    "web": {"experiments", "report"},  # the report to be downloaded
+    "web": {"report"},  # the report to be downloaded
 }
 EVERYTHING_BELOW = set(ROOMS) - {"plots"}
 ROOMS |= {edge: EVERYTHING_BELOW | BETWEEN_EDGES.get(edge, set()) for edge in EDGES}

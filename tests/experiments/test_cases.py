@@ -12,7 +12,7 @@ from surepick.policies import POLICIES, CombGapE
 from tiny_cases import NAIVE, PUBLISHED, problem, untimed
 
 
-def test_the_key_of_a_case_is_the_same_on_every_machine_and_in_every_version() -> None:
+def test_the_key_of_a_case_is_the_same_on_every_machine() -> None:
     case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, {"policy": "CombGapE", "delta": 0.05}, 7, 1000)
     assert case.key == "a38b43075b8463a9"
 
@@ -73,20 +73,21 @@ def test_the_limit_of_a_row_is_the_limit() -> None:
     assert row.multiple == row.n_measurements / row.limit
 
 
-def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match="no policy named 'CombGape2'; did you mean 'CombGapE'"):
-        Case(problem(), {"policy": "CombGape2"}).check()
-    with pytest.raises(ParameterError, match="no kind of problem named 'parcels'; known: 'knapsack'"):
-        Case({"kind": "parcels"}, PUBLISHED).check()
-    with pytest.raises(ParameterError, match=r"takes the parameters delta, .*got radios"):
-        run_case(Case(problem(), {"policy": "CombGapE", "radios": 1}))
-    with pytest.raises(ParameterError, match=r"knapsack spec .* is not right"):
-        run_case(Case({"kind": "knapsack", "items": 5}, PUBLISHED))
-
-
-def test_another_version_of_a_policy_is_refused() -> None:
-    with pytest.raises(ParameterError, match="asks for version 99 of CombGapE"):
-        policy_from_spec({"policy": "CombGapE", "version": 99})
+@pytest.mark.parametrize(
+    ("case", "field"),
+    [
+        (Case({"kind": "parcels"}, PUBLISHED), "problem"),
+        (Case({"kind": "knapsack", "items": 5}, PUBLISHED), "problem"),
+        (Case(problem(), {"radius": "published"}), "policy"),
+        (Case(problem(), {"policy": "CombGapE", "radios": 1}), "policy"),
+        (Case(problem(), PUBLISHED, seed=-1), "seed"),
+        (Case(problem(), PUBLISHED, budget=0), "budget"),
+    ],
+)
+def test_a_case_that_cannot_run_is_refused(case: Case, field: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        run_case(case)
+    assert caught.value.field == field
 
 
 def test_policy_specs_round_trip() -> None:
@@ -101,11 +102,11 @@ def test_a_parameter_may_be_the_largest_gap_of_the_instance() -> None:
     values = instance.problem.values(instance.means)
     policy = policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP}, instance)
     assert getattr(policy, "epsilon") == pytest.approx(values.max() - values.min())  # noqa: B009
-    with pytest.raises(ParameterError, match="no instance was given"):
+    with pytest.raises(ParameterError) as caught:
         policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP})
+    assert caught.value.field == "epsilon"
 
 
-@pytest.mark.skipif("Peace" not in POLICIES, reason="no Peace")
 def test_peace_is_told_the_largest_gap() -> None:
     row = run_case(
         Case({"kind": "knapsack", "n_items": 5, "seed": 1}, {"policy": "Peace", "max_gap": LARGEST_GAP})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from surepick.errors import ParameterError
-from surepick.experiments import Case, ClusterError, RunProgress, executors, read_rows, run_case, run_cases
+from surepick.experiments import Case, ClusterError, RunProgress, read_rows, run_case, run_cases, workers
 from tiny_cases import quick_cases, slow_cases, untimed
 
 distributed = pytest.importorskip("distributed")
@@ -37,7 +37,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(cluster: An
     rows = run_cases(cases, tmp_path / "rows.jsonl", cluster=cluster.scheduler_address, progress=kill_one)
     assert killed
     assert len(read_rows(tmp_path / "rows.jsonl").rows) == len(cases)
-    local = run_cases(cases, tmp_path / "local.jsonl", workers=2)
+    local = run_cases(cases, tmp_path / "local.jsonl", jobs=2)
     assert untimed(rows) == untimed(local)
 
 
@@ -59,21 +59,24 @@ def test_a_cluster_can_be_started_here(tmp_path: Path) -> None:
 
 def test_a_cluster_that_is_not_there_is_an_error_within_seconds(tmp_path: Path) -> None:
     began = time.monotonic()
-    with pytest.raises(ClusterError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9.*dask scheduler"):
+    with pytest.raises(ClusterError) as caught:
         run_cases(quick_cases(2), tmp_path / "rows.jsonl", cluster="tcp://127.0.0.1:9")
+    assert caught.value.field == "cluster"
     assert time.monotonic() - began < 10
 
 
 def test_a_cluster_without_workers_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 1.0)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=None) as empty,
-        pytest.raises(ClusterError, match="has no workers; start some"),
+        pytest.raises(ClusterError) as caught,
     ):
         run_cases(quick_cases(2), tmp_path / "rows.jsonl", cluster=empty.scheduler_address)
+    assert caught.value.field == "cluster"
 
 
 @pytest.mark.parametrize("address", ["localhost", "local:", "local:x", "8786"])
 def test_what_is_no_address_is_refused(address: str, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="address of a Dask scheduler"):
+    with pytest.raises(ParameterError) as caught:
         run_cases(quick_cases(1), tmp_path / "rows.jsonl", cluster=address)
+    assert caught.value.field == "cluster"

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from surepick.errors import FileError
-from surepick.experiments import Case, read_rows, run_case, run_cases, write_parquet
+from surepick.experiments import Case, read_rows, run_case, run_cases
 from surepick.experiments.rows import appending, row_from_line, row_to_line
 from tiny_cases import PUBLISHED, problem, quick_cases
 
@@ -24,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 def test_rows_survive_the_file(path: Path) -> None:
     found = read_rows(path)
     assert [row.case for row in found.rows] == quick_cases(4)
-    assert (found.bad, found.torn) == ((), b"")
+    assert found.torn == b""
 
 
 def test_an_infinite_limit_survives_the_file() -> None:
@@ -42,7 +41,7 @@ def test_a_torn_last_line_is_reported_and_cut_off(path: Path, kept: int) -> None
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3]) + lines[3][:kept])
     found = read_rows(path)
-    assert (len(found.rows), found.bad, found.torn) == (3, (), lines[3][:kept])
+    assert (len(found.rows), found.torn) == (3, lines[3][:kept])
     with appending(path) as writer:
         writer.write(run_case(quick_cases(4)[3]))
     assert [row.case for row in read_rows(path).rows] == quick_cases(4)
@@ -63,40 +62,20 @@ def _damage(path: Path, line: int, old: bytes, new: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        (b'"status":', b'"status"', "it is not JSON"),
-        (b'"format":', b'"formal":', "it is JSON but not a row"),
-        (b'"format":1', b'"format":2', "another format"),
-        (b"{", b"\xff{", "utf-8"),
-    ],
+    ("old", "new"),
+    [(b'"status":', b'"status"'), (b'"counts":', b'"accounts":'), (b'"best":', b'"rest":'), (b"{", b"\xff{")],
 )
-def test_damage_in_the_middle_names_the_line_and_what_to_do(
-    path: Path, old: bytes, new: bytes, reason: str
-) -> None:
+def test_damage_in_the_middle_is_an_error_that_names_the_line(path: Path, old: bytes, new: bytes) -> None:
     _damage(path, 2, old, new)
-    with pytest.raises(FileError, match=rf"line 2 of .*{reason}.*the other 3 rows are good.*Remove the line"):
+    before = path.read_bytes()
+    with pytest.raises(FileError) as caught:
         run_cases(quick_cases(4), path)
-    assert len(read_rows(path).rows) == 3
-
-
-def test_a_row_with_the_checksum_of_an_earlier_version_is_read(path: Path) -> None:
-    before = read_rows(path).rows
-    _damage(path, 2, b"{", b'{"crc":123,')
-    assert read_rows(path).rows == before
+    assert caught.value.field == "line 2"
+    assert path.read_bytes() == before
 
 
 def test_two_runs_cannot_write_to_one_file(path: Path) -> None:
     pytest.importorskip("fcntl")
-    with appending(path), pytest.raises(FileError, match="another run is writing"):
+    with appending(path), pytest.raises(FileError) as caught:
         run_cases(quick_cases(5), path)
-
-
-def test_rows_go_to_parquet(path: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    rows = read_rows(path).rows
-    write_parquet(rows, tmp_path / "rows.parquet")
-    table = parquet.read_table(tmp_path / "rows.parquet").to_pylist()
-    assert [line["key"] for line in table] == [row.case.key for row in rows]
-    assert [line["counts"] for line in table] == [list(row.counts) for row in rows]
-    assert json.loads(table[0]["problem"]) == problem()
+    assert caught.value.field == "out"

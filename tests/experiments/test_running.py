@@ -38,7 +38,7 @@ def kill_when_three_are_done(state):
         print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
-run_cases(slow_cases({n}), {rows!r}, workers=1, progress=kill_when_three_are_done)
+run_cases(slow_cases({n}), {rows!r}, jobs=1, progress=kill_when_three_are_done)
 """
 
 
@@ -53,10 +53,10 @@ def test_a_killed_run_resumes_without_repeating_a_finished_case(tmp_path: Path) 
         stream.write(b'{"torn')  # and the kill hit the middle of a row
     assert len(read_rows(path).rows) == 3
     states: list[RunProgress] = []
-    rows = run_cases(cases, path, workers=2, progress=states.append)
+    rows = run_cases(cases, path, jobs=2, progress=states.append)
     assert path.read_bytes().startswith(before)
     assert len(read_rows(path).rows) == len(cases)
-    assert states[-1].skipped == 3
+    assert states[-1].resumed == 3
     assert untimed(rows) == untimed([run_case(case) for case in cases])
 
 
@@ -78,7 +78,7 @@ def test_a_worker_that_dies_costs_a_retry_and_nothing_else(tmp_path: Path) -> No
             killed.append(multiprocessing.active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    rows = run_cases(cases, tmp_path / "rows.jsonl", workers=2, progress=kill_one)
+    rows = run_cases(cases, tmp_path / "rows.jsonl", jobs=2, progress=kill_one)
     assert killed
     assert untimed(rows) == untimed([run_case(case) for case in cases])
     assert len(read_rows(tmp_path / "rows.jsonl").rows) == len(cases)
@@ -89,8 +89,8 @@ def test_a_case_that_kills_its_workers_is_given_up_and_the_others_finish(
 ) -> None:
     monkeypatch.setattr(running, "run_in_worker", tiny_cases.die_at_seed_3)
     cases = quick_cases(6)
-    with pytest.raises(CasesFailedError, match=r"1 case\(s\) failed.*\"seed\":3.*died 3 times") as caught:
-        run_cases(cases, tmp_path / "rows.jsonl", workers=1)
+    with pytest.raises(CasesFailedError) as caught:
+        run_cases(cases, tmp_path / "rows.jsonl", jobs=1)
     assert [failure.case for failure in caught.value.failures] == [cases[3]]
     assert {row.case for row in read_rows(tmp_path / "rows.jsonl").rows} == set(cases) - {cases[3]}
 
@@ -99,30 +99,34 @@ def test_a_case_that_raises_is_reported_and_the_others_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "run_in_worker", tiny_cases.raise_at_seed_3)
-    with pytest.raises(CasesFailedError, match="ValueError: seed 3 is not for me"):
-        run_cases(quick_cases(6), tmp_path / "rows.jsonl", workers=1)
+    with pytest.raises(CasesFailedError) as caught:
+        run_cases(quick_cases(6), tmp_path / "rows.jsonl", jobs=1)
+    ((case, reason),) = [(failure.case, failure.reason) for failure in caught.value.failures]
+    assert (case.seed, reason.split(":")[0]) == (3, "ValueError")
     assert len(read_rows(tmp_path / "rows.jsonl").rows) == 5
 
 
 def test_when_no_worker_can_live_the_run_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "run_in_worker", tiny_cases.always_die)
-    with pytest.raises(CasesFailedError, match="__main__"):
-        run_cases(quick_cases(500), tmp_path / "rows.jsonl", workers=1)
+    with pytest.raises(CasesFailedError) as caught:
+        run_cases(quick_cases(500), tmp_path / "rows.jsonl", jobs=1)
+    assert len(caught.value.failures) <= 3
 
 
 def test_finished_cases_start_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = quick_cases(3)
-    rows = run_cases(cases, tmp_path / "rows.jsonl", workers=1)
+    rows = run_cases(cases, tmp_path / "rows.jsonl", jobs=1)
     monkeypatch.setattr(running, "open_workers", None)
     assert run_cases(cases[::-1], tmp_path / "rows.jsonl") == rows[::-1]
 
 
 def test_bad_cases_are_refused_before_anything_runs(tmp_path: Path) -> None:
     bad = Case(problem(), {"policy": "CombGrapE"})
-    with pytest.raises(ParameterError, match="no policy named"):
+    with pytest.raises(ParameterError):
         run_cases([*quick_cases(2), bad], tmp_path / "rows.jsonl")
-    with pytest.raises(ParameterError, match="workers is a number of processes"):
-        run_cases(quick_cases(2), tmp_path / "rows.jsonl", workers=0)
+    with pytest.raises(ParameterError) as caught:
+        run_cases(quick_cases(2), tmp_path / "rows.jsonl", jobs=0)
+    assert caught.value.field == "jobs"
     assert read_rows(tmp_path / "rows.jsonl").rows == ()
 
 
@@ -131,9 +135,17 @@ def test_the_time_left_is_judged_by_cases_of_the_same_kind() -> None:
     quick = quick_cases(3)
     done = {slow[0]: _timed(slow[0], 10.0), quick[0]: _timed(quick[0], 1.0)}
     states: list[RunProgress] = []
-    running._Tally(done, [*slow, *quick], 2, states.append).report(parallel=2)
+    tally = running.Tally(done, [*slow, *quick], states.append)
+    tally.jobs = 2
+    tally.report()
     assert states[0].seconds_left == pytest.approx((2 * 10 + 2 * 1) / 2)
-    assert (states[0].done, states[0].total) == (2, 6)
+    assert (states[0].done, states[0].total, states[0].resumed) == (2, 6, 2)
+
+
+def test_before_anything_ran_the_time_left_is_what_is_expected() -> None:
+    cases = quick_cases(4)
+    assert running.Tally({}, cases, None, lambda _: 2.5).seconds_left() == pytest.approx(10.0)
+    assert running.Tally({}, cases).seconds_left() is None
 
 
 def _timed(case: Case, seconds: float) -> Row:

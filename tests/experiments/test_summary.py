@@ -5,9 +5,8 @@ import math
 import pytest
 from scipy.stats import binomtest
 
-from surepick.errors import ParameterError
 from surepick.experiments import Case, Row
-from surepick.experiments.summary import brief, error_rate, relative_measurements, spread, summarize
+from surepick.experiments.summary import brief, relative_measurements, spread, summarize
 from surepick.planning.limit_value import binary_kl
 from tiny_cases import PUBLISHED, problem
 
@@ -35,7 +34,10 @@ def made_up(
         parameters={"policy": "CombGapE", "delta": 0.05},
         guarantee="none",
         versions={},
+        loss=0.0,
+        second_gap=gap,
         seconds=0.5,
+        cpu_seconds=0.5,
     )
 
 
@@ -48,38 +50,37 @@ def test_ratios_are_to_the_reference_on_the_same_instance() -> None:
 def test_the_summary_of_tiny_rows_is_as_computed_by_hand() -> None:
     reference = [made_up(10, 0), made_up(20, 1), made_up(40, 2)]
     rows = [made_up(20, 0), made_up(80, 1, correct=False), made_up(360, 2)]
-    found = summarize("tiny", rows, reference)  # ratios 2, 4, 9
+    found = summarize(rows, reference)  # ratios 2, 4, 9
     assert found.relative is not None
     assert found.relative.mean.number == pytest.approx(5.0)
     assert found.relative.deviation == pytest.approx(math.sqrt((9 + 1 + 16) / 2))
     assert found.relative.median.number == pytest.approx(4.0)
     assert found.multiple is not None
     assert found.multiple.mean.number == pytest.approx((2 + 8 + 36) / 3)
-    assert (found.errors.wrong, found.errors.answers, found.n_cut_off) == (1, 3, 0)
-    assert found.seconds == 0.5
+    assert (found.wrong, found.answers, found.cut_off, found.cpu_seconds) == (1, 3, 0, 0.5)
 
 
 def test_a_cut_off_run_counts_as_a_lower_bound() -> None:
     reference = [made_up(10, seed) for seed in range(3)]
     rows = [made_up(10, 0), made_up(20, 1), made_up(90, 2, cut_off=True)]
-    found = summarize("tiny", rows, reference)
+    found = summarize(rows, reference)
     assert found.relative is not None
     assert str(found.relative.mean) == "≥ 4"
     assert str(found.relative.median) == "2"
-    assert (found.errors.answers, found.n_cut_off) == (2, 1)
+    assert (found.answers, found.cut_off) == (2, 1)
 
 
 def test_instances_without_a_reference_answer_have_no_ratio_but_count_elsewhere() -> None:
     reference = [made_up(10, 0), made_up(50, 1, cut_off=True)]
     rows = [made_up(30, 0), made_up(500, 1)]
-    found = summarize("tiny", rows, reference)
+    found = summarize(rows, reference)
     assert found.relative is not None
     assert found.measurements is not None
     assert (found.relative.n, found.measurements.n) == (1, 2)
 
 
 def test_ties_have_no_multiple_of_the_limit() -> None:
-    assert summarize("tiny", [made_up(10, 0, limit=math.inf)], []).multiple is None
+    assert summarize([made_up(10, 0, limit=math.inf)], []).multiple is None
 
 
 @pytest.mark.parametrize(
@@ -111,15 +112,23 @@ def test_one_number_has_no_deviation_and_none_have_no_spread() -> None:
 @pytest.mark.parametrize(("wrong", "answers"), [(0, 30), (1, 30), (30, 30), (7, 100), (0, 1)])
 def test_error_intervals_are_those_of_scipy(wrong: int, answers: int) -> None:
     exact = binomtest(wrong, answers).proportion_ci(confidence_level=0.95, method="exact")
-    found = error_rate(wrong, answers)
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
+    rows = [made_up(10, seed, correct=seed >= wrong) for seed in range(answers)]
+    assert summarize(rows).wrong_interval == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
 def test_without_answers_nothing_is_known_of_the_error_rate() -> None:
-    found = error_rate(0, 0)
-    assert (found.low, found.high) == (0.0, 1.0)
-    with pytest.raises(ParameterError, match="between 0 and all 3"):
-        error_rate(4, 3)
+    assert summarize([made_up(10, 0, cut_off=True)]).wrong_interval == (0.0, 1.0)
+
+
+def test_quantiles_of_a_heavy_tail_stand_beside_its_mean_and_groups_show_what_a_mean_settles() -> None:
+    numbers = [1.0] * 89 + [1000.0]
+    found = spread(numbers, [False] * 90)
+    assert found is not None
+    assert (found.median.number, found.high.number, found.largest.number) == (1.0, 1.0, 1000.0)
+    assert found.group_means == (1.0, pytest.approx(1029 / 30))
+    few = spread(numbers[:59], [False] * 59)
+    assert few is not None
+    assert few.group_means is None
 
 
 def test_numbers_are_brief() -> None:

@@ -89,7 +89,6 @@ def test_without_its_packages_it_names_the_extra(
         (("--host", "0.0.0.0"), "needs a token"),
         (("--store", "sqlite:///nothing.db"), "no store"),
         (("--token-file", "nothing"), "cannot read a token"),
-        (("--results", "nothing"), "no folder of results"),
     ],
 )
 def test_a_mistake_is_one_clear_line(

@@ -40,9 +40,6 @@ def serve(
         list[str] | None, typer.Option(help="A further name under which the server may be addressed.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log errors alone, no requests.")] = False,
-    results: Annotated[
-        Path | None, typer.Option(help="A folder with rows of experiments to compare.")
-    ] = None,
 ) -> None:
     """Show the sessions of a store in a browser, live; looking never decides anything.
 
@@ -67,7 +64,6 @@ def serve(
         allowed_hosts=tuple(name.lower() for name in allow_host or ()),
         public_url=public_url,
         trusted_proxies=tuple(trust_proxy or ()),
-        results=results,
     )
     server, address = make_server(settings, log_requests=not quiet), listen(settings)
     # What follows the # stays in the browser: it is in no log, and no page that is linked to sees it.

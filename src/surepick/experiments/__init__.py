@@ -1,34 +1,32 @@
-"""Experiments: many cases on many workers, and the tables of the paper."""
+"""The research harness: cases x policies x seeds -> rows -> summary -> table or figure."""
 
 from surepick.experiments.cases import Case, Row, run_case
-from surepick.experiments.executors import ClusterError
-from surepick.experiments.paper import EXPERIMENTS, Settings, cases_of, experiments_named, methods_named
-from surepick.experiments.reproduction import Reproduction, reproduce
-from surepick.experiments.rows import read_rows, write_parquet
+from surepick.experiments.rows import read_rows
 from surepick.experiments.running import CasesFailedError, Failure, RunProgress, run_cases
 from surepick.experiments.specs import instance_from_spec, policy_from_spec, policy_spec
-from surepick.experiments.theory_report import theory_report
+from surepick.experiments.studies import STUDIES, study_named
+from surepick.experiments.study import Family, Method, Result, Settings, Study, run_study
+from surepick.experiments.workers import ClusterError
 
 __all__ = [
-    "EXPERIMENTS",
+    "STUDIES",
     "Case",
     "CasesFailedError",
     "ClusterError",
     "Failure",
-    "Reproduction",
+    "Family",
+    "Method",
+    "Result",
     "Row",
     "RunProgress",
     "Settings",
-    "cases_of",
-    "experiments_named",
+    "Study",
     "instance_from_spec",
-    "methods_named",
     "policy_from_spec",
     "policy_spec",
     "read_rows",
-    "reproduce",
     "run_case",
     "run_cases",
-    "theory_report",
-    "write_parquet",
+    "run_study",
+    "study_named",
 ]

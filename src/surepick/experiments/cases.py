@@ -9,7 +9,7 @@ import math
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.arrays import FloatArray
-from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_deviation
+from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,
-    check_specs,
     instance_from_spec,
     policy_from_spec,
+    policy_kind,
     policy_spec,
+    problem_builder,
 )
 from surepick.planning.comparison import is_error, loss, rounding_of
 from surepick.planning.limit import limit
@@ -34,7 +34,7 @@ from surepick.planning.limit_value import Limit, fewest
 from surepick.problems.truth import Truth
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
-from surepick.simulation.outcome import Outcome, Status
+from surepick.simulation.outcome import Status
 from surepick.simulation.simulate import simulate
 
 
@@ -55,13 +55,13 @@ class Case:
     budget: int = 10**7
 
     def check(self) -> None:
-        """Refuse a case that cannot be run: an unknown name, a negative seed, no budget."""
-        check_specs(self.problem, self.policy)
-        if self.seed < 0 or self.budget < 1:
-            raise ParameterError(
-                f"a case needs a seed of 0 or more and a budget of 1 or more, got {self.seed} and "
-                f"{self.budget}"
-            )
+        """Refuse a case that cannot run: an unknown name, a negative seed, no budget."""
+        problem_builder(self.problem)
+        policy_kind(self.policy)
+        if self.seed < 0:
+            raise ParameterError(f"the seed of a case is 0 or more, got {self.seed}", field="seed")
+        if self.budget < 1:
+            raise ParameterError(f"the budget of a case is 1 or more, got {self.budget}", field="budget")
 
     @cached_property
     def key(self) -> str:
@@ -69,7 +69,7 @@ class Case:
         return codec.fingerprint(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """The case as JSON values."""
+        """Return the case as JSON values."""
         return {
             "problem": dict(self.problem),
             "policy": dict(self.policy),
@@ -85,16 +85,15 @@ class Case:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Case:
-        """The case that these JSON values describe."""
+        """Return the case that these JSON values describe."""
         return cls(data["problem"], data["policy"], data["seed"], data["budget"])
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of a case; `correct` is None when the budget was spent before an answer.
+    """The result of a case; `correct` is None when the budget was spent before an answer.
 
-    `instance` is a fingerprint of plans and means, so that rows of different builds are never compared
-    unnoticed.
+    `instance` is a fingerprint of plans and means: rows that are compared must share it.
     """
 
     case: Case
@@ -115,10 +114,10 @@ class Row:
     parameters: Spec  # the policy as it ran, with instance-dependent values filled in
     guarantee: str
     versions: Spec
+    loss: float | None  # how much worse than the best plan the leader is; None without a leader
+    second_gap: float | None  # how much worse than the best plan the second best is
     seconds: float
-    loss: float | None = None  # how much worse than the best the lead is; None without a lead
-    second_gap: float | None = None  # how much worse than the best the second best plan is
-    cpu_seconds: float | None = None  # of the run alone, without building the problem
+    cpu_seconds: float  # of the run alone, without building the problem
 
     @property
     def cut_off(self) -> bool:
@@ -126,12 +125,13 @@ class Row:
         return self.status != Status.CONFIDENT
 
     @property
-    def limit(self) -> float:
-        """What every method needs on average at this delta; infinite when rivals tie with the best plan.
+    def proved(self) -> bool:
+        """Whether the policy's guarantee has a proof."""
+        return Promise.read(self.guarantee).proved
 
-        Computed, not kept: rows of earlier versions, which kept another unit, are compared in this one. NaN
-        for a policy without a delta.
-        """
+    @property
+    def limit(self) -> float:
+        """What every method needs on average at this delta; infinite for ties, NaN without a delta."""
         if "delta" not in self.parameters:
             return math.nan
         return fewest(self.characteristic_time[0], self.n_relevant, self.parameters["delta"])
@@ -143,7 +143,7 @@ class Row:
 
 
 def run_case(case: Case) -> Row:
-    """Run the case here and now; the same case gives the same row, but for its seconds.
+    """Run the case in this process; the same case gives the same row, apart from its seconds.
 
     >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
     >>> row = run_case(Case(spec, {"policy": "CombGapE", "radius": "published"}))
@@ -153,42 +153,63 @@ def run_case(case: Case) -> Row:
     case.check()
     began = time.perf_counter()
     found = prepared(case.problem)
-    policy = policy_from_spec(case.policy, found.instance)
-    environment = _environment(found)
+    truth, problem, means = found.instance, found.instance.problem, found.instance.means
+    assert means is not None
+    policy = policy_from_spec(case.policy, truth)
+    # with probes the noise is that of their readings, and the environment knows it
+    deviation = None if problem.probes is not None else known_deviation(problem, plays=True)
+    environment = Gaussian(means) if deviation is None else Gaussian(means, deviation)
     cpu = time.process_time()
-    outcome = simulate(found.instance.problem, policy, environment, seed=case.seed, budget=case.budget)
+    outcome = simulate(problem, policy, environment, seed=case.seed, budget=case.budget)
     cpu = time.process_time() - cpu
-    row = _row(case, found, environment, outcome, time.perf_counter() - began)
-    return replace(row, cpu_seconds=round(cpu, 6))
-
-
-def _environment(found: Prepared) -> Gaussian:
-    """Gaussian noise of the scale that the problem says; with probes that of their readings."""
-    problem = found.instance.problem
-    if problem.probes is not None:
-        return Gaussian(found.means)
-    return Gaussian(found.means, known_deviation(problem, plays=True))
+    lost = None
+    if outcome.lead is not None:
+        lost = loss(problem, outcome.lead, means)
+        lost = lost if lost > rounding_of(problem, environment, outcome.lead) else 0.0  # ties are equal
+    return Row(
+        case=case,
+        status=str(outcome.status),
+        plan=outcome.plan if isinstance(outcome.plan, int) else None,  # unlisted plans have no number
+        lead=outcome.lead if isinstance(outcome.lead, int) else None,
+        best=found.limit.best if isinstance(found.limit.best, int) else -1,
+        correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
+        n_measurements=outcome.n_measurements,
+        n_rounds=outcome.n_rounds,
+        counts=tuple(outcome.counts.tolist()),
+        n_plans=problem.n_plans or 0,
+        n_arms=problem.n_arms,
+        n_relevant=found.limit.n_relevant,
+        characteristic_time=(found.limit.lower, found.limit.upper),
+        instance=found.fingerprint,
+        description=truth.description,
+        parameters=policy_spec(outcome.policy),
+        guarantee=outcome.guarantee,
+        versions=_versions(),
+        loss=lost,
+        second_gap=found.second_gap,
+        seconds=round(time.perf_counter() - began, 6),
+        cpu_seconds=round(cpu, 6),
+    )
 
 
 def run_in_worker(case: Case) -> Row:
-    """Run the case without a word: messages of a hundred workers would drown the progress of the run."""
+    """Run the case with standard error closed: messages of many workers would drown the progress."""
     with contextlib.redirect_stderr(io.StringIO()):
         return run_case(case)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem that was built from its spec, with what no policy sees of it."""
+    """A problem built from its spec, with what is known of it and no policy sees."""
 
     instance: Truth
-    means: FloatArray
     limit: Limit
     second_gap: float | None  # of the best plan to the second best, where plans are listed
     fingerprint: str
 
 
 def prepared(problem: Spec) -> Prepared:
-    """The instance of a spec; the last few are kept, since all policies of a comparison see the same one.
+    """Return the instance of a spec; the last few are kept, since all policies meet the same one.
 
     >>> prepared({"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0.5]}).second_gap
     0.5
@@ -197,67 +218,26 @@ def prepared(problem: Spec) -> Prepared:
 
 
 @lru_cache(maxsize=8)
-def _build(problem: str) -> Prepared:
-    instance = instance_from_spec(json.loads(problem))
-    assert instance.means is not None
+def _build(spec: str) -> Prepared:
+    instance = instance_from_spec(json.loads(spec))
+    problem, means = instance.problem, instance.means
+    assert means is not None
     second_gap = None
-    if instance.problem.is_listed:
-        values = instance.problem.sign * instance.problem.values(instance.means)
+    content = np.asarray(means, dtype=float).tobytes()
+    if problem.is_listed:
+        values = problem.sign * problem.values(means)
         second_gap = float(values.max() - np.partition(values, -2)[-2])
-    least = limit(instance.problem, instance.means)
-    return Prepared(instance, instance.means, least, second_gap, _fingerprint(instance))
-
-
-def _fingerprint(instance: Truth) -> str:
-    means = np.asarray(instance.means, dtype=float).tobytes()
-    if not instance.problem.is_listed:
-        return codec.digest(codec.dumps(codec.problem_to_json(instance.problem)).encode() + means)
-    plans = instance.problem.plans
-    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
-    return codec.digest(dense.tobytes() + means)
-
-
-def _row(case: Case, built: Prepared, environment: Gaussian, outcome: Outcome, seconds: float) -> Row:
-    problem, found, policy = built.instance.problem, built.limit, outcome.policy
-    return Row(
-        case=case,
-        status=str(outcome.status),
-        plan=outcome.plan if isinstance(outcome.plan, int) else None,  # plans are listed here
-        lead=outcome.lead if isinstance(outcome.lead, int) else None,
-        best=found.best if isinstance(found.best, int) else -1,
-        correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
-        n_measurements=outcome.n_measurements,
-        n_rounds=outcome.n_rounds,
-        counts=tuple(outcome.counts.tolist()),
-        n_plans=problem.n_plans or 0,
-        n_arms=problem.n_arms,
-        n_relevant=found.n_relevant,
-        characteristic_time=(found.lower, found.upper),
-        instance=built.fingerprint,
-        description=built.instance.description,
-        parameters=policy_spec(policy),
-        guarantee=outcome.guarantee,
-        versions=_versions(),
-        seconds=round(seconds, 6),
-        loss=_loss(problem, environment, outcome),
-        second_gap=built.second_gap,
-    )
-
-
-def _loss(problem: AnyProblem, environment: Gaussian, outcome: Outcome) -> float | None:
-    """How much worse than the best the lead is; 0 for plans that tie with it up to rounding."""
-    if outcome.lead is None:
-        return None
-    lost = loss(problem, outcome.lead, environment.means)
-    return lost if lost > rounding_of(problem, environment, outcome.lead) else 0.0
+        plans = problem.plans
+        content = (plans if isinstance(plans, np.ndarray) else plans.toarray()).tobytes() + content
+    else:
+        content = codec.dumps(codec.problem_to_json(problem)).encode() + content
+    return Prepared(instance, limit(problem, means), second_gap, codec.digest(content))
 
 
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
     found = {"surepick": __version__, "python": platform.python_version(), "machine": platform.machine()}
     for package in ("numpy", "scipy", "numba", "POT"):
-        try:
+        with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
     return found

@@ -1,7 +1,7 @@
-"""From rows to the numbers of a comparison: ratios to a reference, errors with intervals, cut-offs.
+"""From rows to numbers: ratios to a reference, quantiles, errors with exact intervals, losses.
 
-A run cut off by its budget has used at least the measurements it shows. It is counted with them and whatever
-is computed from it is marked as a lower bound; it is never dropped.
+A run cut off by its budget needed at least the measurements it shows. It counts with them, and whatever is
+computed from it is marked as a lower bound; it is never dropped.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
-from surepick.errors import ParameterError
 from surepick.experiments.cases import Row
 from surepick.experiments.specs import ALL_PLANS
 from surepick.planning.comparison import binomial_interval
 from surepick.sessions import codec
 
-CONFIDENCE = 0.95  # of the intervals for error rates
+GROUP = 30  # runs: the paper's tables are means of this many
 
 
 @dataclass(frozen=True)
@@ -34,80 +34,90 @@ class Value:
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean, sample standard deviation and median of some numbers, of which some may be lower bounds."""
+    """How numbers are distributed, some of which may be lower bounds; `high` is their 90% quantile.
+
+    `group_means` are the least and the largest mean of disjoint groups of `GROUP` numbers, where there are
+    at least two groups: they show what a mean of so many runs can settle.
+    """
 
     n: int
     mean: Value
     deviation: float
     median: Value
+    high: Value
+    largest: Value
+    group_means: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
-class Errors:
-    """How many of the answers were wrong, with an exact binomial interval for the error rate."""
+class Summary:
+    """One method on one family at one budget.
 
-    wrong: int
-    answers: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class MethodSummary:
-    """One method on all instances of one column of a table.
-
-    `relative` is to the reference on the same instance, over the instances where the reference answered.
+    `relative` is to the reference on the same instance and noise, where the reference has answered. `wrong`
+    counts answers, `wrong_leads` the runs whose leading plan at the end was not the best.
     """
 
-    label: str
-    n_runs: int
-    n_cut_off: int
-    errors: Errors
+    runs: int
+    cut_off: int
+    proved: bool
+    answers: int
+    wrong: int
+    wrong_interval: tuple[float, float]  # exact (Clopper-Pearson), 95%
+    wrong_leads: int
+    loss: float  # mean loss of the leader, in units of the gap of the second best plan
+    cpu_seconds: float  # median
     measurements: Spread | None
     relative: Spread | None
-    multiple: Spread | None
-    seconds: float  # mean of one run
-    budgets: tuple[int, ...]
+    multiple: Spread | None  # of the limit
+
+    @property
+    def lead_rate(self) -> tuple[float, float]:
+        """The share of wrong leaders and its standard error."""
+        rate = self.wrong_leads / self.runs
+        return rate, math.sqrt(rate * (1.0 - rate) / self.runs)
 
 
-def summarize(label: str, rows: Sequence[Row], reference: Sequence[Row]) -> MethodSummary:
-    """What the rows of one method say, beside the reference rows of the same instances."""
+def summarize(rows: Sequence[Row], reference: Sequence[Row] = ()) -> Summary:
+    """Return what the rows of one method say, beside the reference rows of the same instances."""
     finite = [row for row in rows if math.isfinite(row.limit)]
-    return MethodSummary(
-        label=label,
-        n_runs=len(rows),
-        n_cut_off=sum(row.cut_off for row in rows),
-        errors=error_rate(sum(row.correct is False for row in rows), sum(not row.cut_off for row in rows)),
+    answers, wrong = sum(not row.cut_off for row in rows), sum(row.correct is False for row in rows)
+    losses = [(row.loss or 0.0) / row.second_gap for row in rows if row.second_gap]
+    return Summary(
+        runs=len(rows),
+        cut_off=sum(row.cut_off for row in rows),
+        proved=all(row.proved for row in rows),
+        answers=answers,
+        wrong=wrong,
+        wrong_interval=binomial_interval(wrong, answers) if answers else (0.0, 1.0),
+        wrong_leads=sum(row.loss is None or row.loss > 0 for row in rows),
+        loss=fmean(losses) if losses else math.nan,
+        cpu_seconds=float(np.median([row.cpu_seconds for row in rows])),
         measurements=spread([row.n_measurements for row in rows], [row.cut_off for row in rows]),
         relative=spread(*relative_measurements(rows, reference)),
         multiple=spread([row.multiple for row in finite], [row.cut_off for row in finite]),
-        seconds=float(np.mean([row.seconds for row in rows])) if rows else math.nan,
-        budgets=tuple(sorted({row.case.budget for row in rows if row.cut_off})),
     )
 
 
 def relative_measurements(rows: Sequence[Row], reference: Sequence[Row]) -> tuple[list[float], list[bool]]:
-    """Measurements over the reference's on the same instance and noise, and which are lower bounds.
+    """Return measurements over the reference's on the same trial, and which of them are lower bounds.
 
-    Instances on which the reference itself was cut off have no ratio: the caller reports how many.
+    A trial on which the reference itself was cut off has no ratio.
     """
-    base = {_trial(row): row.n_measurements for row in reference if not row.cut_off}
-    paired = [row for row in rows if _trial(row) in base]
-    return [row.n_measurements / base[_trial(row)] for row in paired], [row.cut_off for row in paired]
+    base = {trial(row): row.n_measurements for row in reference if not row.cut_off}
+    paired = [row for row in rows if trial(row) in base]
+    return [row.n_measurements / base[trial(row)] for row in paired], [row.cut_off for row in paired]
 
 
-def _trial(row: Row) -> tuple[str, int]:
-    """What rows to be compared have in common: the instance, listed or whole, and the noise."""
-    problem = {
-        name: value for name, value in row.case.problem.items() if name != "plans" or value != ALL_PLANS
-    }
+def trial(row: Row) -> tuple[str, int]:
+    """Return what rows to be compared have in common: the instance, listed or whole, and the noise."""
+    problem = {name: x for name, x in row.case.problem.items() if (name, x) != ("plans", ALL_PLANS)}
     return codec.dumps(problem), row.case.seed
 
 
-def spread(numbers: Sequence[float], at_least: Sequence[bool]) -> Spread | None:
-    """Mean, deviation and median of numbers, some of which may be lower bounds; None when there are none.
+def spread(numbers: Sequence[float], bounds: Sequence[bool]) -> Spread | None:
+    """Return how the numbers are distributed, of which `bounds` marks lower bounds; None without numbers.
 
-    The median is exact when every lower bound lies at or above it: the true numbers are larger still.
+    A quantile is exact while every lower bound lies above it: the true numbers are larger still.
 
     >>> found = spread([1, 2, 9], [False, False, True])
     >>> str(found.mean), str(found.median)
@@ -115,30 +125,27 @@ def spread(numbers: Sequence[float], at_least: Sequence[bool]) -> Spread | None:
     """
     if not numbers:
         return None
-    values, bounds = np.asarray(numbers, dtype=float), np.asarray(at_least, dtype=bool)
-    ranked = bounds[np.lexsort((bounds, values))]  # at equal numbers the exact ones first
+    values, cut = np.asarray(numbers, dtype=float), np.asarray(bounds, dtype=bool)
+    ranked = cut[np.lexsort((cut, values))]  # at equal numbers the exact ones first
+    groups = [values[k : k + GROUP].mean() for k in range(0, len(values) - GROUP + 1, GROUP)]
+
+    def quantile(share: float) -> Value:
+        upper = math.ceil(share * (len(values) - 1))  # rank of the larger number it is made of
+        return Value(float(np.quantile(values, share)), bool(ranked[: upper + 1].any()))
+
     return Spread(
-        len(values),
-        Value(float(values.mean()), bool(bounds.any())),
-        float(values.std(ddof=1)) if len(values) > 1 else math.nan,
-        Value(float(np.median(values)), bool(ranked[: len(values) // 2 + 1].any())),
+        n=len(values),
+        mean=Value(float(values.mean()), bool(cut.any())),
+        deviation=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
+        median=quantile(0.5),
+        high=quantile(0.9),
+        largest=quantile(1.0),
+        group_means=(float(min(groups)), float(max(groups))) if len(groups) > 1 else None,
     )
 
 
-def error_rate(wrong: int, answers: int) -> Errors:
-    """The count with its exact (Clopper-Pearson) interval, which covers the true rate in 95% of cases.
-
-    >>> found = error_rate(0, 30)
-    >>> found.low, round(found.high, 3)
-    (0.0, 0.116)
-    """
-    if not 0 <= wrong <= answers:
-        raise ParameterError(f"wrong answers are between 0 and all {answers} of them, got {wrong}")
-    return Errors(wrong, answers, *binomial_interval(wrong, answers, confidence=CONFIDENCE))
-
-
 def brief(number: float) -> str:
-    """The number with two to three digits, as the paper prints them.
+    """Return the number with two to three digits, as the paper prints them.
 
     >>> [brief(x) for x in (2.078, 25.71, 64.9, 812.4, 18234.0, 0.0123, 1.0)]
     ['2.1', '26', '65', '812', '1.8e4', '0.012', '1']

@@ -1,291 +1,271 @@
-"""The tables of a reproduction, for a terminal, as Markdown, CSV and JSON; and what all tables share."""
+"""The table of a study as Markdown, which is also what the terminal shows, and as JSON."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
+import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from surepick.core.wording import how_many
-from surepick.experiments.reproduction import ColumnResult, Reproduction, has_guarantee
-from surepick.experiments.summary import Errors, MethodSummary, Spread, brief
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
+from surepick.experiments.study import Family, Method, Result, refusal
+from surepick.experiments.summary import GROUP, Summary, brief
+from surepick.planning.limit_value import LIMIT_FORMULA
 
 NOTHING = "-"
-_CAPTION = (
-    "Measurements relative to CombGapE on the same instance, mean ± standard deviation, beside the values "
-    "that the paper prints."
-)
-DETAILS = (
-    "runs",
-    "median relative",
-    "median measurements",
-    "wrong answers",
-    "cut off",
-    "mean × limit",
-    "median × limit",
-    "seconds",
-)
 
 
-def paper_rows(result: Reproduction) -> tuple[list[str], list[list[str]]]:
-    """The table as in the paper: a line per method, and for each column our value and the paper's."""
-    header = ["method"]
-    for found in result.columns:
-        header += [found.column.label, "paper"]
-    lines = []
-    for method in result.methods:
-        line = [_label(result, method.name, method.label)]
-        for found in result.columns:
-            line += [_relative(found.summaries[method.name].relative), _printed(found, method.name)]
-        lines.append(line)
-    return header, lines
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One method on one family: its summaries by budget, with those of all methods for comparison."""
+
+    result: Result
+    family: Family
+    method: Method
+
+    def at(self, budget: str, method: str | None = None) -> Summary | None:
+        """Return the summary at this budget, of this or of another method."""
+        return self.result.cells.get((self.family.name, method or self.method.name, budget))
+
+    @property
+    def only(self) -> Summary:
+        """The summary of a study with one budget."""
+        found = self.at(next(iter(self.result.study.budgets)))
+        assert found is not None
+        return found
 
 
-def detail_rows(result: Reproduction) -> tuple[list[str], list[list[str]]]:
-    """Everything else that is known of a method, a line for each column and method."""
-    lines = [
-        [found.column.label, _label(result, name, summary.label), *_details(summary)]
-        for found in result.columns
-        for name, summary in found.summaries.items()
-    ]
-    return ["instances", "method", *DETAILS], lines
+def _ratio(line: Line) -> str:
+    found = line.only.relative
+    return NOTHING if found is None else f"{found.mean} ± {brief(found.deviation)}"
 
 
-def _label(result: Reproduction, name: str, label: str) -> str:
-    return label if has_guarantee(result, name) else f"{label} †"
-
-
-def _relative(spread: Spread | None) -> str:
-    if spread is None:
+def _paper(line: Line) -> str:
+    value = line.family.printed.get(line.method.name)
+    if value is None:
         return NOTHING
-    return f"{spread.mean} ± {brief(spread.deviation)}"
+    return " ± ".join(brief(number) if number >= 1000 else f"{number:g}" for number in value)
 
 
-def _printed(found: ColumnResult, method: str) -> str:
-    value = found.printed(method)
-    return NOTHING if value is None else f"{_as_printed(value[0])} ± {_as_printed(value[1])}"
+def _wrong(line: Line) -> str:
+    """Return wrong answers of all answers, the interval of their rate, and how many runs were cut off."""
+    found = line.only
+    if not found.answers:
+        return f"no answer in {found.runs}"
+    low, high = found.wrong_interval
+    cut = f", {found.cut_off} cut off" if found.cut_off else ""
+    return f"{found.wrong} of {found.answers} ({brief(100 * low)}-{brief(100 * high)}%){cut}"
 
 
-def _as_printed(number: float) -> str:
-    """The paper's own digits."""
-    return brief(number) if number >= 1000 else f"{number:g}"
+def _of(name: str, part: str) -> Callable[[Line], str]:
+    """Return a column: a part (mean, median, ...) of a spread (relative, multiple, measurements)."""
+
+    def column(line: Line) -> str:
+        found = getattr(line.only, name)
+        return NOTHING if found is None else str(getattr(found, part))
+
+    return column
 
 
-def _details(summary: MethodSummary) -> list[str]:
+def _wrong_leads(line: Line, budget: str) -> str:
+    found = line.at(budget)
+    if found is None:
+        return NOTHING
+    rate, error = found.lead_rate
+    text = f"{100 * rate:.1f} ±{100 * error:.1f}"
+    return f"**{text}**" if is_lowest(line, budget) else text
+
+
+def is_lowest(line: Line, budget: str) -> bool:
+    """Return whether no other method has fewer wrong leaders at this budget, beyond two standard errors."""
+    mine = line.at(budget)
+    others = [
+        cell.lead_rate
+        for (family, _, at), cell in line.result.cells.items()
+        if (family, at) == (line.family.name, budget)
+    ]
+    best = min(others)
+    return mine is not None and mine.lead_rate[0] - best[0] <= 2 * math.hypot(mine.lead_rate[1], best[1])
+
+
+def _loss(line: Line, budget: str) -> str:
+    found, base = line.at(budget), line.at(budget, line.result.study.reference)
+    if found is None or base is None or not base.loss > 0:
+        return NOTHING
+    return f"{found.loss / base.loss:.2f}"
+
+
+Column: TypeAlias = Callable[[Line], str]
+COLUMNS: Mapping[str, Column] = {
+    "ratio": _ratio,
+    "paper": _paper,
+    "median": _of("relative", "median"),
+    "q90": _of("relative", "high"),
+    "largest": _of("relative", "largest"),
+    "mean x limit": _of("multiple", "mean"),
+    "x limit": _of("multiple", "median"),
+    "median x limit": _of("multiple", "median"),
+    "measurements": _of("measurements", "mean"),
+    "wrong": _wrong,
+    "CPU s": lambda line: f"{line.only.cpu_seconds:.3f}",
+    "proof": lambda line: "yes" if line.only.proved else "no",
+}
+BUDGET_COLUMNS: Mapping[str, Callable[[Line, str], str]] = {"wrong leads": _wrong_leads, "loss": _loss}
+
+
+def family_table(result: Result, family: Family) -> tuple[list[str], list[list[str]]]:
+    """Return the header and a line per method; without a reference, the fewest measurements first."""
+    study = result.study
+    header, columns = ["method"], list[Column]()
+    for name in study.columns:
+        if name in COLUMNS:
+            header.append(name)
+            columns.append(COLUMNS[name])
+            continue
+        for budget in study.budgets:
+            header.append(f"{name.split()[0]} {budget}")
+            columns.append(lambda line, of=BUDGET_COLUMNS[name], at=budget: of(line, at))  # type: ignore[misc]
+    lines = [Line(result, family, method) for method in result.methods]
+    lines = [line for line in lines if any(line.at(budget) for budget in study.budgets)]
+    if study.reference is None:
+        lines.sort(key=lambda line: line.only.multiple.mean.number if line.only.multiple else math.inf)
+    return header, [[line.method.label, *(column(line) for column in columns)] for line in lines]
+
+
+def markdown(result: Result) -> str:
+    """Return a table for each family and the notes."""
+    parts, question = [f"# {result.study.title}"], ""
+    for family in result.families:
+        header, lines = family_table(result, family)
+        if not lines:
+            continue
+        if family.question != question:
+            question = family.question
+            parts.append(f"## {question}")
+        rows = [row for (name, *_), some in result.rows.items() if name == family.name for row in some]
+        runs = max(len(some) for (name, *_), some in result.rows.items() if name == family.name)
+        size = f"{how_many(runs, 'run')}, {how_many(len({row.instance for row in rows}), 'instance')}"
+        parts += [f"### {family.label[0].upper()}{family.label[1:]} ({size})", aligned(header, lines)]
+    return "\n\n".join([*parts, "## Notes", "\n".join(f"- {note}" for note in notes(result))]) + "\n"
+
+
+def aligned(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table whose columns are aligned, so that it also reads well as plain text."""
+    widths = [max(len(line[k]) for line in (header, *lines)) for k in range(len(header))]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+
+    def text(cells: Sequence[str]) -> str:
+        padded = [
+            cells[0].ljust(widths[0]),
+            *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True)),
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join(text(cells) for cells in (header, rule, *lines))
+
+
+def notes(result: Result) -> list[str]:
+    """Return what a reader of the table has to know."""
+    settings, every = result.settings, [row for rows in result.rows.values() for row in rows]
+    found = [
+        f"delta = {settings.delta:g}. All methods of a family meet the same instances and noise, N(0, 1)."
+    ]
+    if result.n_missing:
+        total = len(every) + result.n_missing
+        found.append(f"Unfinished: {len(every):,} of {total:,} runs. The same command resumes.")
+    if "wrong" in result.study.columns:
+        found += [
+            "wrong: answers that are not the best plan, with the exact 95% interval of their rate.",
+            f"limit: {LIMIT_FORMULA}; no method with a guarantee needs less on average.",
+            "≥: a run that its budget cut off counts with the measurements it used.",
+        ]
+    found += [*result.study.notes, *(m.note for m in result.methods if m.note and _present(result, m))]
+    found += [
+        f"{method.label} is not on {family.label}: {why}"
+        for method in result.methods
+        for family in result.families
+        if method.guest and (why := refusal(method, family))
+    ]
+    labels = {method.name: method.label for method in result.methods}
+    for (family, method, _), cell in result.cells.items():
+        if "wrong" in result.study.columns and cell.wrong_interval[0] > settings.delta:
+            count = f"{cell.wrong} of {cell.answers}"
+            found.append(f"{labels[method]} is wrong more often than delta on {family}: {count}.")
+        if family_printed(result, family, method) and cell.relative and cell.relative.group_means:
+            low, high = (brief(mean) for mean in cell.relative.group_means)
+            found.append(f"{labels[method]} on {family}: means of {GROUP} runs lie between {low} and {high}.")
+    if any(len(builds) > 1 for builds in _builds(every).values()):
+        found.append("Some instances differ between rows: start again in an empty folder to compare them.")
+    if result.failures:
+        found.append(f"{how_many(len(result.failures), 'case')} failed: {result.failures[0]}")
+    versions = {f"{name} {version}" for row in every for name, version in row.versions.items()}
+    return [*found, f"Versions: {', '.join(sorted(versions))}."]
+
+
+def family_printed(result: Result, family: str, method: str) -> bool:
+    """Return whether the paper prints a value for this cell."""
+    return any(f.name == family and method in f.printed for f in result.families)
+
+
+def _present(result: Result, method: Method) -> bool:
+    return any(name == method.name for _, name, _ in result.cells)
+
+
+def _builds(rows: Sequence[Any]) -> dict[str, set[str]]:
+    """Return the fingerprints of each problem: more than one says that it was not built alike everywhere."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(json.dumps(dict(row.case.problem), sort_keys=True), set()).add(row.instance)
+    return found
+
+
+def records(result: Result) -> list[dict[str, Any]]:
+    """Return every number in full, one record for each family, method and budget."""
+    printed = {family.name: family.printed for family in result.families}
     return [
-        str(summary.n_runs),
-        median(summary.relative),
-        median(summary.measurements),
-        wrong_answers(summary.errors),
-        cut_off(summary),
-        mean(summary.multiple),
-        median(summary.multiple),
-        _seconds(summary.seconds),
-    ]
-
-
-def _seconds(seconds: float) -> str:
-    if seconds < 0.01:
-        return "<.01"
-    return f"{seconds:.2f}" if seconds < 10 else brief(seconds)
-
-
-def mean(spread: Spread | None) -> str:
-    """As it stands in a table."""
-    return NOTHING if spread is None else str(spread.mean)
-
-
-def median(spread: Spread | None) -> str:
-    """As it stands in a table."""
-    return NOTHING if spread is None else str(spread.median)
-
-
-def cut_off(summary: MethodSummary) -> str:
-    """How many runs their budget ended, if any."""
-    return str(summary.n_cut_off) if summary.n_cut_off else NOTHING
-
-
-def wrong_answers(errors: Errors) -> str:
-    """The count and the interval of the rate.
-
-    >>> from surepick.experiments.summary import error_rate
-    >>> wrong_answers(error_rate(1, 30))
-    '1 of 30 (0.084-17%)'
-    """
-    if not errors.answers:
-        return "no answers"
-    return f"{errors.wrong} of {errors.answers} ({brief(100 * errors.low)}-{brief(100 * errors.high)}%)"
-
-
-def markdown(result: Reproduction) -> str:
-    """Both tables and the footnotes as Markdown."""
-    parts = [
-        f"# {result.experiment.title}",
-        _CAPTION,
-        markdown_table(*paper_rows(result)),
-        "## Details",
-        markdown_table(*detail_rows(result)),
-        "## Notes",
-        "\n".join(f"- {note}" for note in result.footnotes),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def markdown_table(header: list[str], lines: list[list[str]]) -> str:
-    """The lines as a Markdown table whose numbers stand to the right."""
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rule, *lines])
-
-
-def csv_text(result: Reproduction) -> str:
-    """One line per column and method with every number in full."""
-    return as_csv([_record(result, found, name) for found in result.columns for name in found.summaries])
-
-
-def as_csv(records: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> str:
-    """The records as CSV; `header` is for when there are none."""
-    stream = io.StringIO()
-    names = list(records[0]) if records else list(header)
-    writer = csv.DictWriter(stream, fieldnames=names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return stream.getvalue()
-
-
-def _record(result: Reproduction, found: ColumnResult, name: str) -> dict[str, Any]:
-    summary, printed = found.summaries[name], found.printed(name) or ("", "")
-    return {
-        "experiment": result.experiment.name,
-        "instances": found.column.label,
-        "method": name,
-        "guarantee": has_guarantee(result, name),
-        **run_counts(summary),
-        **_spread_record("relative", summary.relative),
-        "paper_relative_mean": printed[0],
-        "paper_relative_deviation": printed[1],
-        **_spread_record("measurements", summary.measurements),
-        **_spread_record("multiple_of_limit", summary.multiple),
-        "seconds_mean": summary.seconds,
-    }
-
-
-def run_counts(summary: MethodSummary) -> dict[str, Any]:
-    """How many runs, answers and wrong answers there were, with the interval of the error rate."""
-    return {
-        "runs": summary.n_runs,
-        "cut_off": summary.n_cut_off,
-        "answers": summary.errors.answers,
-        "wrong": summary.errors.wrong,
-        "wrong_rate_low": summary.errors.low,
-        "wrong_rate_high": summary.errors.high,
-    }
-
-
-def _spread_record(name: str, spread: Spread | None) -> dict[str, Any]:
-    if spread is None:
-        return {
-            f"{name}_{part}": ""
-            for part in ("n", "mean", "deviation", "median", "mean_is_lower_bound", "median_is_lower_bound")
+        {
+            "family": family,
+            "method": method,
+            "budget": budget,
+            **_finite(dataclasses.asdict(cell)),
+            "paper": printed[family].get(method),
         }
-    return {
-        f"{name}_n": spread.n,
-        f"{name}_mean": spread.mean.number,
-        f"{name}_deviation": "" if math.isnan(spread.deviation) else spread.deviation,
-        f"{name}_median": spread.median.number,
-        f"{name}_mean_is_lower_bound": spread.mean.at_least,
-        f"{name}_median_is_lower_bound": spread.median.at_least,
-    }
+        for (family, method, budget), cell in result.cells.items()
+    ]
 
 
-def as_json(result: Reproduction) -> dict[str, Any]:
-    """The whole result as JSON values, without the rows."""
+def _finite(value: Any) -> Any:
+    """Return the value with None in place of NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """Return the result as JSON values, without the rows."""
     return {
-        "experiment": result.experiment.name,
-        "title": result.experiment.title,
+        "study": result.study.name,
+        "title": result.study.title,
         "settings": dataclasses.asdict(result.settings),
-        "table": [
-            {key: None if value == "" else value for key, value in _record(result, found, name).items()}
-            for found in result.columns
-            for name in found.summaries
-        ],
-        "footnotes": list(result.footnotes),
+        "table": records(result),
+        "notes": notes(result),
+        "n_missing": result.n_missing,
         "failures": list(result.failures),
     }
 
 
-def terminal(result: Reproduction) -> RenderableType:
-    """Both tables and the footnotes, for a terminal of 80 columns or more."""
-    from rich.console import Group
-    from rich.text import Text
+def write_outputs(result: Result, folder: str | Path) -> list[Path]:
+    """Write table.md, summary.json and, with matplotlib, the figure; return their paths."""
+    from surepick.experiments.figures import write_figure
 
-    title = Text(
-        f"{result.experiment.title}, measurements relative to CombGapE (in brackets: the paper's)",
-        style="bold",
-    )
-    return Group(title, _paper_table(result), *_detail_tables(result), notes_below(result.footnotes))
-
-
-def _paper_table(result: Reproduction) -> RenderableType:
-    """As in the paper; below each of our values, in brackets, what it printed."""
-    table = plain_table(None, "method", *(found.column.label for found in result.columns))
-    for method in result.methods:
-        cells = []
-        for found in result.columns:
-            printed = _printed(found, method.name)
-            paper = "" if printed == NOTHING else f"\n[dim]({printed})[/]"
-            cells.append(_relative(found.summaries[method.name].relative) + paper)
-        table.add_row(_label(result, method.name, method.label), *cells)
-    return table
-
-
-# The details that fit into 80 columns, by their place in DETAILS; the others are in the files.
-_NARROW = {
-    1: "median\nratio",
-    2: "median\nmeas.",
-    3: "wrong answers\n(95% interval)",
-    4: "cut\noff",
-    6: "median\n× limit",
-    7: "s a\nrun",
-}
-
-
-def _detail_tables(result: Reproduction) -> list[RenderableType]:
-    tables: list[RenderableType] = []
-    for found in result.columns:
-        n_runs = max(summary.n_runs for summary in found.summaries.values())
-        table = plain_table(f"{found.column.label}, {how_many(n_runs, 'run')}", "\nmethod", *_NARROW.values())
-        for name, summary in found.summaries.items():
-            details = _details(summary)
-            table.add_row(_label(result, name, summary.label), *(details[place] for place in _NARROW))
-        tables.append(table)
-    return tables
-
-
-def notes_below(notes: Sequence[str]) -> Table:
-    """The notes of a table, for a terminal."""
-    from rich.table import Table
-    from rich.text import Text
-
-    found = Table.grid(padding=(0, 1))
-    for note in notes:
-        found.add_row("·", Text(note, style="dim"))
-    return found
-
-
-def plain_table(title: str | None, first: str, *others: str) -> Table:
-    """A table of a name and numbers."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "table.md": markdown(result),
+        "summary.json": json.dumps(as_json(result), indent=2, ensure_ascii=False) + "\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [*(folder / name for name in texts), *write_figure(result, folder)]

@@ -2,6 +2,6 @@
 
 A request passes `security`, reaches its route in `pages` (to look), `forms` or `api` (to write, only with
 --write), which work with a session of `session_cache` and show `views` of it through `templating`. This room
-may import every room below the edges, and `experiments` to show their rows; `cli` and `report`, whose page is
-made of the templates here, import it.
+may import every room below the edges; `cli` and `report`, whose page is made of the templates here, import
+it.
 """

@@ -37,7 +37,6 @@ def create_app(settings: Settings) -> tuple[Guard, Hub]:
     sessions = SessionCache(settings.store, write=settings.write, patience=settings.patience)
     templates = Templates(
         can_write=settings.write,
-        has_results=settings.results is not None,
         has_token=keys.needed,
         form_key=keys.form_key,
     )

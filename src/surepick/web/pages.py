@@ -11,7 +11,6 @@ import inspect
 import itertools
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
@@ -28,7 +27,6 @@ from surepick.web.live import Parts
 from surepick.web.session_cache import (
     NotYetError,
     SessionCache,
-    UnknownSessionError,
     name_of,
     slug_of,
 )
@@ -37,8 +35,6 @@ SESSIONS, ROWS, LAST_EVENTS = 24, 100, 6  # on a page
 WARM = 8  # sessions that are opened when the server starts
 GLANCE = 0.2  # seconds that a live page waits for a session that is busy; it comes back soon
 SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
-MOST_ROW_FILES = 200
-LARGEST_ROW_FILE = 64 * 2**20  # bytes
 MOST_COMPARED = 12
 
 Page = Annotated[int, Query(ge=1, le=10**7)]
@@ -59,8 +55,6 @@ def add_routes(routes: FastAPI, context: Context) -> None:
     _add_session(routes, show, context)
     _add_tables(show, context.sessions)
     _add_streams(routes, context)
-    if context.settings.results is not None:
-        _add_experiments(show, context.sessions, context.settings.results)
 
 
 def _showing(routes: FastAPI, context: Context) -> Show:
@@ -180,34 +174,6 @@ def _add_streams(routes: FastAPI, context: Context) -> None:
         messages = context.hub.channel(key, look).view(request.headers.get("last-event-id", ""))
         headers = {"x-accel-buffering": "no"}
         return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
-
-
-def _add_experiments(show: Show, sessions: SessionCache, folder: Path) -> None:
-    """The row files of a folder: which there are, and what one says."""
-    from surepick.experiments.families import families  # slow to import, and seldom needed
-    from surepick.experiments.rows import read_rows
-
-    def names() -> list[str]:
-        found = [*folder.glob("*.jsonl"), *folder.glob("*/*.jsonl")]
-        return sorted(str(path.relative_to(folder)) for path in found if path.is_file())[:MOST_ROW_FILES]
-
-    @show("/experiments", "experiments.html")
-    async def listing() -> Model:
-        return {"files": [{"name": name, "slug": slug_of(name)} for name in await sessions.run(names)]}
-
-    @show("/experiments/{slug}", "comparison.html")
-    async def comparison(slug: str) -> Model:
-        return await sessions.run(lambda: model(name_of(slug)))
-
-    def model(name: str) -> Model:
-        if name not in names():
-            raise UnknownSessionError(f"there is no row file {name!r} in this folder")
-        if (folder / name).stat().st_size > LARGEST_ROW_FILE:
-            limit = LARGEST_ROW_FILE >> 20
-            raise UnknownSessionError(f"{name!r} is larger than {limit} MiB; it is not shown here")
-        found = read_rows(folder / name)
-        n_bad = len(found.bad) + bool(found.torn)
-        return {"name": name, "n_rows": len(found.rows), "n_bad": n_bad, "families": families(found.rows)}
 
 
 async def warm(context: Context) -> None:

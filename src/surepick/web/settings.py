@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from surepick.errors import ParameterError
@@ -30,7 +29,6 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()  # names under which the server may be addressed, besides its own
     public_url: str | None = None  # where browsers find it, behind a proxy: https://plans.example.org
     trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose forwarded headers are believed
-    results: Path | None = None  # a folder with rows of experiments
     max_body: int = MEBI // 4  # bytes of a form or a JSON body
     max_upload: int = 8 * MEBI  # bytes of a problem file with its attachments
     patience: float = 2.0  # seconds that a page waits for a session to be opened; then it is shown without
@@ -45,8 +43,6 @@ class Settings:
             object.__setattr__(self, "public_url", _checked_url(self.public_url))
         for proxy in self.trusted_proxies:
             _network(proxy)
-        if self.results is not None and not self.results.is_dir():
-            raise ParameterError(f"there is no folder of results at {str(self.results)!r}")
         if self.token is None and not (self.is_local and self.public_url is None):
             where = f"listening on {self.host!r}" if self.public_url is None else f"{self.public_url!r}"
             raise ParameterError(

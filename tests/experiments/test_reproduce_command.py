@@ -1,0 +1,121 @@
+"""`surepick reproduce`: tables, resuming, signals, progress on a pipe, and its page."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import surepick
+from surepick.cli import app
+from surepick.cli.reproduce import reproduce as command
+from surepick.errors import ParameterError
+from surepick.experiments import Row, read_rows
+
+PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+SMALL = ["knapsack", "--runs", "2", "--policy", "CombGapE", "--policy", "BetGapE,Uniform", "--jobs", "1"]
+
+
+def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path: Path) -> None:
+    call = ["reproduce", *SMALL, "--out", str(tmp_path)]
+    first = CliRunner().invoke(app, call)
+    assert first.exit_code == 0, first.output
+    assert first.stdout.strip() == (tmp_path / "table.md").read_text().strip()
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "rows.jsonl",
+        "table.md",
+        "summary.json",
+        "knapsack.svg",
+    }
+    before = (tmp_path / "rows.jsonl").read_bytes()
+    again = CliRunner().invoke(app, [*call, "--json"])
+    table = json.loads(again.stdout)["table"]
+    assert {(cell["family"], cell["method"], cell["runs"]) for cell in table} == {
+        (family, method, 2) for family in ("d5", "d7", "d9") for method in ("CombGapE", "BetGapE", "Uniform")
+    }
+    assert (tmp_path / "rows.jsonl").read_bytes() == before
+
+
+def test_the_arena_is_a_study(tmp_path: Path) -> None:
+    call = ["reproduce", "arena", "--families", "zone-two", "--policy", "KN", "--runs", "2", "--jobs", "1"]
+    found = CliRunner().invoke(app, [*call, "--json", "--out", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    assert [cell["method"] for cell in json.loads(found.stdout)["table"]] == ["KN"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["backpack"], "study"),
+        (["knapsack", "--policy", "nobody"], "policy"),
+        (["knapsack", "--families", "d6"], "families"),
+        (["knapsack", "--distances", "freeway"], "distances"),
+        (["budget", "--budget", "10"], "budget"),
+    ],
+)
+def test_names_that_lead_nowhere_are_refused_before_anything_is_written(
+    words: list[str], field: str, tmp_path: Path
+) -> None:
+    found = CliRunner().invoke(app, ["reproduce", *words, "--out", str(tmp_path)])
+    assert isinstance(found.exception, ParameterError)
+    assert found.exception.field == field
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """Ties never end before their budget, so the run is surely ended in the middle."""
+    script = (
+        "import surepick.cli.reproduce as command; command.MINUTE = 0.2; from surepick.cli import app; app()"
+    )
+    words = ["reproduce", "radii", "--runs", "4000", "--policy", "BetGapE,published", "--jobs", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(surepick.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *words, "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as run:
+        for _ in range(1200):
+            if len(read_rows(tmp_path / "rows.jsonl").rows) > 20:
+                break
+            time.sleep(0.1)
+        run.send_signal(number)
+        printed, progress = run.communicate(timeout=120)
+    assert run.returncode == 130
+    assert printed.strip() == (tmp_path / "table.md").read_text().strip()
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert 0 < summary["n_missing"] < 2 * 2 * 4000
+    assert len(re.findall(r"^radii: \d+ of 16000 runs", progress, flags=re.M)) >= 1
+    assert re.search(r"^radii: 16000 runs; about [\d.]+ (s|min|h)", progress, flags=re.M)
+
+
+def test_the_page_about_experiments_runs(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    (tmp_path / "mine.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(Path(surepick.__file__).parents[1])}
+    found = subprocess.run(
+        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) == 8
+
+
+def test_every_option_and_field_is_documented() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    options = [name.replace("as_json", "json") for name in inspect.signature(command).parameters]
+    assert [name for name in options[1:] if f"--{name}" not in page] == []
+    assert [field.name for field in fields(Row) if f"`{field.name}`" not in page] == []
