@@ -13,7 +13,7 @@ help:
 	@echo "make test       lint, types and the whole test suite"
 	@echo "make pictures   draw the pictures of the README again"
 	@echo "make docs       build the site into site/; warnings are errors, examples are run"
-	@echo "make bench      all benchmarks in one run, about 20 minutes; pages in benchmarks/results/bench"
+	@echo "make bench      all benchmarks in one run, about 20 minutes; pages in results/bench"
 	@echo "make bench-quick  the same with small samples, at most ten minutes"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
@@ -79,7 +79,7 @@ soak: $(READY)
 
 bench bench-quick: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench
-	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick,--out benchmarks/results/bench)
+	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick,--out results/bench)
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache

@@ -363,32 +363,7 @@ def watched(case, seed, policy):
     return [(chance, end <= last) for chance, last in said]
 
 
-def single_arms(scale):
-    """Wrong leads of Pick and OCBA at T*, one of ten arms; the error of the difference is over instances."""
-    found, repeats = between(TenArms, max(4, int(50 * scale)), 4, 4_000), 12
-    policies = {"Pick": sp.Pick(), "OCBA": sp.policies.OCBA()}
-    wrong = {name: np.zeros(len(found)) for name in policies}
-    for k, (problem, means, limit) in enumerate(found):
-        budget = int(limit / binary_kl(0.05))
-        for name, policy in policies.items():
-            leads = [
-                sp.simulate(problem, policy, sp.Gaussian(means), seed=SEED + 1000 * k + r, budget=budget).lead
-                for r in range(repeats)
-            ]
-            wrong[name][k] = np.mean(np.array(leads) != np.argmax(means))
-    difference = wrong["Pick"] - wrong["OCBA"]
-    error = difference.std(ddof=1) / math.sqrt(len(found))
-    print("| one of ten arms, at T* | Pick | OCBA | difference |\n|---|---|---|---|")
-    cells = " | ".join(f"{100 * rates.mean():.1f}%" for rates in wrong.values())
-    print(
-        f"| {len(found)} instances, {repeats} runs each | {cells} "
-        f"| {100 * difference.mean():+.1f} +- {100 * error:.1f} |",
-        flush=True,
-    )
-
-
 STUDIES = {
-    "single-arms": single_arms,
     "chance": chance,
     "sure-within": sure_within,
     "guesses": guesses,

@@ -1,10 +1,8 @@
 """Sessions whose measurements are not what the guarantee assumes: how often is an answer wrong in silence?
 
 Two arms with a gap of .1 (BetGapE, delta .05), measured by a worker who breaks an assumption. *quiet* is the
-share of sessions that end confident with the wrong plan and without a warning; *before* counts only the
-warnings of the check that this one replaced (the spread of each arm's single values against its scale, at
-.001; none after a pilot). *long* rows are sessions of at least 100 measurements. The first row is honest: all
-of its warnings are false.
+share of sessions that end confident with the wrong plan and without a warning. *long* rows are sessions of at
+least 100 measurements. The first row is honest: all of its warnings are false.
 
     python benchmarks/misuse.py            # 400 sessions a row, about ten minutes
     python benchmarks/misuse.py --runs 40  # a first look
@@ -18,11 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 import surepick as sp
-from surepick.core.evidence import Moments
-from surepick.core.problem import Problem
 from surepick.sessions.requests import Request
 from surepick.sessions.session import Session
 
@@ -124,7 +119,6 @@ class Ended:
 
     n: int
     wrong: bool
-    warned_before: bool
     warned: bool
 
 
@@ -135,20 +129,9 @@ def run(misuse: Misuse, seed: int) -> Ended:
     worker = misuse.worker(seed)
     while requests := session.ask():
         worker.tell(session, requests[0])
-    ledger, certificate = session.ledger(), session.certificate()
-    before = not misuse.pilot and spread_check(ledger.problem, ledger.run.seen.moments)
     outcome = session.outcome
     assert outcome is not None
-    return Ended(outcome.n_measurements, outcome.plan == 1, before, bool(certificate.noise_findings))
-
-
-def spread_check(problem: Problem, moments: Moments, level: float = 0.001) -> bool:
-    """The check that was there before: each arm's single values against its scale."""
-    assert problem.noise_scale is not None
-    counts, variances = moments.counts(), moments.variances()
-    arms = np.flatnonzero(counts > 1)
-    limits = [stats.chi2.isf(level / len(arms), counts[s] - 1) / (counts[s] - 1) for s in arms]
-    return bool((variances[arms] > problem.noise_scale[arms] ** 2 * limits).any())
+    return Ended(outcome.n_measurements, outcome.plan == 1, bool(session.certificate().noise_findings))
 
 
 def row(name: str, ended: list[Ended]) -> str:
@@ -158,7 +141,6 @@ def row(name: str, ended: list[Ended]) -> str:
         n = max(len(some), 1)
         shares = [
             sum(one.wrong for one in some) / n,
-            sum(one.wrong and not one.warned_before for one in some) / n,
             sum(one.wrong and not one.warned for one in some) / n,
             sum(one.warned for one in some) / n,
         ]
@@ -174,7 +156,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20_000)
     parser.add_argument("--only", default="", help="rows whose name holds this")
     options = parser.parse_args()
-    parts = ("wrong", "quiet before", "quiet now", "warned")
+    parts = ("wrong", "quiet", "warned")
     head = ["sessions", *parts, "long", *(f"{part}, long" for part in parts)]
     print("| measurements | " + " | ".join(head) + " |")
     print("|---" * (len(head) + 1) + "|")

@@ -6,7 +6,7 @@ python benchmarks/run.py --only rounds store
 
 What a benchmark prints is shown and, with `--out FOLDER`, kept there as a page of its own beside a summary:
 which versions, which commands, how long they took and how they ended. `make bench` keeps its pages in
-benchmarks/results/bench. Studies of thousands of runs are commands of their own, named in each file.
+results/bench. Comparisons of policies are studies of `surepick reproduce`, not benchmarks.
 
 A benchmark that fails or takes longer than `--limit` does not stop the others: it is ended with all that it
 started and named at the end, and the exit code is 1.
@@ -45,23 +45,12 @@ class Benchmark:
 BENCHMARKS = {
     "rounds": Benchmark("rounds"),
     "design": Benchmark("design", "--repeats 1 --largest 1000", "--repeats 3"),
-    "finish": Benchmark("finish"),
     "hops": Benchmark("hops"),
-    "guarantees": Benchmark("guarantees", "--runs 100 --budget 20000", "--runs 300"),
-    "bet_gap_e": Benchmark("bet_gap_e", "--scale 0.05 --only limit time", "--scale 0.15"),
-    "bet_gap_e_soundness": Benchmark("bet_gap_e_soundness", "--runs 20", "--runs 200"),
-    "obet": Benchmark("obet", "--scale 0.05 --only enumerable", "--scale 0.2"),
-    "polytopes": Benchmark("polytopes", "sizes", "costs --no-lists"),
-    "polytopes_errors": Benchmark("polytopes", "errors --runs 10", "errors --runs 100"),
-    "probes": Benchmark("probes", "--runs 2 --peers 0 --only pairs", "--runs 10 --peers 1"),
+    "problems": Benchmark("problems"),
+    "soundness": Benchmark("soundness", "--runs 10 --only PolyBet", "--runs 100"),
     "probe_soundness": Benchmark("probe_soundness", "--runs 5", "--runs 100"),
-    "plays": Benchmark("plays", "--runs 3", "--runs 30"),
-    "kn": Benchmark("kn", "--runs 40"),
-    "soare": Benchmark("soare", "--runs 2", "--runs 5"),
     "answers": Benchmark("answers", "guesses --scale 0.02", "--scale 0.05"),
     "misuse": Benchmark("misuse", "--runs 5", "--runs 50"),
-    "problems": Benchmark("problems"),
-    "thirty_sites": Benchmark("thirty_sites", "--worlds 1", "--worlds 3"),
     "cold": Benchmark("cold", "--repeats 1 --policies BetGapE CombGapE", "--repeats 2"),
     "store": Benchmark("store", "--sizes 100 --seconds 1", "--sizes 100,10000 --seconds 2"),
     "web": Benchmark("web", "--viewers 20 --workers 4 --seconds 4 --measurements 5000"),

@@ -155,12 +155,7 @@ def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(
 
 @pytest.mark.parametrize(
     ("settings", "field"),
-    [
-        ({"runs": 0}, "runs"),
-        ({"budget": 0}, "budget"),
-        ({"seed": -1}, "seed"),
-        ({"delta": 2.0}, "delta"),
-    ],
+    [({"runs": 0}, "runs"), ({"budget": 0}, "budget"), ({"seed": -1}, "seed"), ({"delta": 2.0}, "delta")],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, int], field: str) -> None:
     with pytest.raises(ParameterError) as caught:

@@ -1,6 +1,6 @@
 """Instances made to catch a policy that errs too often, and a BetGapE that cheats, to show they can.
 
-Shared by the tests and by benchmarks/bet_gap_e_soundness.py.
+Shared by the tests and by benchmarks/soundness.py.
 """
 
 from dataclasses import dataclass

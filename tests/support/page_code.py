@@ -29,7 +29,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages whose code is run by a test of its own.
 ELSEWHERE = {
     "adding-a-policy.md": "tests/test_plugins.py",
-    "experiments.md": "tests/experiments/test_reproduction.py",
+    "experiments.md": "tests/experiments/test_reproduce_command.py",
     "problem-files.md": "tests/problems/files/test_load.py",
 }
 
@@ -41,7 +41,6 @@ NOT_RUN = [
         r"^dask |--cluster",
         "needs other machines, or a minute; tests/experiments/test_cluster.py has a cluster",
     ),
-    (r"^surepick arena", "minutes; tests/experiments/test_arena.py runs it small"),
     (r"^surepick reproduce (?!.*--runs)", "minutes; tests/experiments runs the reproduction with fewer runs"),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),

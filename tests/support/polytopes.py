@@ -1,6 +1,6 @@
 """Polytopes of the studies and of the tests, all their vertices, and PolyBets that cheat.
 
-Shared by the tests and by benchmarks/polytopes.py.
+Shared by the tests and by benchmarks/soundness.py.
 """
 
 import itertools

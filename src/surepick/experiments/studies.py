@@ -91,24 +91,9 @@ _TAIL_NOTE = (
     "cannot settle it. Compare medians and quantiles."
 )
 _PRINTED: dict[int, dict[str, tuple[float, float]]] = {
-    5: {
-        "CombGapE-naive": (2.6, 4.1),
-        "GenTSExplore": (65, 81),
-        "RAGE": (1.8e4, 3.5e4),
-        "Peace": (82, 96),
-    },
-    7: {
-        "CombGapE-naive": (3.0, 3.3),
-        "GenTSExplore": (58, 45),
-        "RAGE": (8.4e3, 1.3e4),
-        "Peace": (39, 29),
-    },
-    9: {
-        "CombGapE-naive": (2.2, 2.5),
-        "GenTSExplore": (74, 75),
-        "RAGE": (2.0e4, 4.0e4),
-        "Peace": (55, 49),
-    },
+    5: {"CombGapE-naive": (2.6, 4.1), "GenTSExplore": (65, 81), "RAGE": (1.8e4, 3.5e4), "Peace": (82, 96)},
+    7: {"CombGapE-naive": (3.0, 3.3), "GenTSExplore": (58, 45), "RAGE": (8.4e3, 1.3e4), "Peace": (39, 29)},
+    9: {"CombGapE-naive": (2.2, 2.5), "GenTSExplore": (74, 75), "RAGE": (2.0e4, 4.0e4), "Peace": (55, 49)},
 }
 KNAPSACK = Study(
     "knapsack",
@@ -205,12 +190,7 @@ BUDGET = Study(
     families=(
         *(
             Family(
-                f"knapsack-{d}",
-                f"knapsacks of {d} items",
-                _knapsack(d),
-                runs=25,
-                repeats=8,
-                **_BUDGET_FAMILY,
+                f"knapsack-{d}", f"knapsacks of {d} items", _knapsack(d), runs=25, repeats=8, **_BUDGET_FAMILY
             )
             for d in (5, 9)
         ),
@@ -314,11 +294,7 @@ ARENA_FAMILIES = (
         "sphere", "100 vectors on a sphere, d = 10", {"kind": "sphere", "n": 100, "d": 10}, 10, **_ARENA
     ),
     _vectors(
-        "transductive",
-        "transductive, 2 x 10 vectors",
-        {"kind": "transductive", "d": 10},
-        10,
-        drawn=False,
+        "transductive", "transductive, 2 x 10 vectors", {"kind": "transductive", "d": 10}, 10, drawn=False
     ),
     _vectors("totals", "three of ten arms, totals", {**_THREE_OF_TEN, "probes": "plans"}, 10, **_ARENA),
     Family(
@@ -400,12 +376,7 @@ ARENA_METHODS = (
     _enter("PolyALBA", pace="phases", takes=("whole plans",), questions=("vectors",)),
     _enter("LinGame", slow_on=("sphere", "totals"), seconds=0.5, **_VECTORS),
     _enter(
-        "LinGame-heuristic",
-        "LinGame, heuristic",
-        slow_on=("totals",),
-        seconds=0.3,
-        **_HEURISTIC,
-        **_VECTORS,
+        "LinGame-heuristic", "LinGame, heuristic", slow_on=("totals",), seconds=0.3, **_HEURISTIC, **_VECTORS
     ),
     _enter("FWS", slow_on=("totals",), seconds=0.3, **_VECTORS),
     _enter("FWS-heuristic", "FWS, heuristic", slow_on=("totals",), seconds=0.3, **_HEURISTIC, **_VECTORS),

@@ -176,7 +176,7 @@ def _may_be_beaten(usual: Rehearsal, stage: Stage) -> bool:
     """Whether CombGapE, the other policy with a proof, is worth a rehearsal, and the wait for its loops.
 
     Where BetGapE answers the exact question with at most NEAR_LIMIT times the limit, CombGapE took more in
-    every family of the arena (benchmarks/results/arena*).
+    every family of the arena (benchmarks/results/arena.md).
     """
     if not isinstance(usual.policy, BetGapE) or stage.problem.probes is not None:
         return False

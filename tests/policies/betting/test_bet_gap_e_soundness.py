@@ -1,6 +1,6 @@
 """Error rates of BetGapE on hard families, and the cheat that the same test must catch.
 
-benchmarks/bet_gap_e_soundness.py is the same with 2,000 runs and more a family.
+benchmarks/soundness.py is the same with 2,000 runs and more a family.
 """
 
 import pytest

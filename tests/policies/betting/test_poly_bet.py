@@ -56,7 +56,7 @@ def test_the_clearest_basis_of_a_degenerate_vertex_is_clearer_and_of_the_same_ve
 
 @pytest.mark.parametrize("kind", ["3x3", "mix", "program"])
 def test_no_more_than_a_few_times_the_limit(kind):
-    """A net for the tuning: benchmarks/polytopes.py has the figures."""
+    """A net for the tuning: `surepick reproduce polytope` has the figures."""
     multiples = []
     for seed in (301, 302):
         problem, means = KINDS[kind](seed)
