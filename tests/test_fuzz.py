@@ -19,7 +19,7 @@ FUZZER = Path(__file__).parent / "support" / "fuzzing.py"
     [
         (("codec", "files", "certificate"), 100),
         (("csv", "http", "cli"), 40),
-        (("forms", "mcp", "mailbox"), 25),
+        (("forms", "mcp"), 25),
     ],
 )
 def test_odd_inputs_are_refused_by_name(targets: tuple[str, ...], inputs: int) -> None:

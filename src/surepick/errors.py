@@ -41,6 +41,10 @@ class ConflictError(StoreError):
     """Somebody else appended first, or the key of an event is already in the log: read on and try again."""
 
 
+class DeletedError(StoreError):
+    """The session was deleted while it was open; a new one of the same name is another session."""
+
+
 class DamageError(StoreError):
     """What the store holds is not what was written; `surepick doctor` says what can still be read."""
 

@@ -12,7 +12,6 @@ from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.problems.files.load import load
 from surepick.sessions.codec import dumps
 from surepick.sessions.requests import Receipt
-from surepick.store.write_queue import ServedError
 
 ARMS = ["bus", "train", "walk", "bike"]
 MINUTES = {"bus": 20.0, "train": 25.0, "walk": 6.0, "bike": 9.0}
@@ -405,17 +404,3 @@ def test_a_last_call_in_the_middle_of_a_block_waits_for_the_plan_before_it():
     assert session.ledger().n_told <= n_told + 40
     assert session.outcome.counts[3] > 0  # the test is about all plans
     assert session.verify(certificate.to_json()).holds
-
-
-def test_a_worker_who_is_given_an_arm_that_has_just_come_gets_to_know_it(monkeypatch):
-    mine = begun(SMALL)
-    other = sp.Session.load(mine.store, "trips")
-    other.add_plan("by tram", "tram + walk", new_arms=["tram"])
-
-    def served(**how):
-        raise ServedError('[["3.0", 1, 5.0, ["value"]]]')
-
-    monkeypatch.setattr(mine._replica, "is_crowded", True)
-    monkeypatch.setattr(mine._replica, "my_turn", served)
-    (request,) = mine.ask()
-    assert (request.token, request.arm_name) == ("3.0", "tram")

@@ -20,8 +20,7 @@ import surepick as sp
 from planted_mistakes import close_before_the_decision, extend_what_was_seen_before
 from scheduler import Scheduler
 from session_tools import Tapes
-from simulated_bytes import Process
-from simulated_store import Database, Faults, SimulatedStore
+from simulated_store import Database, Faults, Process, SimulatedStore
 from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.sessions import replica
 from surepick.sessions.ledger import Ledger

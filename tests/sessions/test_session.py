@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -391,30 +390,6 @@ def test_telling_twice_is_harmless_and_another_value_is_refused(store: Store) ->
     assert session.tell(first, 0.25) is Receipt.REPEATED
     with pytest.raises(SessionError, match="told already and cannot be withdrawn"):
         session.withdraw(second)
-
-
-def test_what_another_process_wrote_is_on_disk_before_it_is_reported(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session, tapes = new(sqlite_url), Tapes()
-    run_to_end(session, tapes)
-    session.record(0, 1.0, key="sheet")
-    other = Session.load(sqlite_url, "mine", read_only=True)
-    again = Session.load(sqlite_url, "mine")
-
-    def fail(handle: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fdatasync", fail)
-    for report in (
-        other.certificate,
-        again.certificate,
-        again.close,
-        lambda: again.record(0, 1.0, key="sheet"),
-        lambda: again.tell("0.0", tapes.value("0.0")),
-    ):
-        with pytest.raises(StoreError, match="the disk is full or failing"):
-            report()
 
 
 def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:

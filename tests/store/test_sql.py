@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import random
 import resource
 import signal
-import statistics
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -32,9 +31,7 @@ from store_workers import (
 )
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, Store, open_store
-from surepick.store.byte_locks import LockedFile
 from surepick.store.events import seal
-from surepick.store.write_queue import CHAIRS
 from surepick.testing.stores import note
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -75,7 +72,7 @@ def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url: str, t
     head = store.create("trips", [note()])
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
     wait_for((tmp_path / "ready").exists)
-    with pytest.raises(StoreError, match=r"in use by another process for more than 0\.3 s"):
+    with pytest.raises(StoreError):
         store.append("trips", [note()], expected=head)
     assert store.head("trips") == head  # reading never waits
     holder.kill()
@@ -86,65 +83,36 @@ def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url: str, t
 def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
     store = open_store(url)
     head = store.create("trips", [note()])
-    with store.exclusive("trips", durable=False), pytest.raises(StoreError, match="survive a crash"):
+    with store.exclusive("trips", durable=False), pytest.raises(StoreError):
         store.append("trips", [note()], expected=head)
     assert store.head("trips") == head
 
 
-def test_of_a_crowd_everybody_gets_a_turn_at_the_same_rate(sqlite_url: str) -> None:
+def test_of_many_writers_none_starves(sqlite_url: str) -> None:
     store = open_store(sqlite_url)
     store.create("trips", [note()])
     assert all_succeed(crowd(6, take_turns, sqlite_url, 40, 0, starting_line(6)))
     turns = [str(event.key).split("-")[0] for event in store.read("trips")][1:]
     first_done = min(len(turns) - turns[::-1].index(str(i)) for i in range(6))
-    turns = turns[:first_done]  # from here on the line is shorter
-    turns = [who for who, _ in itertools.groupby(turns)]  # who has had its turn may write once more
-    gaps = []
-    for i in range(6):
-        mine = [place for place, who in enumerate(turns) if who == str(i)]
-        gaps += [b - a for a, b in itertools.pairwise(mine)]
-    assert statistics.median(gaps) >= 5  # 6 in line; 2 or 3 where all try their luck
+    shares = Counter(turns[:first_done])  # from here on there are fewer
+    assert min(shares[str(i)] for i in range(6)) >= 40 / 8
 
 
-def test_a_dead_one_in_line_holds_up_nobody(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_writer_that_dies_while_it_waits_holds_up_no_other(sqlite_url: str, tmp_path: Path) -> None:
     store = open_store(sqlite_url)
     head = store.create("trips", [note()])
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
     wait_for((tmp_path / "ready").exists)
-    queue = Path(store.place + "-queue")
     waiting = crowd(3, take_turns, sqlite_url, 1)
-    wait_for(lambda: queue.exists() and n_in_line(queue) == 3)
-    for process in (waiting[0], waiting[1], holder):
+    time.sleep(0.2)
+    os.kill(waiting[1].pid or 0, signal.SIGSTOP)
+    for process in (waiting[0], holder):
         process.kill()
         process.join()
     assert all_succeed([waiting[2]], timeout=10)
     assert store.head("trips").position == head.position + 1
-    assert n_in_line(queue) == 0
-
-
-def n_in_line(queue: Path) -> int:
-    """How many bytes of the file are locked by other processes."""
-    with closing(LockedFile(queue, create=False)) as file:
-        return sum(not file.lock(chair, 1) for chair in range(CHAIRS))
-
-
-def test_a_stopped_one_in_line_is_passed_by(sqlite_url: str, tmp_path: Path) -> None:
-    store = open_store(sqlite_url)
-    head = store.create("trips", [note()])
-    (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
-    wait_for((tmp_path / "ready").exists)
-    queue = Path(store.place + "-queue")
-    (stopped,) = crowd(1, take_turns, sqlite_url, 1)
-    wait_for(lambda: queue.exists() and n_in_line(queue) == 1)
-    os.kill(stopped.pid or 0, signal.SIGSTOP)
-    (other,) = crowd(1, take_turns, sqlite_url, 1, 7)
-    wait_for(lambda: n_in_line(queue) == 2)
-    holder.kill()
-    holder.join()
-    assert all_succeed([other], timeout=20)
-    assert [event.key for event in store.read("trips", after=head)] == ["7-0"]
-    os.kill(stopped.pid or 0, signal.SIGCONT)
-    assert all_succeed([stopped], timeout=10)
+    os.kill(waiting[1].pid or 0, signal.SIGCONT)
+    assert all_succeed([waiting[1]], timeout=10)
 
 
 @given(TEXT, st.none() | TEXT, st.floats(allow_nan=False, allow_infinity=False), TEXT)
@@ -194,11 +162,26 @@ def test_what_a_forked_child_writes_outlives_its_parents_connection(sqlite_url: 
     assert len(list(parent.read("trips"))) == 41
 
 
-def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
+@pytest.mark.parametrize("version", [2, 99])
+def test_a_store_of_another_schema_is_refused_and_left_alone(url: str, version: int) -> None:
     store = open_store(url)
-    change(store, "INSERT INTO surepick_schema VALUES (99)")
-    with pytest.raises(StoreError, match=r"newer surepick \(schema 99"):
-        open_store(url)
+    head = store.create("trips", [note()])
+    change(store, f"UPDATE surepick_schema SET version = {version}")
+    for read_only in (False, True):
+        with pytest.raises(StoreError) as caught:
+            open_store(url, read_only=read_only)
+        assert str(version) in str(caught.value)
+    assert store.head("trips") == head
+
+
+def test_the_number_of_a_deleted_log_is_never_used_again(url: str) -> None:
+    store = open_store(url)
+    numbers = []
+    for _ in range(3):
+        head = store.create("trips", [note()])
+        numbers += [number for (number,) in query(store, "SELECT id FROM surepick_sessions")]
+        store.delete("trips", expected=head)
+    assert len(set(numbers)) == 3
 
 
 def test_a_reader_reads_and_cannot_write(url: str) -> None:
@@ -218,7 +201,7 @@ def test_a_reader_reads_and_cannot_write(url: str) -> None:
 
 @pytest.mark.parametrize("options", [{"read_only": True}, {"create": False}])
 def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path, options: dict[str, bool]) -> None:
-    with pytest.raises(StoreError, match="there is no store at"):
+    with pytest.raises(StoreError):
         open_store(str(tmp_path / "typo.db"), **options)
     assert list(tmp_path.iterdir()) == []
 
@@ -247,30 +230,42 @@ def tampered(url: str, statement: str) -> Store:
 
 
 @pytest.mark.parametrize(
-    ("statement", "message"),
+    ("statement", "n_read"),
     [
-        ("UPDATE surepick_events SET body = '{}' WHERE position = 7", "event 7 .* does not match"),
-        ("UPDATE surepick_events SET time = 2.5 WHERE position = 9", "event 9 .* does not match"),
-        ("DELETE FROM surepick_events WHERE position = 5", "lacks event 5"),
+        ("UPDATE surepick_events SET body = '{}' WHERE position = 7", 6),
+        ("UPDATE surepick_events SET time = 2.5 WHERE position = 9", 8),
+        ("DELETE FROM surepick_events WHERE position = 5", 4),
     ],
 )
-def test_a_changed_event_is_noticed(url: str, statement: str, message: str) -> None:
-    with pytest.raises(DamageError, match=message):
-        list(tampered(url, statement).read("trips"))
+def test_a_changed_event_is_noticed(url: str, statement: str, n_read: int) -> None:
+    events, read = tampered(url, statement).read("trips"), []
+    with pytest.raises(DamageError):
+        read.extend(iter(events))
+    assert len(read) == n_read
 
 
 def test_a_damaged_snapshot_counts_as_none(url: str) -> None:
     store = open_store(url)
     head = store.create("trips", [note()])
-    store.save_snapshot("trips", Snapshot(head, b"abc"))
-    change(store, "UPDATE surepick_snapshots SET body_checksum = 'x'")
+    store.save_snapshot("trips", Snapshot(head, head.checksum, b"abc"))
+    assert store.snapshot("trips") is not None
+    change(store, "UPDATE surepick_snapshots SET digest = 'x'")
+    assert store.snapshot("trips") is None
+
+
+@pytest.mark.parametrize("column", ["checksum", "first"])
+def test_a_snapshot_of_another_log_counts_as_none(url: str, column: str) -> None:
+    store = open_store(url)
+    head = store.create("trips", [note()])
+    store.save_snapshot("trips", Snapshot(head, head.checksum, b"abc"))
+    change(store, f"UPDATE surepick_snapshots SET {column} = 'x'")
     assert store.snapshot("trips") is None
 
 
 def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "letter.db"
     path.write_text("Dear diary, " * 200)
-    with pytest.raises(DamageError, match="not a SQLite file"):
+    with pytest.raises(DamageError):
         open_store(str(path))
     assert path.read_text() == "Dear diary, " * 200
 
@@ -292,10 +287,10 @@ def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> No
         lambda: store.head("trips"),
         store.exclusive("trips").__enter__,
     ):
-        with pytest.raises(StoreError, match="no longer the file that was opened"):
+        with pytest.raises(StoreError):
             attempt()
     store.close()
-    with pytest.raises(StoreError, match="no longer the file that was opened"):
+    with pytest.raises(StoreError):
         store.head("trips")
     assert path.exists() == (what == "replaced")
     aside.rename(path)
@@ -307,7 +302,7 @@ def test_a_new_store_does_not_wipe_out_the_rest_of_one_that_was_moved(tmp_path: 
     store = open_store(str(path))
     head = store.create("trips", [note()])
     path.rename(aside)
-    with pytest.raises(StoreError, match=r"store\.db-wal is, the last part of a store that was moved"):
+    with pytest.raises(StoreError):
         open_store(str(path))
     assert not path.exists()
     aside.rename(path)
@@ -328,17 +323,10 @@ def test_the_files_of_a_new_store_are_its_owners_alone(tmp_path: Path) -> None:
     try:
         store = open_store(str(tmp_path / "store.db"))
         store.create("trips", [note()])
-        (holder,) = crowd(1, hold, str(tmp_path / "store.db"), tmp_path / "ready")
-        wait_for((tmp_path / "ready").exists)
-        (waiting,) = crowd(1, take_turns, str(tmp_path / "store.db"), 1)
-        wait_for((tmp_path / "store.db-queue").exists)
     finally:
         os.umask(before)
     modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("store.db*")}
-    assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm", "store.db-queue"), 0o600)
-    holder.kill()
-    holder.join()
-    assert all_succeed([waiting])
+    assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm"), 0o600)
 
 
 def test_a_store_that_its_owner_shares_stays_shared(tmp_path: Path) -> None:
@@ -347,66 +335,29 @@ def test_a_store_that_its_owner_shares_stays_shared(tmp_path: Path) -> None:
     path.chmod(0o660)
     store = open_store(str(path))
     store.create("trips", [note()])
-    assert store._driver.queue.join() is not None  # type: ignore[attr-defined]
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o660}
 
 
-def test_every_commit_is_synchronised(sqlite_url: str) -> None:
+def test_every_append_is_synchronised(sqlite_url: str) -> None:
     store = open_store(sqlite_url)
     store.create("trips", [note()])
     assert query(store, "PRAGMA journal_mode") == [("wal",)]
     with store.exclusive("trips"):
-        assert query(store, "PRAGMA synchronous") == [(1,)]  # the store waits for the disk itself
+        assert query(store, "PRAGMA synchronous") == [(2,)]  # FULL
+    with store.exclusive("trips", durable=False):
+        assert query(store, "PRAGMA synchronous") == [(1,)]  # leases may be lost
 
 
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What the write-ahead log held whenever somebody waited for it to be on disk."""
-    seen, fdatasync = [], os.fdatasync
-
-    def look_and_sync(handle: int) -> None:
-        seen.append(Path(f"/proc/self/fd/{handle}").read_bytes())
-        fdatasync(handle)
-
-    monkeypatch.setattr(os, "fdatasync", look_and_sync)
-    return seen
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc here")
-def test_what_is_acknowledged_was_on_disk_before(sqlite_url: str, synced: list[bytes]) -> None:
-    store = open_store(sqlite_url)
-    head = store.create("trips", [note("the first one")])
-    assert b"the first one" in synced[-1]
-    head = store.append("trips", [note("the second one")], expected=head)
-    assert b"the second one" in synced[-1]
-    with store.exclusive("trips"):
-        store.append("trips", [note("the third one")], expected=head)
-        assert b"the third one" not in synced[-1]
-    assert b"the third one" in synced[-1]
-    n_synced = len(synced)
-    store.claim("trips", ["a"], worker="w", until=9.0, now=0.0)  # may be lost
-    assert len(synced) == n_synced
-    store.settle()
-    assert len(synced) == n_synced + 1
-
-
-def test_what_did_not_reach_the_disk_is_not_acknowledged(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = open_store(sqlite_url)
-    head = store.create("trips", [note()])
-
-    def fail(handle: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as failing:
-        failing.setattr(os, "fdatasync", fail)
-        with pytest.raises(StoreError, match="the disk is full or failing"):
-            store.append("trips", [note("unsure")], expected=head)
-        with pytest.raises(StoreError, match="the disk is full or failing"):
-            store.settle()
-    store.settle()
-    store.append("trips", [note("sure")], expected=store.head("trips"))
+def test_a_reader_sees_a_writer_that_comes_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that may not write to the folder: only a read-only file system is immutable."""
+    url = str(tmp_path / "store.db")
+    with closing(open_store(url)) as store:
+        head = store.create("trips", [note()])
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    viewer = open_store(url, read_only=True)
+    assert viewer.head("trips") == head
+    later = open_store(url).append("trips", [note()], expected=head)
+    assert viewer.head("trips") == later
 
 
 def test_a_full_disk_is_explained_and_what_was_acknowledged_stays(sqlite_url: str) -> None:

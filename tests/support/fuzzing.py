@@ -35,7 +35,7 @@ import typer
 from typer.testing import CliRunner
 
 import surepick as sp
-from fuzzing_edges import forms, mail, mcp
+from fuzzing_edges import forms, mcp
 from odd_inputs import NAMES, NUMBERS, garbled, mutated
 from surepick.cli import app
 from surepick.errors import SurepickError
@@ -254,7 +254,6 @@ TARGETS: dict[str, Callable[[random.Random, Path], None]] = {
     "cli": command_line,
     "forms": forms,
     "mcp": mcp,
-    "mailbox": mail,
 }
 
 

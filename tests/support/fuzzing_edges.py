@@ -1,4 +1,4 @@
-"""Odd inputs for the forms of the dashboard, the MCP server, and the mailbox beside a SQLite file.
+"""Odd inputs for the forms of the dashboard and the MCP server.
 
 What is drawn comes from `odd_inputs`; `fuzzing` runs it and says what a failure is.
 """
@@ -6,14 +6,9 @@ What is drawn comes from `odd_inputs`; `fuzzing` runs it and says what a failure
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +18,10 @@ import httpx
 import numpy as np
 
 import surepick as sp
-from odd_inputs import NAMES, NUMBERS, garbled, mutated, odd
-from surepick._version import __version__
+from odd_inputs import NAMES, NUMBERS, garbled, mutated
 from surepick.cli.mcp import make_server
 from surepick.sessions.session import Session
-from surepick.store import mailbox, open_store
-from surepick.store.byte_locks import LockedFile
-from surepick.store.mailbox import BELLS, LOCKS, SIZE, SLOTS, TEXTS
+from surepick.store import open_store
 from surepick.web.app import create_app
 from surepick.web.settings import Settings
 
@@ -217,148 +209,3 @@ def mcp(rng: random.Random, folder: Path) -> None:
             raise error.__cause__ or error from None
         except ToolError:
             pass
-
-
-# The mailbox beside a SQLite file
-
-
-def mail(rng: random.Random, folder: Path) -> None:
-    """Whatever is in the file of the line, or in its place: values are told once, and the log verifies."""
-    os.chdir(folder)
-    url = f"sqlite:///{folder}/s.db"
-    begun = Session.create(url, sp.Problem(np.eye(3), arm_names=ARMS), sp.BetGapE(delta=0.1), name="s")
-    given = [begun.ask(worker=f"w{i}")[0] for i in range(4)]
-    begun.store.close()
-    before = (folder / "s.db").read_bytes()[:100]
-    plant_file(rng, folder / "s.db-queue")
-    session = Session.load(url, "s")
-    with odd_wishes(rng, session, given), odd_replies(rng, session, folder / "s.db-queue"):
-        for at in range(rng.randrange(1, 4)):
-            session._replica.is_crowded = rng.random() < 0.5
-            session._replica._served_at = time.monotonic() if rng.random() < 0.5 else 0.0
-            if rng.random() < 0.2:
-                plant_file(rng, folder / "s.db-queue")
-            if rng.random() < 0.5:
-                session.ask(worker="me", wait=False)
-            else:
-                session.tell(given[at], float(at))
-    assert (folder / "s.db").read_bytes()[:16] == before[:16]
-    again = Session.load(url, "s")
-    assert again.verify().holds
-    told = [m.token for m in again.measurements() if m.token]
-    assert len(told) == len(set(told))
-
-
-def plant_file(rng: random.Random, path: Path) -> None:
-    """Something in the place of the file of the line: damaged, foreign, a link, a pipe, or nothing.
-
-    Links lead nowhere outside of the folder: where one is followed, what it leads to is written to, and gets
-    the permissions of the store.
-    """
-    kind = rng.randrange(12)
-    if kind < 4:
-        return
-    if path.is_dir() and not path.is_symlink():
-        path.rmdir()
-    path.unlink(missing_ok=True)
-    whole = bytearray(TEXTS + SLOTS * SIZE)
-    target = path.with_name("s.db") if rng.random() < 0.5 else path.with_name("foreign")
-    if kind == 4:
-        path.write_bytes(rng.randbytes(rng.randrange(len(whole))))
-    elif kind == 5:
-        whole[BELLS : BELLS + SLOTS] = rng.randbytes(SLOTS)
-        path.write_bytes(whole[: rng.randrange(len(whole))])
-    elif kind == 6:
-        path.mkdir()
-    elif kind == 7:
-        path.symlink_to(target)
-    elif kind == 8:
-        os.mkfifo(path)
-    elif kind == 9:
-        path.symlink_to(rng.choice(("nowhere", ".", path.name)))
-    elif kind == 10:
-        target.touch()
-        path.hardlink_to(target)
-    else:
-        path.write_bytes(whole)
-        path.chmod(rng.choice((0, 0o200, 0o400, 0o666)))
-
-
-def slot(rng: random.Random, state: int, number: int, text: bytes) -> bytes:
-    """A slot as processes write it, now and then with some bytes changed or cut off."""
-    sealed = mailbox._checksum(state, number, text)
-    written = mailbox._HEAD.pack(state, number, sealed, min(len(text), 2**16 - 1)) + text
-    if rng.random() < 0.2:
-        written = garbled(rng, written)
-    return written[: rng.randrange(len(written))] if rng.random() < 0.1 else written
-
-
-@contextmanager
-def odd_wishes(rng: random.Random, session: Session, given: list[Any]) -> Iterator[None]:
-    """Wishes of living processes that ask for odd things, as long as this lasts."""
-    try:
-        file = LockedFile(Path("s.db-queue"), create=True)
-    except OSError:
-        yield
-        return
-    wishes: list[list[Any]] = [["ask", 1, "x", 60.0], ["ask", 10**6, "x", 1e308], ["dance"], []]
-    wishes += [["tell", request.token, 1.5, "x"] for request in given]
-    locked = []
-    for place in rng.sample(range(SLOTS), rng.randrange(6)):
-        if not file.lock_alone(LOCKS + place):
-            continue
-        locked.append(LOCKS + place)
-        wish = rng.choice(wishes)
-        wish = mutated(rng, wish) if wish and rng.random() < 0.5 else wish
-        version, made = (
-            (__version__, session._created.checksum) if rng.random() < 0.9 else (odd(rng), odd(rng))
-        )
-        text = json.dumps([version, made, *(wish if isinstance(wish, list) else [wish])])
-        log = b"s" if rng.random() < 0.9 else words(rng, "s")
-        state = mailbox.POSTED if rng.random() < 0.9 else rng.randrange(256)
-        file.write(slot(rng, state, rng.getrandbits(64), log + b"\0" + text.encode()), TEXTS + place * SIZE)
-        file.write(b"\1", BELLS + place)
-    try:
-        yield
-    finally:
-        for byte in locked:
-            file.unlock_alone(byte)
-
-
-@contextmanager
-def odd_replies(rng: random.Random, session: Session, path: Path) -> Iterator[None]:
-    """Somebody who holds the file and answers whatever is posted with odd states and replies."""
-    if rng.random() < 0.4 or not path.is_file() or path.is_symlink():
-        yield
-        return
-    over, draws = threading.Event(), random.Random(rng.random())
-
-    def answer() -> None:
-        replies = [
-            b"accepted",
-            b"[]",
-            b"[[]]",
-            b'[["0.7", 1, 9e9, ["a"]]]',
-            b'[["x.y", 1, 9e9, ["a"]]]',
-            b"{}",
-            b"",
-        ]
-        replies += [b'[["9.9", 1, 9e9, ["a"]]]', b"\xff\xfe", json.dumps(odd(draws)).encode()]
-        try:
-            file = LockedFile(path, create=False)
-        except OSError:
-            return
-        while not over.wait(0.002):
-            for place, rings in enumerate(file.read(SLOTS, BELLS)):
-                found = mailbox._read(file, place) if rings else None
-                if found is not None and found[0] == mailbox.POSTED:
-                    state = draws.choice((mailbox.DONE, mailbox.DONE, mailbox.EMPTY, mailbox.TAKEN, 7))
-                    file.write(slot(draws, state, found[1], draws.choice(replies)), TEXTS + place * SIZE)
-
-    evil = threading.Thread(target=answer, daemon=True)
-    evil.start()
-    try:
-        yield
-    finally:
-        over.set()
-        evil.join()

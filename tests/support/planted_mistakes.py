@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
+from simulated_store import SimulatedStore
 from surepick.policies.betting.block_run import BlockRun
 from surepick.sessions import codec, leasing, telling
 from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.ending import calling
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change, Replica
-from surepick.sessions.requests import Request, Token
+from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Body, Setup
-from surepick.store import Head, MemoryStore, mailbox
+from surepick.store import Claim, Head, MemoryStore, Snapshot
 
 
 def close_before_the_decision(patch: pytest.MonkeyPatch) -> None:
@@ -111,24 +112,47 @@ def void_without_starting_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ledger, "_voided", voided)
 
 
-def answer_others_before_the_commit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mailbox.Wish, "take", mailbox.Wish.send)
+def read_a_snapshot_of_another_log(patch: pytest.MonkeyPatch) -> None:
+    """A snapshot is not tied to its log, and an id is used again after its log was deleted."""
+    number = MemoryStore.number
+
+    def by_name(self: MemoryStore, name: str) -> int:
+        self._pinned = None
+        return number(self, name)
+
+    def save(self: MemoryStore, name: str, snapshot: Snapshot) -> None:
+        self._log(name).snapshot = snapshot
+
+    patch.setattr(MemoryStore, "number", by_name)
+    patch.setattr(MemoryStore, "save_snapshot", save)
 
 
-def answer_others_although_it_failed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mailbox.Wish, "put_back", mailbox.Wish.send)
+def keep_what_was_written_when_the_transaction_failed(patch: pytest.MonkeyPatch) -> None:
+    """A failed commit leaves its events in the state that the next one builds on."""
+    commit = SimulatedStore._commit
+
+    def hasty(self: SimulatedStore, changes: Iterable[Callable[..., Any]], durable: bool) -> list[Any]:
+        state = self._database.now  # not a copy
+        for change in changes:
+            change(self._meant(state))
+            self._strike("was half written")
+        return commit(self, [], durable)
+
+    patch.setattr(SimulatedStore, "_commit", hasty)
 
 
-def grant_to_others_what_is_mine(patch: pytest.MonkeyPatch) -> None:
-    requests = leasing.Leasing._claim_here
+def claim_without_looking_first(patch: pytest.MonkeyPatch) -> None:
+    """A worker chooses requests by what it knew at its last look, and takes them whoever holds them."""
+    look = leasing.Leasing._note_granted
 
-    def shared(self: leasing.Leasing, asked: leasing.Asked) -> list[Request]:
-        given = requests(self, asked)
-        last = getattr(self, "last", [])
-        self.last = given  # type: ignore[attr-defined]
-        return last or given
+    def trusting(self: leasing.Leasing, chosen: Any, claim: Claim, held: Iterable[str]) -> list[Token]:
+        return look(self, chosen, claim, claim.tokens)
 
-    patch.setattr(leasing.Leasing, "_claim_here", shared)
+    patch.setattr(leasing.Leasing, "_note_granted", trusting)
+
+
+def leave_leases_on_recorded_requests(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Replica, "recorded", lambda self, leases: [])
 
 
 def record_a_late_use_with_what_counts_already(patch: pytest.MonkeyPatch) -> None:
@@ -178,9 +202,10 @@ MISTAKES = [
     delete_what_others_wrote_meanwhile,
     hand_out_what_somebody_holds,
     void_without_starting_over,
-    answer_others_before_the_commit,
-    answer_others_although_it_failed,
-    grant_to_others_what_is_mine,
+    read_a_snapshot_of_another_log,
+    keep_what_was_written_when_the_transaction_failed,
+    claim_without_looking_first,
+    leave_leases_on_recorded_requests,
     record_a_late_use_with_what_counts_already,
     count_an_unasked_value_that_was_taken_back,
     take_in_plans_in_the_middle_of_a_block,

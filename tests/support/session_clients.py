@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import surepick as sp
 from scheduler import TurnLock
-from simulated_bytes import DiedError, Process
-from simulated_store import SimulatedStore
-from surepick.errors import ParameterError, ProblemError, SessionError, StoreError, SurepickError
+from simulated_store import DiedError, Process, SimulatedStore
+from surepick.errors import (
+    DeletedError,
+    NameTakenError,
+    ParameterError,
+    ProblemError,
+    SessionError,
+    StoreError,
+    SurepickError,
+)
 from surepick.sessions import heartbeat
 from surepick.sessions.measurement_files import import_rows
 from surepick.sessions.requests import Receipt, Request
@@ -58,6 +65,7 @@ class Running:
         self.skew = history.rng.uniform(-1, 1) * history.skew
         self.process = Process(name)
         self.session: Session | None = None
+        self.log = 0  # the id of its log
 
     def clock(self) -> float:
         return self.history.now + self.skew
@@ -69,7 +77,12 @@ class Running:
         if self.session is None:
             history = self.history
             store = SimulatedStore(history.database, self.process, history.faults)
+            if NAME not in store.names():
+                history.seen["begun again"] += 1
+                with suppress(NameTakenError):
+                    Session.create(store, history.problem, name=NAME, clock=self.clock, **history.options)
             session = Session.load(store, NAME, clock=self.clock)
+            self.log = session.store.number(NAME)  # type: ignore[attr-defined]
             session._lock = TurnLock(history.scheduler)  # type: ignore[assignment]
             session._heartbeat._lock = TurnLock(history.scheduler)  # type: ignore[assignment]
             heartbeat._LIVING.discard(session._heartbeat)  # a fork of the tests is none of its business
@@ -84,6 +97,7 @@ class Client:
         self.history, self.running, self.worker = history, running, worker
         self.held: dict[str, Any] = {}  # tokens in hand, with the value once it is measured
         self.again: list[Callable[[Session], None]] = []  # deliveries that may come a second time
+        self.done = history.acknowledged[1]  # of the log on which it works
         self.n = 0
 
     def live(self) -> None:
@@ -92,20 +106,30 @@ class Client:
         for _ in range(self.history.n_steps):
             step = self._choose()
             for _ in range(8):
+                log = 0
                 try:
-                    step(self.running.opened())
+                    session, log = self.running.opened(), self.running.log
+                    self.done = self.history.acknowledged[log]
+                    step(session)
                     break
                 except DiedError:
                     self._say("died")
-                    self.history.done.seen["death"] += 1
+                    self.done.seen["death"] += 1
                     if rng.random() < 0.5:
                         self.held = {}
-                except StoreError as error:
-                    if self.history.database.grave is not None:
-                        self._say(f"deleted: {error}")
-                        self.history.done.seen["after it was deleted"] += 1
+                except DeletedError as error:
+                    assert log in self.history.database.graves or not log
+                    self._say(f"deleted: {error}")
+                    self.done.seen["after it was deleted"] += 1
+                    if self.running.log == log:
+                        self.running.session = None
+                    self.held, self.again = {}, []
+                    if rng.random() < 0.3:
                         return
-                    self.history.done.seen["no answer"] += 1
+                except StoreError as error:
+                    if "simulated" not in str(error) and "no session named" not in str(error):
+                        raise
+                    self.done.seen["no answer"] += 1
                     self._say(f"no answer: {error}")
                 if rng.random() < 0.2:
                     break
@@ -115,7 +139,7 @@ class Client:
 
     def _power_cut(self) -> None:
         self._say("the power is cut")
-        self.history.done.seen["power cut"] += 1
+        self.done.seen["power cut"] += 1
         for running in self.history.processes:
             running.process.is_dead = True
         self.history.database.power_cut()
@@ -138,17 +162,17 @@ class Client:
         requests = session.ask(n, worker=self.worker, wait=False, heartbeat=seconds)
         self._say(f"asked, got {[r.token for r in requests]}")
         for request in requests:
-            self._got(request)
+            self._got(request, session.store.number(NAME))  # type: ignore[attr-defined]
             self.held.setdefault(request.token, self._measured(request))
         if not requests and session.status in (sp.Status.CLOSED, sp.Status.BUDGET_SPENT):
             self._extend(session, {"budget": 500})
 
-    def _got(self, request: Request) -> None:
+    def _got(self, request: Request, log: int) -> None:
         """A worker is told of no lease that it was not granted; the store looks that no two have one."""
-        granted = self.history.database.granted
+        granted = {lease[1:] for lease in self.history.database.granted if lease[0] == log}
         assert (request.token, self.worker, request.expires) in granted, f"{request} was not granted"
         others = {worker for token, worker, _ in granted if token == request.token} - {self.worker}
-        self.history.done.seen["handed on"] += bool(others)
+        self.done.seen["handed on"] += bool(others)
 
     def _measured(self, request: Request) -> Given:
         rng, value = self.history.rng, self.history.value
@@ -161,7 +185,7 @@ class Client:
 
     def beat(self, session: Session) -> None:
         """A timer of the process goes off: leases of all its workers are prolonged."""
-        self.history.done.seen["beat"] += bool(session._heartbeat._holds)
+        self.done.seen["beat"] += bool(session._heartbeat._holds)
         session._heartbeat.beat()
 
     def tell(self, session: Session) -> None:
@@ -185,7 +209,7 @@ class Client:
             self.again.append(lambda session: self._tell(session, token, {"value": readings}))
 
     def _tell(self, session: Session, token: str, given: Given) -> None:
-        done = self.history.done
+        done = self.done
         several = isinstance(given.get("value"), list)
         readings = given["value"] if isinstance(given.get("value"), dict) else {}
         done.tried["noted"] += 1  # a late one is noted, or recorded
@@ -209,13 +233,13 @@ class Client:
         if not self.held:
             return
         token = self.history.rng.choice(sorted(self.held))
-        self.history.done.tried["withdrawn"] += 1
+        self.done.tried["withdrawn"] += 1
         try:
             session.withdraw(token, "busy", worker=self.worker)
         except SessionError as error:
             self._say(f"withdrew {token}, refused: {error}")
         else:
-            self.history.done.n_withdrawn += 1
+            self.done.n_withdrawn += 1
             self._say(f"withdrew {token}")
         del self.held[token]
 
@@ -227,13 +251,13 @@ class Client:
         value = self.history.value(arm)
 
         def deliver(session: Session) -> None:
-            self.history.done.tried["recorded"] += 1
+            self.done.tried["recorded"] += 1
             try:
                 receipt = session.record(arm, value, key=key, picked=picked)
             except SessionError as error:  # it was taken back meanwhile
                 self._say(f"recorded {key!r}, refused: {error}")
                 return
-            self.history.done.recorded[key] = (arm, value)
+            self.done.recorded[key] = (arm, value)
             self._say(f"recorded {key!r}, {receipt}")
 
         self.again.append(deliver)
@@ -256,14 +280,14 @@ class Client:
         rows.append({problem.probe_word: name, "value": repr(value), "key": key, "picked": "yes"})
 
         def deliver(session: Session) -> None:
-            self.history.done.tried["recorded"] += len(rows)
-            self.history.done.tried["noted"] += len(rows)
+            self.done.tried["recorded"] += len(rows)
+            self.done.tried["noted"] += len(rows)
             try:
                 counts = import_rows(session, rows, answers=False, worker=self.worker)
             except SessionError as error:
                 self._say(f"imported, refused: {error}")
                 return
-            self.history.done.recorded[key] = (arm, value)
+            self.done.recorded[key] = (arm, value)
             self._say(f"imported {len(rows)} rows, {counts}")
 
         self.again.append(deliver)
@@ -272,9 +296,9 @@ class Client:
     def note(self, session: Session) -> None:
         self.n += 1
         text = f"{self.worker}, {self.n}"
-        self.history.done.tried["noted"] += 1
+        self.done.tried["noted"] += 1
         session.note(text)
-        self.history.done.noted[text] += 1
+        self.done.noted[text] += 1
 
     def extend(self, session: Session) -> None:
         rng = self.history.rng
@@ -283,18 +307,18 @@ class Client:
         )
 
     def _extend(self, session: Session, wanted: dict[str, Any]) -> None:
-        self.history.done.tried["extended"] += 1
+        self.done.tried["extended"] += 1
         try:
             session.extend(**wanted)
         except (ParameterError, SessionError) as error:
             self._say(f"extended {wanted}, refused: {error}")
             return
         self._say(f"extended {wanted}")
-        self.history.done.extended.append(wanted)
+        self.done.extended.append(wanted)
 
     def void(self, session: Session) -> None:
         """Take back a value that was told, by whomever; once, however often it is tried."""
-        done = self.history.done
+        done = self.done
         tokens = sorted({token for token, _ in done.told})
         if not tokens:
             return
@@ -302,7 +326,7 @@ class Client:
 
     def void_unasked(self, session: Session) -> None:
         """The same for one that nobody had asked for, which goes by the number of its event."""
-        recorded = self.history.done.recorded
+        recorded = self.done.recorded
         if not recorded:
             return
         event = session.store.find(NAME, f"recorded:{self.history.rng.choice(sorted(recorded))}")
@@ -310,7 +334,7 @@ class Client:
             self._void(session, str(event.position))
 
     def _void(self, session: Session, token: str) -> None:
-        done = self.history.done
+        done = self.done
         done.tried["voided"] += 1
         try:
             seen = session.void(token, "the wrong road")
@@ -326,9 +350,9 @@ class Client:
     def rename(self, session: Session) -> None:
         self.n += 1
         title = f"{self.worker}, title {self.n}"
-        self.history.done.tried["noted"] += 1
+        self.done.tried["noted"] += 1
         session.rename(title)
-        self.history.done.renamed[title] += 1
+        self.done.renamed[title] += 1
 
     def add_plan(self, session: Session) -> None:
         """A plan of its own, with an arm that is new or without; as good as no other."""
@@ -336,26 +360,26 @@ class Client:
         self.n += 1
         name, amounts = f"{self.worker}, plan {self.n}", {rng.choice(names): rng.choice([2.0, 2.5])}
         new_arms = ["the new arm"] if rng.random() < 0.4 else []  # which comes once
-        self.history.done.tried["added"] += 1
+        self.done.tried["added"] += 1
         try:
             session.add_plan(name, {**amounts, **dict.fromkeys(new_arms, 1.0)}, new_arms=new_arms)
         except (ParameterError, ProblemError, SessionError) as error:
             self._say(f"added {name!r}, refused: {error}")
             return
         self._say(f"added {name!r}")
-        self.history.done.added.add(name)
-        self.history.done.seen["added an arm"] += len(new_arms)
+        self.done.added.add(name)
+        self.done.seen["added an arm"] += len(new_arms)
 
     def last_call(self, session: Session) -> None:
         rng = self.history.rng
-        self.history.done.tried["called"] += 1
+        self.done.tried["called"] += 1
         try:
             session.last_call(rng.choice([5, 20, 60]), gaussian=rng.random() < 0.5)
         except (SessionError, ParameterError) as error:
             self._say(f"last call, refused: {error}")
             return
         self._say("last call")
-        self.history.done.n_called += 1
+        self.done.n_called += 1
 
     def delete(self, session: Session) -> None:
         """Delete the session as it is seen now, if it has ended; what others write meanwhile is not lost."""
@@ -363,16 +387,16 @@ class Client:
         try:
             session.delete(expected=head)
         except SurepickError as error:
-            if isinstance(error, StoreError) and "simulated" in str(error):
+            if isinstance(error, DeletedError) or "simulated" in str(error):
                 raise
             self._say(f"not deleted: {error}")
             return
         self._say("deleted")
-        self.history.done.seen["deleted"] += 1
+        self.done.seen["deleted"] += 1
 
     def close(self, session: Session) -> None:
         session.close("enough")
-        self.history.done.tried["closed"] += 1
+        self.done.tried["closed"] += 1
         self._say("closed")
 
     def look(self, session: Session) -> None:
@@ -382,4 +406,4 @@ class Client:
         session.leases()
         if session.status is sp.Status.CONFIDENT:
             with suppress(SessionError):  # somebody extended it a moment ago
-                self.history.done.certificates.append(session.certificate().to_json())
+                self.done.certificates.append(session.certificate().to_json())

@@ -6,9 +6,9 @@
 Every history draws a problem, a policy, how many processes there are and which faults strike. The
 processes ask, tell (one value, several, the readings of a probe at once and in parts), withdraw, void
 what was told and what nobody had asked for, record, import, note, rename, extend, add plans, make the last
-call, close, delete, prolong their leases and look, through the code that users run, on a `SimulatedStore`. In
-some histories they stand in line, post what they wish, and whoever holds the log does it for them. What the
-code acknowledged is written down, and at the end the log must bear it out.
+call, close, delete, begin again under the same name, prolong their leases and look, through the code that
+users run, on a `SimulatedStore`. What the code acknowledged is written down for each log, and at the end the
+log must bear it out.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 
 import surepick as sp
 from scheduler import Scheduler
 from session_clients import LEASE, NAME, Acknowledged, Client, Running
-from simulated_bytes import DiedError, Process
-from simulated_store import Database, Faults, SimulatedStore
+from simulated_store import Database, DiedError, Faults, Process, SimulatedStore
+from surepick.errors import DeletedError
 from surepick.sessions import replica
 from surepick.sessions.heartbeat import Heartbeat
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token, probe_in, told_in
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Setup
-from surepick.store import Event, write_queue
+from surepick.store import Event
 
 PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
 PROBLEMS = [
@@ -86,11 +87,13 @@ class History:
         self.stalls = rng.choice([0.0, 0.03])
         self._stalled, self._stalled_for = "", 0
         one_lock = rng.random() < 0.7
-        self.database = Database(self.scheduler, one_lock=one_lock, line=one_lock and rng.random() < 0.7)
-        self.done = Acknowledged()
+        self.database = Database(self.scheduler, one_lock=one_lock)
+        self.done = Acknowledged()  # of the log that is being judged; at last of the one that was not deleted
+        self.acknowledged: defaultdict[int, Acknowledged] = defaultdict(Acknowledged)  # by the id of the log
+        self.seen: Counter[str] = Counter()  # what went wrong, for tests of the simulation itself
         self.processes: list[Running] = []
         self.n_steps = rng.choice([4, 10, 20])
-        self.calls, self.deletes, grows = (rng.random() < often for often in (0.3, 0.15, 0.4))
+        self.calls, self.deletes, grows = (rng.random() < often for often in (0.3, 0.25, 0.4))
         self.grows = grows and self.make_policy in BETS and self.problem.probes is None
 
     def run(self) -> None:
@@ -98,10 +101,10 @@ class History:
         with self._simulated_time():
             budget = self.rng.choice([None, None, 10, 40])
             policy, lease = self.make_policy(0.3), LEASE
-            options = {"seed": self.seed % 100, "budget": budget, "lease": lease}
+            self.options = {"policy": policy, "seed": self.seed % 100, "budget": budget, "lease": lease}
             quiet = SimulatedStore(self.database, Process("creator"), Faults(self.rng))
-            Session.create(quiet, self.problem, policy, name=NAME, clock=lambda: self.now, **options)
-            for i in range(self.rng.choice([1, 2, 3, 4]) + 2 * (self.database.file is not None)):
+            Session.create(quiet, self.problem, name=NAME, clock=lambda: self.now, **self.options)
+            for i in range(self.rng.choice([1, 2, 3, 4, 6])):
                 running = Running(self, f"process {i}")
                 self.processes.append(running)
                 for k in range(self.rng.choice([1, 1, 2])):
@@ -109,8 +112,8 @@ class History:
                     self.scheduler.add(client.worker, client.live)
             self.scheduler.run()
             self.faults.end()
-            self.done.seen += self.database.seen
             self.check(quiet)
+            self.seen += sum((done.seen for done in self.acknowledged.values()), Counter())
 
     def rare_steps(self, client: Client) -> list[Callable[[Session], None]]:
         """What ends a session, or all of it: only in some histories."""
@@ -129,8 +132,6 @@ class History:
     def _simulated_time(self) -> Iterator[None]:
         with (
             mock.patch.object(replica, "time", self),
-            mock.patch.object(write_queue, "time", self.scheduler),
-            mock.patch.object(write_queue, "random", self.rng),
             mock.patch.multiple(replica, **self.constants),
             mock.patch.object(Heartbeat, "_set_timer"),  # clients are the timers
         ):
@@ -159,13 +160,14 @@ class History:
 
     def check(self, store: SimulatedStore) -> None:
         """All that was acknowledged is in the log, and the log is one that an honest session writes."""
-        grave = self.database.grave
-        if grave is not None:
-            assert NAME not in store.names()
+        for number, grave in self.database.graves.items():
+            self.done = self.acknowledged[number]
             self._check_kept(grave)
             self._check_course(grave)
             assert self.ledger.is_over, "a session that ran was deleted"
+        if NAME not in store.names():
             return
+        self.done = self.acknowledged[store.number(NAME)]
         assert not self.done.seen["deleted"]
         events = list(store.read(NAME))
         self._check_kept(events)
@@ -251,6 +253,10 @@ class History:
         """A process that lives has made of the log what anybody makes of it."""
         if running.session is None or running.process.is_dead:
             return
+        if running.log in self.database.graves:
+            with pytest.raises(DeletedError):
+                running.session.ledger()
+            return
         mine = running.session.ledger()
         assert running.session.fingerprint == events[-1].head
         assert mine.to_json() == self.ledger.to_json(), "two processes see different sessions"
@@ -267,6 +273,8 @@ class History:
         if session.status is not sp.Status.CONFIDENT and not arrived:  # a last call that proved nothing
             session.extend(delta=session.policy.delta / 2, budget=ENDLESS)
             self._measure_all(session)
+        leased = [lease.token for lease in session.store.leases(NAME)]
+        assert not any(map(session.is_told, leased)), "a recorded request is leased"
         outcome = session.outcome
         assert outcome is not None
         assert outcome.status is sp.Status.CONFIDENT or (called and arrived)

@@ -4,15 +4,11 @@ Its laws are those of the real stores: transactions one after the other, an appe
 readers see what was committed. Statements are pauses of a `Scheduler`. Faults are drawn at every one of them:
 the process dies before or after it, the answer is lost before or after it took effect, a reader sees a state
 that was committed a moment ago (never one older than it has seen itself).
-
-With a `line` those who wait stand in line and post their wishes by the code of `store/write_queue.py` and
-`store/mailbox.py`, in bytes that the processes share (`simulated_bytes`).
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,14 +16,24 @@ from random import Random
 from typing import Any, TypeVar
 
 from scheduler import Scheduler
-from simulated_bytes import DiedError, Process, ProcessBytes, SimulatedFile, SimulatedQueue
 from surepick.errors import StoreError
 from surepick.store import START, Claim, Event, Head, MemoryStore, Snapshot, View
-from surepick.store.write_queue import ServedError, Service, Turn, Wait
 
 T = TypeVar("T")
 REMEMBERED = 6  # committed states that a stale reader may see
-PATIENCE = 60.0  # simulated seconds to wait for other writers
+
+
+class DiedError(BaseException):
+    """The process was killed; nothing of it goes on."""
+
+
+class Process:
+    """A process of the simulation: whether it lives, and the last state that it has seen."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_dead = False
+        self.seen = 0
 
 
 @dataclass
@@ -51,21 +57,19 @@ class Database:
     """What is committed, and who holds the writer's lock; it changes by commits alone.
 
     With `one_lock` those who claim leases wait for those who append, as in SQLite; else not, as in
-    PostgreSQL. With a `line`, which needs the one lock, who waits posts what it wishes.
+    PostgreSQL.
     """
 
-    def __init__(self, scheduler: Scheduler, *, one_lock: bool = True, line: bool = False) -> None:
+    def __init__(self, scheduler: Scheduler, *, one_lock: bool = True) -> None:
         self.scheduler = scheduler
         self.one_lock = one_lock
-        self.file = SimulatedFile(scheduler) if line else None
         self.states = [MemoryStore()]  # the last of them is what is committed now
         self.number = 0  # of the last one
         self.on_disk = self.states[-1]  # what a power cut leaves
         self.writer: object | None = None
         self.claimer: object | None = None
-        self.granted: set[tuple[str, str, float]] = set()  # token, worker, until when
-        self.grave: list[Event] | None = None  # the log that was deleted, as it was then
-        self.seen: Counter[str] = Counter()  # for tests of the simulation itself
+        self.granted: set[tuple[int, str, str, float]] = set()  # log, token, worker, until when
+        self.graves: dict[int, list[Event]] = {}  # logs that were deleted, as they were then, by their ids
 
     @property
     def now(self) -> MemoryStore:
@@ -114,10 +118,10 @@ class SimulatedStore:
         self._database = database
         self._process = process
         self._faults = faults
+        self._is_rehearsed = False  # whether a change is tried within a transaction, before its commit
+        self._pinned: tuple[str, int] | None = None  # a name, and the log that it means here
         self._open: MemoryStore | None = None  # the state within this process's transaction,
         self._changes: list[Callable[[MemoryStore], object]] = []  # and how it was changed there
-        file = database.file
-        self._queue = None if file is None else SimulatedQueue(ProcessBytes(file, process, self._dies))
 
     create: Callable[..., Head] = _writing("create")
     names: Callable[..., list[str]] = _reading("names")
@@ -128,7 +132,23 @@ class SimulatedStore:
     leases = _reading("leases")
     save_snapshot = _writing("save_snapshot", durable=False)
     snapshot: Callable[..., Snapshot | None] = _reading("snapshot")
-    settle = let_go = close = _nothing
+    let_go = close = _nothing
+
+    def pin(self, name: str) -> SimulatedStore:
+        pinned = copy.copy(self)
+        pinned._pinned = None
+        pinned._pinned = (name, pinned._read(lambda state: state.number(name)))
+        return pinned
+
+    def number(self, name: str) -> int:
+        """The id of the log that this name means here, whether it is still there or not."""
+        if self._pinned is not None and self._pinned[0] == name:
+            return self._pinned[1]
+        return self._database.now.number(name)
+
+    def _meant(self, state: MemoryStore) -> MemoryStore:
+        """This state of the database, with the pinned name meaning its log."""
+        return state if self._pinned is None else state.pin(*self._pinned)
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         return iter(self._read(lambda state: list(state.read(name, after=after, limit=limit))))
@@ -144,61 +164,37 @@ class SimulatedStore:
         wanted = list(tokens)
 
         def change(state: MemoryStore) -> list[str]:
-            before = {lease.token: lease for lease in state.leases(name)}
+            before, number = {lease.token: lease for lease in state.leases(name)}, state.number(name)
             held = state.claim(name, wanted, worker=worker, until=until, now=now)
             for token in held:
                 theirs = before.get(token)
                 free = theirs is None or theirs.worker == worker or theirs.expires <= now
                 assert free, f"{token} was given to {worker} while it was {theirs}"
-                if state is not self._open:  # it is committed now
-                    self._database.granted.add((token, worker, until))
+                if not self._is_rehearsed:  # it is committed now
+                    self._database.granted.add((number, token, worker, until))
             return held
 
         return self._write(change, durable=False)
 
     def delete(self, name: str, *, expected: Head) -> None:
         def change(state: MemoryStore) -> None:
-            log = list(state.read(name))
+            log, number = list(state.read(name)), state.number(name)
             state.delete(name, expected=expected)
-            self._database.grave = log
+            self._database.graves[number] = log
 
         self._write(change)
 
     @contextmanager
     def exclusive(
-        self,
-        name: str,
-        *,
-        after: Callable[[], Head] | None = None,
-        durable: bool = True,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> Iterator[View]:
-        with self._exclusive(name, after, durable=durable, wait=Wait(meanwhile)) as view:
-            yield view
-
-    @contextmanager
-    def combined(
-        self, name: str, wait: Wait, *, after: Callable[[], Head], durable: bool = True
-    ) -> Iterator[View]:
-        queue = self._queue
-        with Service(queue, name) as service:
-            with self._exclusive(name, after, durable=durable, wait=wait) as view:
-                wishes = service.begin()
-                yield view._replace(wishes=wishes)
-                service.take()
-            if queue is not None:
-                self._database.seen["did a wish"] += sum(wish.reply is not None for wish in wishes)
-                self._database.seen["did a wish of the dead"] += queue.n_of_the_dead(wishes)
-
-    @contextmanager
-    def _exclusive(
-        self, name: str, after: Callable[[], Head] | None, *, durable: bool, wait: Wait
+        self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
     ) -> Iterator[View]:
         database, me = self._database, object()
         lock = "writer" if durable or database.one_lock else "claimer"
         self._begin_statement()
         try:
-            self._take_turn(lock, me, wait)
+            while getattr(database, lock) is not None:
+                self._pause(lambda: getattr(database, lock) is None)
+            setattr(database, lock, me)
             if lock == "writer":
                 self._open, self._changes = database.now.copy(), []
                 self._process.seen = database.number
@@ -212,43 +208,16 @@ class SimulatedStore:
                 setattr(database, lock, None)
         self._end_statement()
 
-    def _take_turn(self, lock: str, me: object, wait: Wait) -> None:
-        """Wait for the lock: in line where there is one, as `Transactions` does, or until it is free."""
-        database = self._database
-        if self._queue is None:
-            if getattr(database, lock) is not None:
-                wait.meanwhile()
-            while getattr(database, lock) is not None:
-                self._pause(lambda: getattr(database, lock) is None)
-            setattr(database, lock, me)
-            return
-        with Turn(self._queue, PATIENCE, wait) as turn:
-            while True:
-                if turn.is_mine():
-                    if database.writer is None:
-                        database.writer = me
-                        if not turn.is_served():
-                            return
-                        database.writer = None  # it was done a moment before this began
-                    else:
-                        turn.was_busy(StoreError("somebody else writes"))
-                try:
-                    turn.wait(self.place)
-                except ServedError:
-                    _, _, kind, *_ = json.loads(wait.wish or "")
-                    database.seen[f"served: {kind}"] += 1
-                    raise
-
     def _read(self, look: Callable[[MemoryStore], T]) -> T:
         self._begin_statement()
         if self._open is not None:
-            return look(self._open)
+            return look(self._meant(self._open))
         database, age = self._database, 0
         if self._faults.strikes(self._faults.stale):
             newest = min(database.number - self._process.seen, len(database.states) - 1)
             age = self._faults.rng.randint(0, max(newest, 0))
         self._process.seen = max(self._process.seen, database.number - age)
-        answer = look(database.states[-1 - age])
+        answer = look(self._meant(database.states[-1 - age]))
         self._end_statement()
         return answer
 
@@ -257,7 +226,11 @@ class SimulatedStore:
         self._begin_statement()
         if self._open is not None:
             self._changes.append(change)
-            return change(self._open)
+            self._is_rehearsed = True
+            try:
+                return change(self._meant(self._open))
+            finally:
+                self._is_rehearsed = False
         while database.writer is not None and (durable or database.one_lock):
             self._pause(lambda: database.writer is None)
         (answer,) = self._commit([change], durable)
@@ -267,17 +240,14 @@ class SimulatedStore:
     def _commit(self, changes: Iterable[Callable[[MemoryStore], T]], durable: bool) -> list[T]:
         """Change what is committed now: leases may have been claimed since a transaction began."""
         state = self._database.now.copy()
-        answers = [change(state) for change in changes]
+        answers = [change(self._meant(state)) for change in changes]
         self._database.commit(state, durable=durable)
         self._process.seen = self._database.number
         return answers
 
     def _begin_statement(self) -> None:
-        """Let others go first; then the process may die, or the statement get lost on its way.
-
-        Within a transaction that matters only to those who get in line meanwhile.
-        """
-        if self._open is None or self._queue is not None:
+        """Let others go first; then the process may die, or the statement get lost on its way."""
+        if self._open is None:
             self._pause()
         self._strike("was not sent")
 

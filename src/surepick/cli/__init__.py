@@ -1,7 +1,7 @@
 """The command line: each command parses, makes one call and prints; a command stands in the file of its name.
 
 `ask.py` also holds `tell`, `void` and `withdraw`, `status.py` `list` and `log`, `export.py` `import`,
-`extend.py` `close`, and `verify.py` `doctor`. Options that commands share are in `options`, what they print
+`extend.py` `close`, and `doctor.py` `backup`. Options that commands share are in `options`, what they print
 with is in `render`. A command's module is imported when it is named, and heavy modules by the command that
 needs them, so that small commands are quick.
 """
@@ -23,7 +23,7 @@ from surepick.errors import ParameterError, SurepickError, suggestion
 _PLANNING = "demo init check advise simulate compare limit reproduce"
 _SESSIONS = (
     "new ask sheet tell void withdraw status list_ log export import_ extend add_plan last_call new_epoch "
-    "close verify doctor run challenge aa"
+    "close verify doctor backup run challenge aa"
 )
 _LOOKING = "watch report certificate serve mcp"
 _KINDS = {"PLANNING": _PLANNING, "SESSIONS": _SESSIONS, "LOOKING": _LOOKING}
@@ -32,7 +32,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("list_", "log"), "status"),
     **dict.fromkeys(("add_plan", "last_call", "new_epoch", "close"), "extend"),
     "import_": "export",
-    "doctor": "verify",
+    "backup": "doctor",
 }
 
 

@@ -157,9 +157,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_unasked=ledger.n_unasked,
         n_unasked_counted=ledger.run.n_unasked_counted,
         rivals=_rivals(ledger, lead),
-        problem=codec.fingerprint(
-            codec.problem_to_json(setup.problem), codec.SHORT if end.is_old else codec.FULL
-        ),
+        problem=codec.fingerprint(codec.problem_to_json(setup.problem), codec.FULL),
         log_position=end.position,
         log_checksum=end.checksum,
         title=problem.about.title,

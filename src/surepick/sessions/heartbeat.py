@@ -7,17 +7,19 @@ most a measurement that somebody else makes too.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from surepick.errors import StoreError
+from surepick.errors import DeletedError, StoreError
 from surepick.store import Store
 
+_LOG = logging.getLogger(__name__)
 BEATS = 3  # in the time after which a worker that is silent is taken for dead
 
 
@@ -67,22 +69,41 @@ class Heartbeat:
             raise
 
     def beat(self) -> None:
-        """Prolong all leases by as many seconds as they were asked for."""
+        """Prolong all leases by as many seconds as they were asked for.
+
+        Whatever goes wrong, with one worker's leases or with all, the next beat tries again.
+        """
         with self._lock:
-            now = self._clock()
-            self._holds = {token: hold for token, hold in self._holds.items() if hold.until > now}
-            alike: dict[Hold, list[str]] = defaultdict(list)
-            for token, hold in self._holds.items():
-                alike[hold].append(token)
-            for hold, tokens in alike.items():
-                end = min(now + hold.seconds, hold.until)
-                with suppress(StoreError):  # the next beat tries again
-                    held = self._store.claim(self._name, tokens, worker=hold.worker, until=end, now=now)
-                    for token in set(tokens) - set(held):
-                        del self._holds[token]
-            self._store.let_go()  # a connection of this thread would be in the way of a fork
-            self._timer = None
-            self._set_timer()
+            try:
+                now = self._clock()
+                self._holds = {token: hold for token, hold in self._holds.items() if hold.until > now}
+                alike: dict[Hold, list[str]] = defaultdict(list)
+                for token, hold in self._holds.items():
+                    alike[hold].append(token)
+                for hold, tokens in alike.items():
+                    self._prolong(hold, tokens, now)
+                self._store.let_go()  # a connection of this thread would be in the way of a fork
+            except Exception:
+                _LOG.warning("a heartbeat of session %r failed", self._name, exc_info=True)
+            finally:
+                self._timer = None
+                self._set_timer()
+
+    def _prolong(self, hold: Hold, tokens: list[str], now: float) -> None:
+        """Prolong the leases on these tokens, and drop those that another worker has by now."""
+        end = min(now + hold.seconds, hold.until)
+        held: list[str] = []
+        try:
+            held = self._store.claim(self._name, tokens, worker=hold.worker, until=end, now=now)
+        except DeletedError:
+            pass  # all of them are dropped
+        except StoreError:
+            return  # a server that restarts, for example
+        except Exception:
+            _LOG.warning("a heartbeat of worker %r failed", hold.worker, exc_info=True)
+            return
+        for token in set(tokens) - set(held):
+            del self._holds[token]
 
     def pause_for_fork(self) -> None:
         """Wait for a beat that is under way; none begins until `go_on`."""

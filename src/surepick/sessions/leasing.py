@@ -7,17 +7,15 @@ that no worker is idle; in the same order however often it is asked.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import Replica
 from surepick.sessions.requests import Request, Token
 from surepick.sessions.turns import Urgency, in_turn, urgency_of
-from surepick.store import Claim, Lease, View, mailbox
-from surepick.store.write_queue import ServedError
+from surepick.store import Claim, Lease, View
 
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
 AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
@@ -61,21 +59,22 @@ class Leasing:
         self._leases: Leases = {}  # those of told tokens mean nothing
 
     def claim(self, n: int, worker: str, seconds: float) -> list[Request]:
-        """Up to n measurements that are the worker's for these seconds, most urgent first; none at the end.
+        """Return up to n measurements that are the worker's for these seconds, most urgent first.
 
         A session that is alone claims what should be free by all it knows, and looks whether it is. One that
         has company looks first, and holds the leases while it claims: all who look at the same moment
-        would otherwise choose the same tokens, and all but one in vain. In a crowd even looking takes too
-        much, when somebody who has looked can choose for all.
+        would otherwise choose the same tokens, and all but one in vain.
         """
         replica, asked = self._replica, Asked(n, worker, seconds)
-        if replica.is_crowded and (requests := self._claim_in_turn(asked)):
-            return requests
         view, granted = self._look(asked)
-        if granted and not view.events and not replica.is_stale and replica.ledger.tapes.n_missing:
+        is_current = granted and not view.events and not replica.is_stale and replica.ledger.tapes.n_missing
+        if not is_current:
+            replica.take_in(view.events)
+            replica.decide()  # the process that completed the round may have died before it could
+        if recorded := replica.recorded(view.leases):
+            replica.store.release(replica.name, recorded)
+        if is_current:
             return self._requests(granted)
-        replica.take_in(view.events)
-        replica.decide()  # the process that completed the round may have died before it could
         if replica.ledger.is_over:
             replica.store.release(replica.name, list(map(str, granted)))  # they were claimed in vain
             return []
@@ -102,33 +101,13 @@ class Leasing:
         granted = self._note_granted(chosen, claim, view.held)
         return view, granted if len(granted) == len(chosen) else []
 
-    def _claim_in_turn(self, asked: Asked, *, served: bool = True) -> list[Request]:
-        """What this worker gets while nobody else claims anything, or whoever holds the log gives it."""
-        try:
-            with self._replica.my_turn(durable=False, wish=("ask", *asked) if served else None) as view:
-                self._leases = leased(view.leases)
-                requests = self._claim_here(asked)
-                self.grant(view.wishes)
-        except ServedError as answer:
-            try:
-                return self._given(answer.reply, asked.worker)
-            except (LookupError, TypeError, ValueError, RecursionError):  # no reply of surepick's
-                return self._claim_in_turn(asked, served=False)
-        return requests
-
-    def _given(self, reply: str, worker: str) -> list[Request]:
-        """The requests in the reply to a wish; a TypeError or so where it is none."""
-        found = json.loads(reply)
-        if not isinstance(found, list):
-            raise TypeError(f"a list was expected, got {reply}")
-        given = [(Token.parse(text), int(n), float(end), reads) for text, n, end, reads in found]
-        if any(token.probe >= self._replica.ledger.setup.problem.n_probes for token, *_ in given):
-            self._replica.catch_up()  # whoever gave it knows of an arm that has just come with a plan
-        names = self._replica.ledger.setup.problem.probe_names
-        return [
-            Request(str(token), token.probe, names[token.probe], n, worker, end, tuple(map(str, reads)))
-            for token, n, end, reads in given
-        ]
+    def _claim_in_turn(self, asked: Asked) -> list[Request]:
+        """Choose and claim while no other process claims anything; leases on recorded requests end."""
+        replica = self._replica
+        with replica.my_turn(durable=False) as view:
+            replica.store.release(replica.name, replica.recorded(view.leases))
+            self._leases = leased(view.leases)
+            return self._claim_here(asked)
 
     def _claim_here(self, asked: Asked) -> list[Request]:
         """Choose and claim, in the open transaction."""
@@ -142,18 +121,6 @@ class Leasing:
             replica.name, claim.tokens, worker=claim.worker, until=claim.until, now=now
         )
         return self._requests(self._note_granted(chosen, claim, held))
-
-    def grant(self, wishes: Iterable[mailbox.Wish], leases: Iterable[Lease] | None = None) -> None:
-        """Give measurements to those who ask for some, in the open transaction; these are the leases now."""
-        wished = [(wish, _asked_in(self._replica.wish_in(wish))) for wish in wishes if wish.reply is None]
-        asks = [(wish, asked) for wish, asked in wished if asked is not None]
-        if asks and leases is not None:
-            self._leases = leased(leases)
-        for wish, asked in asks:
-            requests = self._claim_here(asked)
-            if not requests and not self._replica.ledger.is_over:
-                continue
-            wish.reply = json.dumps([(r.token, r.wanted, r.expires, r.readings) for r in requests])
 
     def _requests(self, tokens: Iterable[Token]) -> list[Request]:
         ledger, leases = self._replica.ledger, self._leases
@@ -200,14 +167,6 @@ class Leasing:
             free = (one for one in _ahead(ledger) if one.token not in active)
             chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
         return [one.token for one in sorted(chosen)]
-
-
-def _asked_in(wish: list[Any]) -> Asked | None:
-    """What somebody asks for with this wish, if that is what it says."""
-    match wish:
-        case ["ask", int(n), str(worker), int() | float() as lasting] if n > 0 and 0 < lasting < math.inf:
-            return Asked(n, worker, lasting)
-    return None
 
 
 def _ahead(ledger: Ledger) -> Iterator[Urgency]:

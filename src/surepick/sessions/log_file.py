@@ -17,7 +17,6 @@ from surepick.core.tables import refuse_endless
 from surepick.errors import FileError, ProblemError, SessionError
 from surepick.sessions.verify import Verdict, verify_events
 from surepick.store import Draft, Event, Head, Store
-from surepick.store.events import start_of
 
 _FIELDS = ("position", "kind", "key", "time", "body", "checksum")
 
@@ -64,7 +63,7 @@ def put_log(
         )
     drafts = [Draft(event.kind, event.body, event.time, event.key) for event in log.events]
     chosen = log.name if name is None else name
-    store.create(chosen, drafts, start=start_of(log.events[0]))
+    store.create(chosen, drafts)
     return chosen
 
 

@@ -54,7 +54,7 @@ class Looking(Shown):
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.store = store
+        self.store = store.pin(name)  # what another process begins under this name is another session
         self.name = name
         self.read_only = read_only
         self._clock = in_seconds(clock)
@@ -67,7 +67,7 @@ class Looking(Shown):
                 oracle = absent
             self._setup = Setup.from_json(body, oracle)
             self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
-        self._replica = Replica(store, name, self._setup, self._created, self._clock)
+        self._replica = Replica(self.store, name, self._setup, self._created, self._clock)
 
     @property
     def problem(self) -> AnyProblem:
@@ -314,7 +314,6 @@ class Looking(Shown):
                 raise DamageError(
                     f"session {self.name!r} lacks the event that ended it; run `surepick doctor`"
                 )
-            self.store.settle()  # nobody is to hold a certificate of what a power cut could undo
             return certify(self.name, ledger, end)
 
     def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:

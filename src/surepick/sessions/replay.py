@@ -48,7 +48,6 @@ class Replay:
         self.setup = checked_setup(body, oracle)
         self.name: str | None = body.get("name")
         self.surepick: str = body["surepick"]
-        self.is_old = first.is_old
         self.ledger = Ledger(self.setup)
         self.n_extended = 0
         self._time = -math.inf
@@ -77,9 +76,9 @@ class Replay:
                 raise ForgedError(str(error)) from None
 
     def _check_time(self, event: Event) -> None:
-        """Times are finite and, but in old logs, where it was not seen to, none is before another."""
+        """Require that times are finite and never fall along the log."""
         require(type(event.time) is float and math.isfinite(event.time), "its time is no finite number")
-        require(self.is_old or event.time >= self._time, "it is dated before the event that it follows")
+        require(event.time >= self._time, "it is dated before the event that it follows")
         self._time = event.time
 
     def _decide(self, event: Event) -> None:
@@ -131,8 +130,8 @@ class Replay:
         elif event.kind == "extended":
             self.n_extended += 1
         elif event.kind == "closed":
-            due = self.ledger.is_due and not self.is_old
-            require(not due, "the round was complete, and a session is not closed before it has decided")
+            is_due = self.ledger.is_due
+            require(not is_due, "the round was complete, and a session is not closed before it has decided")
 
     def _check_skipped(self, probe: int, places: list[int]) -> None:
         """Of several values, a place may be left out if it is told, or may have been in another's hands."""

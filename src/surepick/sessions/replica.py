@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from surepick._version import __version__
 from surepick.core.policy import Policy
@@ -26,21 +26,16 @@ from surepick.errors import (
 )
 from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.requests import Token
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.tapes import LostTapesError
-from surepick.store import Draft, Event, Head, Snapshot, Store, View
-from surepick.store.mailbox import Wish
-from surepick.store.protocol import CombiningStore
-from surepick.store.write_queue import ServedError, Wait
+from surepick.store import Draft, Event, Head, Lease, Snapshot, Store, View
 
 SNAPSHOT_EVERY = 3000  # events and measurements, which may come many in one event
 SNAPSHOT_FORMAT = 2
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
-RECENTLY = 0.1  # seconds; one that comes back sooner lets those who served it serve it again
-ALONE_AFTER = (
-    20  # after this many consecutive events of its own, a session assumes that it is the only writer
-)
+ALONE_AFTER = 20  # consecutive events of its own after which a session assumes that it is the only writer
 
 
 class Change(NamedTuple):
@@ -48,18 +43,6 @@ class Change(NamedTuple):
 
     events: list[NewEvent]
     release: Sequence[str] = ()
-
-
-class Helper(Protocol):
-    """Does what others wish who wait for the log, while this process holds it."""
-
-    def changes(self, wishes: Sequence[Wish]) -> Iterator[Change]:
-        """What they wish to write, each made when the one before has been taken in."""
-        ...
-
-    def grant(self, view: View) -> None:
-        """Give measurements to those who ask for some."""
-        ...
 
 
 class UndecidedError(Exception):
@@ -91,11 +74,7 @@ class Replica:
         self._latest = created.time  # no event is dated before one that it follows, whatever the clock says
         self.is_stale = False
         self.ledger, self.head = self._open()
-        self._company_at = self.head.position  # where the log was when somebody else had last appended
-        self._crowds = store if isinstance(store, CombiningStore) else None
-        self.helper: Helper | None = None
-        self.is_crowded = False  # at its last turn others were waiting, or had done its work
-        self._served_at = -math.inf  # when they last had, so that one of them has read more of the log
+        self._company_at = self.head.position  # where the log was when another process had last appended
 
     def catch_up(self) -> None:
         """Take in what other processes have appended."""
@@ -126,9 +105,7 @@ class Replica:
         """Whether nobody else has appended for a while."""
         return not self.is_stale and self.head.position - self._company_at > ALONE_AFTER
 
-    def commit(
-        self, make: Callable[[], Change], *, quick: bool = True, wish: tuple[Any, ...] | None = None
-    ) -> None:
+    def commit(self, make: Callable[[], Change], *, quick: bool = True) -> None:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
         `make` looks at the ledger, changes nothing, and may be called twice. There are two ways to know that
@@ -138,19 +115,17 @@ class Replica:
         makes and appends. What `make` refuses without holding the log may be out of date: it is asked again.
 
         With `quick=False`, and where the policy takes its time, it decides after the transaction, so that the
-        others do not wait for it. In a crowd, whoever holds the log does what the others wish along with its
-        own; one whose wish was done gets a ServedError with what is said to it.
-
-        A policy that fails, a plug-in perhaps, does so when all that was to be written is on disk.
+        others do not wait for it. A policy that fails, a plug-in perhaps, does so when all that was to be
+        written is on disk.
         """
         try:
-            self._commit(make, quick=quick, wish=wish)
+            self._commit(make, quick=quick)
         except UndecidedError:
-            self._commit(make, quick=False, wish=wish)
+            self._commit(make, quick=False)
         self.decide()
         self._keep_snapshot()
 
-    def _commit(self, make: Callable[[], Change], *, quick: bool, wish: tuple[Any, ...] | None) -> None:
+    def _commit(self, make: Callable[[], Change], *, quick: bool) -> None:
         if self.is_alone():
             try:
                 self.head = self._append(make, quick)
@@ -160,44 +135,26 @@ class Replica:
                 self._company_at = self.head.position
             except (ParameterError, SessionError, LostRaceError):
                 pass
-        with self.my_turn(wish=wish) as view:
-            head = self._append(make, quick, view.wishes)
-            if self.helper is not None:
-                self.helper.grant(view)
-            crowd = bool(view.wishes)
+        with self.my_turn() as view:
+            head = self._append(make, quick, view.leases)
         self.head, self.is_stale = head, False
-        if crowd:  # whose events are not this one's own
-            self._company_at = head.position
 
     @contextmanager
-    def my_turn(self, *, durable: bool = True, wish: tuple[Any, ...] | None = None) -> Iterator[View]:
-        """Hold the log, with the ledger at its end; most of the log is read while waiting for others."""
-        if self._crowds is None:
-            turn = self.store.exclusive(
-                self.name, after=lambda: self.head, durable=durable, meanwhile=self.catch_up
-            )
-        else:
-            text = None if wish is None else json.dumps([__version__, self._created.checksum, *wish])
-            was_served = time.monotonic() < self._served_at + RECENTLY
-            wait = Wait(self.catch_up, self.name, text, was_served)
-            turn = self._crowds.combined(self.name, wait, after=lambda: self.head, durable=durable)
-        try:
-            with turn as view:
-                self.is_crowded, self._served_at = bool(view.wishes), -math.inf
-                self.take_in(view.events)
-                yield view
-        except ServedError:
-            self.is_crowded, self._served_at = True, time.monotonic()
-            raise
+    def my_turn(self, *, durable: bool = True) -> Iterator[View]:
+        """Hold the write lock of the log, with the ledger at its end."""
+        with self.store.exclusive(self.name, after=lambda: self.head, durable=durable) as view:
+            self.take_in(view.events)
+            yield view
 
-    def wish_in(self, wish: Wish) -> list[Any]:
-        """What somebody wishes who has the same log open with the same surepick; else nothing."""
-        try:
-            version, created, *wished = json.loads(wish.text)
-            json.dumps(wished, ensure_ascii=False).encode()  # text that cannot be written harms all who write
-        except (ValueError, TypeError, RecursionError):  # of nobody that this surepick knows
-            return []
-        return wished if (version, created) == (__version__, self._created.checksum) else []
+    def recorded(self, leases: Iterable[Lease]) -> list[str]:
+        """Return the tokens of these leases whose measurements are recorded, so that no worker needs them.
+
+        A heartbeat, or a claim of a worker who had not read the log to its end, can lease what was recorded
+        a moment before.
+        """
+        of = self.ledger.tapes.of
+        found = ((lease.token, Token.parse(lease.token)) for lease in leases)
+        return [text for text, token in found if of[token.probe].is_told(token.index)]
 
     def decide(self) -> None:
         """Record what the policy decides, for as long as its rounds are complete."""
@@ -254,19 +211,14 @@ class Replica:
         self._latest = max(self._latest, event.time)
         return head if event is self._created else event.head
 
-    def _append(self, make: Callable[[], Change], quick: bool, wishes: Sequence[Wish] = ()) -> Head:
+    def _append(self, make: Callable[[], Change], quick: bool, leases: Iterable[Lease] = ()) -> Head:
+        """Append what `make` gives; of these leases, those on recorded measurements end with it."""
         events, release = make()
         if not events:
-            self.store.settle()  # what makes it needless may have been written a moment ago
             return self.head
-        first = self.head.position + 1
-        drafts = self._applied(events, quick, first)
-        if wishes and self.helper is not None:
-            release = list(release)
-            for more, freed in self.helper.changes(wishes):
-                drafts += self._applied(more, quick, first + len(drafts))
-                release += freed
-        return self.store.append(self.name, drafts, expected=self.head, release=release)
+        drafts = self._applied(events, quick, self.head.position + 1)
+        ended = list({*release, *self.recorded(leases)})
+        return self.store.append(self.name, drafts, expected=self.head, release=ended)
 
     def _applied(self, events: Sequence[NewEvent], quick: bool, first: int) -> list[Draft]:
         """Take in these events and what the policy decides on them; all of it, to be appended from there."""
@@ -358,7 +310,7 @@ class Replica:
         body = json.dumps(kept).encode()
         if len(body) <= most:
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
-                self.store.save_snapshot(self.name, Snapshot(self.head, body))
+                self.store.save_snapshot(self.name, Snapshot(self.head, self._created.checksum, body))
 
 
 @contextmanager

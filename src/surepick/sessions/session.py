@@ -25,7 +25,6 @@ from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy, suited
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.sessions.arriving import ADDED, additions
-from surepick.sessions.combining import Combining
 from surepick.sessions.ending import calling, closing, epoch_of, next_name
 from surepick.sessions.extending import extension
 from surepick.sessions.heartbeat import Heartbeat, Hold
@@ -72,8 +71,7 @@ class Session(Looking):
         super().__init__(store, name, oracle=oracle, read_only=read_only, clock=clock)
         self._leasing = Leasing(self._replica)
         self._telling = Telling(self._replica)
-        self._heartbeat = Heartbeat(store, name, self._clock)
-        self._replica.helper = Combining(self._replica, self._telling, self._leasing)
+        self._heartbeat = Heartbeat(self.store, name, self._clock)
 
     @classmethod
     def create(

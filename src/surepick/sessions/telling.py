@@ -29,7 +29,6 @@ from surepick.sessions.told_values import (
     token_of,
 )
 from surepick.store import Event
-from surepick.store.write_queue import ServedError
 
 
 class Telling:
@@ -60,31 +59,13 @@ class Telling:
         body |= {"key": key} if key else {}
         try:
             if not replica.ledger.tapes.of[token.probe].is_told(token.index):
-                try:
-                    wish = _wish(problem, text, token, body)
-                    replica.commit(lambda: self._measured(token, body, problem), wish=wish)
-                except ServedError as served:
-                    if served.reply == Receipt.ACCEPTED:
-                        return Receipt.ACCEPTED
-                    replica.commit(lambda: self._measured(token, body, problem))  # no reply of surepick's
+                replica.commit(lambda: self._measured(token, body, problem))
                 whole_use = replica.ledger.tapes.of[token.probe].is_told(token.index)
                 return Receipt.ACCEPTED if whole_use else Receipt.PARTIAL
         except LostRaceError:
             if key in replica.ledger.keys:
-                replica.store.settle()  # another process may have written it a moment ago
                 return Receipt.REPEATED
         return self._told_before(token, body)
-
-    def wished(self, text: str, value: Any, worker: str) -> Change:
-        """The event of a single measurement that somebody else wishes to tell; refused like one's own.
-
-        The ledger is at the end of the log, and has events that are not written yet: nothing is read here.
-        """
-        token, problem = Token.parse(text), self._replica.ledger.problem
-        if token.probe >= problem.n_probes or not isinstance(worker, str):
-            raise SessionError(f"{text!r} of {worker!r} is no wish of this session")
-        body = {**token.to_body(problem, worker), **self._told(problem, token, value)}
-        return self._measured(token, body, problem)
 
     def record(
         self, probe: int, value: Any, key: str, remarks: Body, exported: Event | None = None
@@ -115,7 +96,6 @@ class Telling:
         try:
             self._replica.commit(lambda: self._recorded(events))
         except LostRaceError:
-            self._replica.store.settle()  # another process may have written it a moment ago
             return Receipt.REPEATED
         return Receipt.ACCEPTED
 
@@ -284,7 +264,6 @@ class Telling:
         parts = self._parts(token)
         voided = token in self._replica.ledger.tapes.voided
         if not voided and any(_says_the_same(kept, body) for kept in _as_one(parts)):
-            self._replica.store.settle()  # another process may have written it a moment ago
             return Receipt.REPEATED
         kept = next((of for of in parts if _is_contradicted(of, body, voided=voided)), None)
         if kept is None:
@@ -340,13 +319,6 @@ def _use(problem: AnyProblem, probe: int, given: Any, wanted: Sequence[int]) -> 
             "measurement, or withdraw its token"
         )
     return {"readings": told} if len(reads) > 1 else {"value": told[reads[0]]}
-
-
-def _wish(problem: AnyProblem, text: str, token: Token, body: Body) -> tuple[Any, ...] | None:
-    """What somebody else may tell in our place: one measurement, whole."""
-    told = body.get("value", body.get("readings"))
-    whole_use = "value" in body or len(told or ()) == len(problem.reads(token.probe))
-    return ("tell", text, told, body.get("worker", "")) if whole_use and "key" not in body else None
 
 
 def _as_one(parts: list[Body]) -> list[Body]:

@@ -25,11 +25,6 @@ from surepick.sessions.settings import Body
 from surepick.store import START, Event, Head, Store
 from surepick.store.events import checked
 
-OLD = (
-    "an old log: its checksums have 128 bits and the fingerprint of its problem has 64, not 256 as in logs "
-    "begun now; that shows damage, but not a forgery by whoever could prepare two logs with one checksum"
-)
-
 LAST_BITS = 1e-9  # of a number: what another machine may compute otherwise
 
 NOTHING = "not even the first event can be read; run `surepick doctor`"
@@ -95,7 +90,6 @@ class _Log:
         self.last: Event | None = None
         self.ends: list[Event] = []
         self.n_unasked = 0  # when the session last ended
-        self.began_old = False  # with short checksums, as snapshots of it may be
 
     def judged(
         self, events: Iterable[Event], given: Body | None, oracle: Best | OracleProblem | None
@@ -121,8 +115,6 @@ class _Log:
                 f"event {self.last.position} ({self.last.kind}) is none that a session writes there: "
                 f"{error}; what follows was not looked at"
             )
-        if self.last is not None and self.last.is_old:
-            remarks.append(OLD)
         if replay is None:
             return Verdict((*objections, NOTHING), 0, 0, "unknown", None, tuple(remarks))
         if given is not None and not objections:
@@ -131,7 +123,6 @@ class _Log:
 
     def _note(self, event: Event) -> None:
         """Keep the event as the last one; the log says itself where it ended before."""
-        self.began_old = event.is_old if self.last is None else self.began_old
         self.last = event
         if event.position == self.before.position and event.head != self.before:
             raise DamageError(
@@ -154,11 +145,8 @@ class _Log:
         if end is not self.ends[-1] or replay.ledger.status is None:
             return ["the session went on after this certificate; ask for a new one"]
         mine = as_certificate(certify(self.name, replay.ledger, end).to_json())
-        looked_at_less = self.began_old and not given.get("noise_check")  # the noise check of then
         needs_function = codec.needs_function(codec.problem_to_json(replay.setup.problem))
-        if (
-            end.is_old or needs_function
-        ):  # keys that certificates of then, or without the function, do not have
+        if needs_function:  # keys that certificates without the function do not have
             given = {**{name: mine[name] for name in NEWER if name in mine}, "n_unasked_counted": 0, **given}
         accepted = {
             "session": given.get("session") in (self.name, replay.name),
@@ -167,9 +155,7 @@ class _Log:
             and self.n_unasked <= given["n_unasked"] <= replay.ledger.n_unasked,
             "signature": True,  # which is about the certificate, not a part of it
         }
-        if looked_at_less:
-            accepted |= {"noise_check": True, "noise_findings": True}
-        elif given.get("noise_findings"):
+        if given.get("noise_findings"):
             either = (mine["noise_findings"], _found_then(replay))
             accepted["noise_findings"] = any(same(one, given["noise_findings"]) for one in either)
         if given.get("rivals") == [] and needs_function:

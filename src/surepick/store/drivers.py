@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from surepick.errors import StoreError
 from surepick.store import address
 from surepick.store.events import Event, Head
-from surepick.store.write_queue import WriteQueue
 
 Parameters = Mapping[str, object]
 Statement = tuple[str, Parameters]  # parameters are written :name, for every database
@@ -50,14 +49,13 @@ class Driver(Protocol):
     """One kind of database: connections, locks, and errors in the user's words."""
 
     dialect: ClassVar[str]
-    lock_schema: ClassVar[str | None]  # within a transaction: nobody else migrates
-    lock_session: ClassVar[str | None]  # within a transaction: nobody else appends to this session
-    lock_leases: ClassVar[str | None]  # within a transaction: nobody else who holds them claims its leases
+    lock_schema: ClassVar[str | None]  # within a transaction: no other process makes tables
+    lock_session: ClassVar[str | None]  # within a transaction: no other process appends to this session
+    lock_leases: ClassVar[str | None]  # within a transaction: no other process claims its leases
     list_tables: ClassVar[str]
     remote: ClassVar[bool]  # a statement is a round trip: few long ones, and an append is a single one
     place: str  # for people; without password
     read_only: bool
-    queue: WriteQueue | None  # where writers wait for each other, if the database does not see to it
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -88,10 +86,6 @@ class Driver(Protocol):
         """Run these statements as one transaction, in one round trip if the database is elsewhere."""
         ...
 
-    def sync(self) -> None:
-        """Wait until all that is committed is on disk, where committing alone does not see to it."""
-        ...
-
     def append(self, run: Run, step: Step) -> bool:
         """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
         ...
@@ -109,7 +103,7 @@ class Driver(Protocol):
         ...
 
     def explain(self, error: Exception) -> StoreError:
-        """The same error in the user's words."""
+        """Return the same error in the user's words."""
         ...
 
 

@@ -1,32 +1,23 @@
-"""Events and their chain: every event carries a checksum of itself and of all events before it.
-
-A checksum is SHA-256 in hexadecimal, all 64 digits of it. Logs that were begun before have the first 32
-digits and keep to them: each checksum is as long as the one before it, so a log is of one form from its first
-event to its last, and none is ever written again.
-"""
+"""Events and their chain: every event carries the SHA-256 of itself and of all events before it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from json.encoder import encode_basestring as _text
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from surepick.errors import DamageError
 
-if TYPE_CHECKING:
-    from surepick.store.mailbox import Wish
-
 
 class Head(NamedTuple):
-    """Where a log ends: how many events it has, and the fingerprint of all of them."""
+    """The end of a log: its number of events, and the checksum of the last, which covers all of them."""
 
     position: int
     checksum: str
 
 
-DIGITS, OLD_DIGITS = 64, 32  # of a checksum: in logs begun now, and in those begun before
-START = Head(0, "0" * DIGITS)
+START = Head(0, "0" * 64)
 
 
 class Draft(NamedTuple):
@@ -53,14 +44,9 @@ class Event(NamedTuple):
         """The head of the log when this event was its last."""
         return Head(self.position, self.checksum)
 
-    @property
-    def is_old(self) -> bool:
-        """Whether its log was begun when checksums were shorter."""
-        return len(self.checksum) == OLD_DIGITS
 
-
-LEASE = 3600.0  # seconds a worker has for a measurement before somebody else may get it
-HAND_LEASE = 3 * 86400.0  # who measures by hand may need days, and others get other tokens
+LEASE = 3600.0  # seconds a worker has for a measurement before another worker may get it
+HAND_LEASE = 3 * 86400.0  # measuring by hand may take days, and other workers get other requests
 
 
 class Lease(NamedTuple):
@@ -81,23 +67,27 @@ class Claim(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a log holds after some head, and who is measuring what, seen at one moment."""
+    """The events of a log after some head, and all its leases, read at one moment."""
 
     events: list[Event]
     leases: list[Lease]
-    held: Sequence[str] = ()  # of a claim made with the look: the tokens that are its worker's now
-    wishes: Sequence[Wish] = ()  # of others who wait to write to this log
+    held: Sequence[str] = ()  # the tokens that a claim made with the look has got
 
 
 class Snapshot(NamedTuple):
-    """What a session had made of its log up to `head`: a cache, and losing it loses nothing."""
+    """The state of a session at `head`, as a cache: losing it costs the time to replay the log.
+
+    `first` is the checksum of event 1. A store keeps and returns a snapshot only while both events are in the
+    log with these checksums, so the snapshot of a deleted session is never read for another one.
+    """
 
     head: Head
+    first: str
     body: bytes
 
 
 def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
-    """The drafts as the next events of a log that ends at `head`.
+    """Return the drafts as the next events of a log that ends at `head`.
 
     >>> first, second = seal([Draft("noted", "{}", 0.0), Draft("noted", "{}", 0.0)], START)
     >>> second.position, first.checksum != second.checksum
@@ -113,20 +103,14 @@ def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
 
 
 def is_successor(event: Event, head: Head) -> bool:
-    """Whether this event is exactly what was written after this head."""
+    """Return whether this event is exactly what was written after this head."""
     position, kind, key, time, body, checksum = event
-    before = start_of(event).checksum if head == START else head.checksum
-    expected = _checksum(before, head.position + 1, Draft(kind, body, time, key))
+    expected = _checksum(head.checksum, head.position + 1, Draft(kind, body, time, key))
     return position == head.position + 1 and checksum == expected
 
 
-def start_of(first: Event) -> Head:
-    """The head before the first event of a log: as many zeros as its checksums have digits."""
-    return Head(0, "0" * OLD_DIGITS) if first.is_old else START
-
-
 def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator[Event]:
-    """The rows as events, each of them proved to be the one that was written after the one before."""
+    """Yield the rows as events; a DamageError if one is not what was written after the one before."""
     head = after
     for row in rows:
         event = Event(*row)  # type: ignore[arg-type]
@@ -137,19 +121,19 @@ def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator
 
 
 def _checksum(before: str, position: int, draft: Draft) -> str:
-    """Of the JSON text [before, position, kind, key, time, body]; written out, being needed so often."""
+    """Return the checksum of the JSON text [before, position, kind, key, time, body].
+
+    The text is written out here because this runs for every event that is read.
+    """
     kind, body, time, key = draft
     name = "null" if key is None else _text(key)
     line = f'["{before}",{position},{_text(kind)},{name},{time!r},{_text(body)}]'
-    return hashlib.sha256(line.encode()).hexdigest()[: len(before)]
+    return hashlib.sha256(line.encode()).hexdigest()
 
 
 def _broken(log: str, expected: int, found: int) -> str:
     if found != expected:
-        what = f"session {log!r} lacks event {expected}: the log continues with event {found}"
+        what = f"session {log!r} lacks event {expected}: its log continues with event {found}"
     else:
-        what = (
-            f"event {expected} of session {log!r} does not match its checksum, so it or an earlier one was "
-            "changed after it was written"
-        )
-    return f"{what}; run `surepick doctor` to see what can be read"
+        what = f"event {expected} of session {log!r} does not match its checksum: it was changed"
+    return f"{what}; run `surepick doctor`"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from surepick.errors import ConflictError, StoreError, name_taken, suggestion
+from surepick.errors import ConflictError, DamageError, DeletedError, StoreError, name_taken, suggestion
 from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
 
 
@@ -16,56 +17,83 @@ class MemoryStore:
     place = "memory"
 
     def __init__(self) -> None:
-        self._logs: dict[str, _Log] = {}
+        self._logs: dict[int, _Log] = {}  # by id, which is never used again
+        self._ids: dict[str, int] = {}
+        self._made: list[str] = []  # the names of all logs ever made
+        self._pinned: tuple[str, int] | None = None  # a name and the id of the log that it means here
         self._lock = threading.RLock()
 
     def copy(self) -> MemoryStore:
-        """A store with the same logs, leases and snapshots; from now on each goes its own way."""
+        """Return an independent store with the same logs, leases and snapshots."""
         other = MemoryStore()
         with self._lock:
-            other._logs = {name: log.copy() for name, log in self._logs.items()}
+            other._logs = {number: log.copy() for number, log in self._logs.items()}
+            other._ids, other._made = dict(self._ids), list(self._made)
         return other
 
-    def create(self, name: str, drafts: Sequence[Draft], *, start: Head = START) -> Head:
+    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
         """Begin a log with these events; refused when the name is taken."""
         with self._lock:
-            if name in self._logs:
+            if name in self._ids:
                 raise name_taken(name, self.place)
-            self._logs[name] = log = _Log(start)
-            return log.append(drafts)
+            log = _Log()
+            head = log.append(drafts)
+            self._made.append(name)
+            self._ids[name] = len(self._made)
+            self._logs[len(self._made)] = log
+            return head
 
     def names(self) -> list[str]:
-        """The names of all logs, oldest first."""
-        return list(self._logs)
+        """Return the names of all logs, oldest first."""
+        return list(self._ids)
+
+    def pin(self, name: str, number: int | None = None) -> MemoryStore:
+        """Return this store with `name` fixed to the log that has it now, or to the one of this number."""
+        pinned = copy.copy(self)  # which shares everything but what the name means
+        pinned._pinned = None
+        pinned._pinned = (name, pinned.number(name) if number is None else number)
+        return pinned
+
+    def number(self, name: str) -> int:
+        """Return the id of the log with this name."""
+        if self._pinned is not None and self._pinned[0] == name:
+            if self._pinned[1] not in self._logs:
+                raise deleted(name, self.place)
+            return self._pinned[1]
+        if name not in self._ids:
+            raise StoreError(f"there is no session named {name!r} in memory; {suggestion(name, self._ids)}")
+        return self._ids[name]
 
     def head(self, name: str) -> Head:
-        """Where this log ends now."""
+        """Return where this log ends now."""
         return self._log(name).head
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
-        """The events after this head in their order, each checked against its checksum."""
+        """Yield the events after this head in their order, each checked against its checksum."""
         with self._lock:
-            rows = self._log(name).events[after.position :][:limit]
+            events = self._log(name).events
+            if after != START and [event.head for event in events[after.position - 1 :][:1]] != [after]:
+                raise DamageError(f"session {name!r} no longer has the event {after.position} read before")
+            rows = events[after.position :][:limit]
         return checked(rows, after, name)
 
     def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
-        """What `read` gives after this head, and all leases."""
+        """Return the events after this head and all leases."""
         with self._lock:
-            held = (
-                []
-                if claim is None
-                else self.claim(name, claim.tokens, worker=claim.worker, until=claim.until, now=claim.now)
-            )
+            held: list[str] = []
+            if claim is not None:
+                tokens, worker, until, now = claim
+                held = self.claim(name, tokens, worker=worker, until=until, now=now)
             return View(list(self.read(name, after=after)), self.leases(name), held)
 
     def find(self, name: str, key: str) -> Event | None:
-        """The event with this key, at the same cost however long the log is."""
+        """Return the event with this key, at the same cost however long the log is."""
         return self._log(name).keyed.get(key)
 
     def append(
         self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
     ) -> Head:
-        """All of the drafts or none become the next events, if the log still ends at `expected`."""
+        """Write all of the drafts or none as the next events, if the log still ends at `expected`."""
         with self._lock:
             log = self._log(name)
             if log.head != expected:
@@ -76,14 +104,9 @@ class MemoryStore:
 
     @contextmanager
     def exclusive(
-        self,
-        name: str,
-        *,
-        after: Callable[[], Head] | None = None,
-        durable: bool = True,
-        meanwhile: Callable[[], None] = lambda: None,
+        self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
     ) -> Iterator[View]:
-        """Within it nobody else writes to this log, and what this thread appends is one transaction."""
+        """Hold the write lock of this log; what this thread writes within is one transaction."""
         with self._lock:
             log = self._log(name)
             before = log.head
@@ -94,7 +117,7 @@ class MemoryStore:
                 raise
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
-        """The tokens of these that the worker holds from now on: free, expired, or its own already."""
+        """Lease these tokens and return those the worker now holds: free, expired, or its own already."""
         with self._lock:
             leases = self._log(name).leases
             held = []
@@ -112,16 +135,19 @@ class MemoryStore:
                 self._log(name).leases.pop(token, None)
 
     def leases(self, name: str) -> list[Lease]:
-        """All leases, expired ones included, ordered by token."""
+        """Return all leases, expired ones included, ordered by token."""
         with self._lock:
             return sorted(self._log(name).leases.values())
 
     def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
-        """Keep this snapshot instead of an earlier one."""
-        self._log(name).snapshot = snapshot
+        """Keep this snapshot instead of an earlier one; do nothing if it is not of this log."""
+        with self._lock:
+            log = self._log(name)
+            if log.has(snapshot):
+                log.snapshot = snapshot
 
     def snapshot(self, name: str) -> Snapshot | None:
-        """The snapshot that was kept, or None."""
+        """Return the snapshot, if there is one."""
         return self._log(name).snapshot
 
     def delete(self, name: str, *, expected: Head) -> None:
@@ -129,49 +155,58 @@ class MemoryStore:
         with self._lock:
             if self._log(name).head != expected:
                 raise moved_on(name, expected)
-            del self._logs[name]
-
-    def settle(self) -> None:
-        """Nothing to wait for."""
+            del self._logs[self.number(name)], self._ids[name]
 
     def let_go(self) -> None:
-        """Nothing to let go of."""
+        """Nothing is open."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing is open."""
 
     def _log(self, name: str) -> _Log:
-        if name not in self._logs:
-            raise StoreError(f"there is no session named {name!r} in memory; {suggestion(name, self._logs)}")
-        return self._logs[name]
+        return self._logs[self.number(name)]
 
 
 def moved_on(name: str, expected: Head) -> ConflictError:
-    """The error of who believed that a log ends where it no longer does."""
+    """Return the error of an append at a head where the log no longer ends."""
     return ConflictError(
         f"session {name!r} no longer ends at event {expected.position}; read on and try again"
+    )
+
+
+def deleted(name: str, place: str) -> DeletedError:
+    """Return the error of a session that is open and was deleted."""
+    return DeletedError(
+        f"session {name!r} was deleted from {place} after it was opened here, so nothing was done; if "
+        "there is a new one of this name, load it"
     )
 
 
 class _Log:
     """One log: its events in order, those that have a key, its leases and its snapshot."""
 
-    def __init__(self, start: Head) -> None:
-        self.start = start
+    def __init__(self) -> None:
         self.events: list[Event] = []
         self.keyed: dict[str, Event] = {}
         self.leases: dict[str, Lease] = {}
         self.snapshot: Snapshot | None = None
 
     def copy(self) -> _Log:
-        other = _Log(self.start)
+        other = _Log()
         other.events, other.keyed = list(self.events), dict(self.keyed)
         other.leases, other.snapshot = dict(self.leases), self.snapshot
         return other
 
     @property
     def head(self) -> Head:
-        return self.events[-1].head if self.events else self.start
+        return self.events[-1].head if self.events else START
+
+    def has(self, snapshot: Snapshot) -> bool:
+        """Return whether this is a snapshot of this log."""
+        position, checksum = snapshot.head
+        if not 0 < position <= len(self.events):
+            return False
+        return (self.events[0].checksum, self.events[position - 1].checksum) == (snapshot.first, checksum)
 
     def append(self, drafts: Sequence[Draft]) -> Head:
         keys = [draft.key for draft in drafts if draft.key is not None]
@@ -184,7 +219,7 @@ class _Log:
         return self.head
 
     def cut(self, head: Head) -> None:
-        """Forget what was appended after this head."""
+        """Remove the events after this head."""
         for event in self.events[head.position :]:
             if event.key is not None:
                 del self.keyed[event.key]

@@ -18,7 +18,6 @@ from surepick.errors import ConflictError, StoreError, missing_extra
 from surepick.store.address import Address
 from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Run, Statement, Step
 from surepick.store.statements import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
-from surepick.store.write_queue import WriteQueue
 
 
 class Postgres:
@@ -39,7 +38,6 @@ class Postgres:
             raise missing_extra("psycopg", "postgres")
         self.place = address.shown
         self.read_only = read_only
-        self.queue: WriteQueue | None = None  # the server wakes those who wait, in their order
         self._login = address.login
 
     @property
@@ -92,9 +90,6 @@ class Postgres:
             return self.run_all(connection, batch)
         begin = self.begin(durable=durable)
         return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
-
-    def sync(self) -> None:
-        """What can be read here is on the server's disk."""
 
     def append(self, run: Run, step: Step) -> bool:
         """Move the head and write the events and the end of the leases; False: the head was elsewhere."""

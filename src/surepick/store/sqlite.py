@@ -1,10 +1,14 @@
-"""SQLite: one file with a write-ahead log, every commit on disk before it is acknowledged.
+"""SQLite: one file with a write-ahead log, every acknowledged event on disk.
 
-SQLite would wait for the disk while it holds the writer's lock, and so one writer after the other. Here a
-commit only writes to the write-ahead log, lets the next writer begin, and then waits for the disk; all who
-wait at the same time wait for one and the same write. The log is written from front to back, and waiting for
-a part of it is waiting for all before it, so that nothing on disk ever lacks what it rests on. What others
-have committed can be read a moment before it is on disk: who passes it on waits first (`sync`).
+Appends are committed with `synchronous=FULL`: SQLite lets readers see a commit only when it is on disk.
+Leases are committed without waiting for the disk (`NORMAL`): losing one costs a repeated measurement.
+
+A failed fsync needs care. The kernel reports the error once and then takes the pages for written, so a later
+fsync succeeds although frames in the middle of the write-ahead log are missing on disk; after a power cut
+SQLite would read the log up to that hole and drop what was acknowledged after it. So after an I/O error the
+connection is closed, and the next one first moves the whole write-ahead log into the main file, on disk
+(`wal_checkpoint(TRUNCATE)`), and writes nothing until that has worked. The kernel reports the error to every
+process that had the file open. One that opens it later begins with the same checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +25,6 @@ from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store.address import Address
 from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Run, Statement, Step
 from surepick.store.statements import INSERT, MOVE_HEAD, RELEASE
-from surepick.store.write_queue import WriteQueue
 
 
 class Sqlite:
@@ -43,8 +46,7 @@ class Sqlite:
         self.place = str(Path(address.database))
         self.path = Path(address.database).absolute()  # the program may change its folder
         self.read_only = read_only
-        self.queue: WriteQueue | None = WriteQueue(self.path.with_name(self.path.name + "-queue"), self.path)
-        self._syncs_itself = False  # whether commits leave it to `sync` to wait for the disk
+        self._is_suspect = False  # whether an I/O error may have left a hole in the write-ahead log
         self._opened: tuple[int, int] | None = None  # device and inode of the file that was opened
 
     @property
@@ -91,22 +93,21 @@ class Sqlite:
         self.check()
         if self._opened is None and not self.read_only:
             self._make_file()
-        sealed = self._is_sealed()
-        mode = "ro&immutable=1" if sealed else "ro" if self.read_only else "rw"
+        is_sealed = self._is_sealed()
+        mode = "ro&immutable=1" if is_sealed else "ro" if self.read_only else "rw"
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode={mode}",
             uri=True,
-            timeout=0,  # waiting is the store's own business: SQLite's way of it is unfair and gives up
+            timeout=0,  # `Transactions` waits for other writers, more fairly than SQLite does
             isolation_level=None,
             check_same_thread=False,
             cached_statements=64,
         )
         try:
-            if not (self.read_only or sealed):
-                (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-                self._syncs_itself = mode == "wal" and hasattr(os, "fdatasync")
-            else:
-                self._syncs_itself = hasattr(os, "fdatasync")  # for what others have committed
+            if not (self.read_only or is_sealed):
+                connection.execute("PRAGMA journal_mode = WAL")
+                if self._opened is None or self._is_suspect:
+                    self._move_log(connection)
             self._opened = self._opened or self._identity()
         except BaseException:
             connection.close()
@@ -114,39 +115,39 @@ class Sqlite:
         return connection
 
     def _is_sealed(self) -> bool:
-        """Whether nobody writes here and nobody can: SQLite would make files beside it, to read it."""
-        beside = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
-        return (
-            self.path.exists()
-            and not os.access(self.path.parent, os.W_OK)
-            and not any(file.exists() for file in beside)
-        )
+        """Return whether the file system is read-only, where SQLite cannot make the files it reads with.
+
+        Anywhere else another process may begin to write, and a reader that takes the file for immutable would
+        never see it.
+        """
+        try:
+            is_read_only = os.statvfs(self.path.parent).f_flag & os.ST_RDONLY
+        except (OSError, AttributeError):  # no such folder; no statvfs on this system
+            return False
+        log = self.path.with_name(self.path.name + "-wal")
+        return bool(is_read_only) and not (log.exists() and log.stat().st_size)
+
+    def _move_log(self, connection: sqlite3.Connection) -> None:
+        """Move the write-ahead log into the main file, on disk; after an I/O error this has to work."""
+        try:
+            is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.OperationalError as error:
+            self._is_suspect = self._is_suspect or _code(error) == sqlite3.SQLITE_IOERR
+            if self._is_suspect:
+                raise
+            return  # a full disk, for example, which can still be read
+        if is_busy and self._is_suspect:
+            busy = sqlite3.OperationalError("after an I/O error the write-ahead log has to be moved first")
+            busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise busy
+        self._is_suspect = False
 
     def begin(self, *, durable: bool) -> list[Statement]:
-        """Take the writer's lock first, so that no later statement fails; `durable` waits for the disk."""
-        waits = durable and not self._syncs_itself
+        """Take the write lock first, so that no later statement meets another writer."""
         return [
-            (f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}", NO_PARAMETERS),
+            (f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}", NO_PARAMETERS),
             ("BEGIN IMMEDIATE", NO_PARAMETERS),
         ]
-
-    def sync(self) -> None:
-        """Wait until the write-ahead log is on disk; the main file is when something is moved there."""
-        if not self._syncs_itself:
-            return
-        try:
-            handle = os.open(self.path.with_name(self.path.name + "-wal"), os.O_RDONLY)
-        except FileNotFoundError:
-            self.check()  # either all of it was moved to the main file, or both are gone
-            return
-        except OSError as error:
-            raise self._unwritten(error) from error
-        try:
-            os.fdatasync(handle)
-        except OSError as error:
-            raise self._unwritten(error) from error
-        finally:
-            os.close(handle)
 
     def _unwritten(self, error: Exception) -> StoreError:
         return StoreError(
@@ -155,11 +156,17 @@ class Sqlite:
         )
 
     def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
-        """Run these statements one after the other."""
+        """Run these statements one after the other; after an I/O error the connection is closed."""
         answers = []
-        for text, row in batch:
-            cursor = connection.execute(text, row)
-            answers.append(Answer(cursor.rowcount, cursor.fetchall()))
+        try:
+            for text, row in batch:
+                cursor = connection.execute(text, row)
+                answers.append(Answer(cursor.rowcount, cursor.fetchall()))
+        except sqlite3.OperationalError as error:
+            if _code(error) == sqlite3.SQLITE_IOERR:
+                self._is_suspect = True
+                connection.close()
+            raise
         return answers
 
     def run_whole(
@@ -167,10 +174,7 @@ class Sqlite:
     ) -> list[Answer]:
         """Run these statements as one transaction."""
         begin = self.begin(durable=durable)
-        answers = self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
-        if durable:
-            self.sync()
-        return answers
+        return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
 
     def append(self, run: Run, step: Step) -> bool:
         """Move the head and write the events and the end of the leases; False: the head was elsewhere."""

@@ -8,9 +8,11 @@ MAKE_SESSION = (
 )
 NAMES = "SELECT name FROM surepick_sessions ORDER BY id"
 SESSION = "SELECT id, position, checksum FROM surepick_sessions WHERE name = :name"
+SESSION_BY_ID = "SELECT id, position, checksum FROM surepick_sessions WHERE id = :session_id"
+# The event at `after` is read too: without it the log is deleted, or another one.
 READ = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
-    "WHERE session_id = :session_id AND position > :after ORDER BY position LIMIT :limit"
+    "WHERE session_id = :session_id AND position >= :after ORDER BY position LIMIT :limit"
 )
 # Both in one round trip: the leases come first, as rows at position 0.
 LOOK = (
@@ -23,10 +25,13 @@ _CLAIM = (
     "ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires "
     "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker"
 )
-CLAIM_ONE = _CLAIM.format(tokens="VALUES (:session_id, :token, :worker, :expires)")
+# Both take the id from the table of sessions: nothing is leased in a log that was deleted.
+CLAIM_ONE = _CLAIM.format(
+    tokens="SELECT id, :token, :worker, :expires FROM surepick_sessions WHERE id = :session_id"
+)
 _CLAIM_ALL = _CLAIM.format(
-    tokens="SELECT :session_id, token, :worker, :expires "
-    "FROM json_array_elements_text(CAST(:tokens AS JSON)) AS token"
+    tokens="SELECT id, token, :worker, :expires FROM surepick_sessions, "
+    "json_array_elements_text(CAST(:tokens AS JSON)) AS token WHERE id = :session_id"
 )
 # PostgreSQL's claim and look in one: the tokens that the worker holds come as rows at position -1. A crash
 # may undo a claim, so its commit need not wait for the disk.
@@ -41,14 +46,25 @@ FIND = (
 CHECKSUM_AT = "SELECT checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
 RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
 LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
+# A snapshot is saved and read only if events 1 and `position` of the log have the checksums it names.
+_OF_THIS_LOG = (
+    "first_event.session_id = :session_id AND first_event.position = 1 "
+    "AND last_event.session_id = :session_id AND last_event.position = {position} "
+    "AND first_event.checksum = {first} AND last_event.checksum = {checksum}"
+)
 SAVE_SNAPSHOT = (
-    "INSERT INTO surepick_snapshots (session_id, position, checksum, body, body_checksum) "
-    "VALUES (:session_id, :position, :checksum, :body, :body_checksum) "
-    "ON CONFLICT (session_id) DO UPDATE SET position = excluded.position, checksum = excluded.checksum, "
-    "body = excluded.body, body_checksum = excluded.body_checksum"
+    "INSERT INTO surepick_snapshots (session_id, position, checksum, first, body, digest) "
+    "SELECT :session_id, :position, :checksum, :first, :body, :digest "
+    "FROM surepick_events AS first_event, surepick_events AS last_event WHERE "
+    + _OF_THIS_LOG.format(position=":position", first=":first", checksum=":checksum")
+    + " ON CONFLICT (session_id) DO UPDATE SET position = excluded.position, checksum = excluded.checksum, "
+    "first = excluded.first, body = excluded.body, digest = excluded.digest"
 )
 SNAPSHOT = (
-    "SELECT position, checksum, body, body_checksum FROM surepick_snapshots WHERE session_id = :session_id"
+    "SELECT kept.position, kept.checksum, kept.first, kept.body, kept.digest "
+    "FROM surepick_snapshots AS kept, surepick_events AS first_event, surepick_events AS last_event "
+    "WHERE kept.session_id = :session_id AND "
+    + _OF_THIS_LOG.format(position="kept.position", first="kept.first", checksum="kept.checksum")
 )
 INSERT = (
     "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "

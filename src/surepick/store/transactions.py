@@ -1,9 +1,11 @@
-"""Transactions on a SQL database: a connection per thread, turns among writers, and what to do on failure."""
+"""Transactions on a SQL database: a connection per thread, waiting for other writers, and failures."""
 
 from __future__ import annotations
 
 import os
+import random
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,16 +13,15 @@ from typing import Any, TypeVar
 
 from surepick.errors import StoreError
 from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Driver, Parameters, Statement
-from surepick.store.write_queue import Turn, Wait
 
 T = TypeVar("T")
+# Seconds between two tries for the write lock. A writer tries more and more often the longer it has waited,
+# so that it gets its turn before those who came later; with fixed or growing pauses some writers starve.
+FIRST_PAUSE, LAST_PAUSE, HALVING = 0.004, 0.0005, 0.02
 
 
 class OutcomeUnknownError(StoreError):
     """The connection broke while the server was asked to commit: it may have done so, or not."""
-
-
-AT_EASE = Wait()
 
 
 class Transactions:
@@ -28,7 +29,7 @@ class Transactions:
 
     def __init__(self, driver: Driver, patience: float) -> None:
         self._driver = driver
-        self._patience = patience  # seconds to wait for other writers before giving up
+        self._patience = patience  # seconds to wait for other writers before an error
         self._local = threading.local()
         self._links: weakref.WeakSet[Link] = weakref.WeakSet()
         _OPEN.add(self)
@@ -56,20 +57,18 @@ class Transactions:
         first: Callable[[], Sequence[Statement]] = tuple,
         *,
         durable: bool = True,
-        wait: Wait = AT_EASE,
     ) -> Iterator[tuple[Link, list[Answer]]]:
-        """A writing transaction, or a part of the one that is open; its connection, and answers to `first`.
+        """Open a writing transaction, or join the open one; yield its connection and the answers to `first`.
 
-        first:   called when its turn has come; its statements are sent together with the beginning.
+        first:   called for each try; its statements are sent together with the beginning.
         durable: whether it must survive a crash of the machine (default yes).
-        wait:    what to do while waiting for other writers; if one of them does the wish, a ServedError.
         """
         inside = self.inside()
         if inside is not None:
             yield inside, inside.run(first())
             return
         begin = self._driver.begin(durable=durable)
-        link, answers = self._attempt(lambda link: (link, link.run([*begin, *first()])), wait=wait)
+        link, answers = self._attempt(lambda link: (link, link.run([*begin, *first()])))
         link.inside, link.durable = True, durable
         try:
             yield link, answers[len(begin) :]
@@ -89,8 +88,6 @@ class Transactions:
         """Let go of all connections; they are opened again when needed."""
         for link in list(self._links):
             link.close()
-        if self._driver.queue is not None:
-            self._driver.queue.close()
 
     def let_go_before_fork(self) -> None:
         """Close this thread's connection, to be opened again when needed, unless it is in a transaction.
@@ -113,52 +110,44 @@ class Transactions:
         link.inside = False  # so that the error, if there is one, is the driver's own
         try:
             link.run([COMMIT])
-            if link.durable:
-                self._driver.sync()
         except self._driver.errors as error:
             why = self._driver.explain(error)
             raise (OutcomeUnknownError(str(why)) if self._driver.is_gone(error) else why) from error
 
-    def _attempt(
-        self,
-        attempt: Callable[[Link], T],
-        *,
-        writes: bool = True,
-        sure: bool = False,
-        wait: Wait = AT_EASE,
-    ) -> T:
-        """What the attempt returns, once nobody is in its way; for a thread that has no transaction open.
+    def _attempt(self, attempt: Callable[[Link], T], *, writes: bool = True, sure: bool = False) -> T:
+        """Return what the attempt returns, once no other writer is in its way; outside of transactions.
 
-        Readers try at once. Writers wait for their turn where the driver has a queue, and try again while
-        the database is busy, until their patience ends. A connection that was lost, perhaps hours ago, is
-        opened again once: what was sent before had no effect, except that with `sure` it included a commit,
-        and then only its author can find out.
+        It tries again while the database is busy, until its patience ends. A connection that was lost,
+        perhaps hours ago, is opened again once: what was sent before had no effect, except that with `sure`
+        it included a commit, and then only the caller can find out.
         """
-        driver = self._driver
+        driver, began, reconnected = self._driver, time.monotonic(), False
         if writes and driver.read_only:
             raise StoreError(f"{driver.place} was opened for reading only; open it for writing to change it")
         driver.check()
-        with Turn(driver.queue if writes else None, self._patience, wait) as turn:
-            reconnected = False
-            while True:
-                if turn.is_mine():
-                    try:
-                        found = attempt(self._link())
-                        if not turn.is_served():
-                            return found
-                        self._link().roll_back()  # it was done a moment before this began
-                    except driver.errors as error:
-                        if not (driver.is_busy(error) or driver.is_gone(error)):
-                            raise driver.explain(error) from error
-                        if not driver.is_busy(error):
-                            self.drop_link()
-                            if sure or reconnected:
-                                kind = OutcomeUnknownError if sure else StoreError
-                                raise kind(str(driver.explain(error))) from error
-                            reconnected = True
-                            continue
-                        turn.was_busy(error)
-                turn.wait(driver.place)
+        while True:
+            try:
+                return attempt(self._link())
+            except driver.errors as error:
+                if driver.is_busy(error):
+                    self._wait(time.monotonic() - began, error)
+                elif driver.is_gone(error):
+                    self.drop_link()
+                    if sure or reconnected:
+                        kind = OutcomeUnknownError if sure else StoreError
+                        raise kind(str(driver.explain(error))) from error
+                    reconnected = True
+                else:
+                    raise driver.explain(error) from error
+
+    def _wait(self, waited: float, error: Exception) -> None:
+        """Sleep until the next try, or raise a StoreError if it has waited for too long."""
+        if waited > self._patience:
+            raise StoreError(
+                f"{self._driver.place} has been in use by another process for more than {self._patience:g} s "
+                f"({error}); nothing was written. Look for a stopped process, and repeat this step"
+            ) from error
+        time.sleep(random.uniform(0.5, 1.5) * max(FIRST_PAUSE * 0.5 ** (waited / HALVING), LAST_PAUSE))
 
     def _link(self) -> Link:
         """This thread's connection."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
-from surepick.errors import ConflictError, NameTakenError, StoreError
+from surepick.errors import ConflictError, DeletedError, NameTakenError, StoreError
 from surepick.store import START, Claim, Draft, Head, Lease, Snapshot, Store
 
 
@@ -34,7 +35,7 @@ class StoreContract:
 
     def test_a_name_is_taken_once(self, store: Store) -> None:
         head = store.create("trips", [note()])
-        with pytest.raises(NameTakenError, match="already a session named 'trips'"):
+        with pytest.raises(NameTakenError):
             store.create("trips", [note("other")])
         assert store.head("trips") == head
 
@@ -46,22 +47,23 @@ class StoreContract:
             lambda: store.find("tripz", "a"),
             lambda: store.append("tripz", [note()], expected=START),
         ):
-            with pytest.raises(StoreError, match="did you mean 'trips'"):
+            with pytest.raises(StoreError):
                 attempt()
 
     def test_a_whole_log_is_deleted_only_where_it_was_seen_to_end(self, store: Store) -> None:
         head = store.create("trips", [note("first", "k")])
         store.claim("trips", ["0.0"], worker="Ann", until=9.0, now=1.0)
-        store.save_snapshot("trips", Snapshot(head, b"{}"))
+        store.save_snapshot("trips", Snapshot(head, head.checksum, b"{}"))
+        assert store.snapshot("trips") is not None
         other = store.create("other", [note()])
         later = store.append("trips", [note()], expected=head)
-        with pytest.raises(ConflictError, match="no longer ends"):
+        with pytest.raises(ConflictError):
             store.delete("trips", expected=head)
         assert store.head("trips") == later
         store.delete("trips", expected=later)
         assert store.names() == ["other"]
         assert store.head("other") == other
-        with pytest.raises(StoreError, match="no session named 'trips'"):
+        with pytest.raises(StoreError):
             store.append("trips", [note()], expected=later)
         assert store.create("trips", [note("again", "k")]).position == 1
         assert [event.body for event in store.read("trips")] == ['{"text":"again"}']
@@ -69,6 +71,54 @@ class StoreContract:
         assert store.snapshot("trips") is None
         with pytest.raises(StoreError):
             store.append("trips", [note()], expected=later)
+
+    def test_a_pinned_name_is_that_log_alone(self, store: Store) -> None:
+        head = store.create("trips", [note("first", "k"), note("second")])
+        store.create("other", [note()])
+        pinned = store.pin("trips")
+        assert pinned.head("trips") == head
+        assert pinned.claim("trips", ["0.0"], worker="Ann", until=9.0, now=1.0) == ["0.0"]
+        snapshot = Snapshot(head, next(iter(pinned.read("trips"))).checksum, b"{}")
+        store.delete("trips", expected=head)
+        for again in (False, True):
+            if again:
+                store.create("trips", [note("first", "k"), note("second"), note("third")])
+            for attempt in (
+                lambda: pinned.head("trips"),
+                lambda: list(pinned.read("trips")),
+                lambda: list(pinned.read("trips", after=head)),
+                lambda: pinned.look("trips", after=head),
+                lambda: pinned.find("trips", "k"),
+                lambda: pinned.append("trips", [note()], expected=head),
+                lambda: pinned.claim("trips", ["0.1"], worker="Ann", until=9.0, now=1.0),
+                lambda: pinned.delete("trips", expected=head),
+                pinned.exclusive("trips", after=lambda: head).__enter__,
+            ):
+                with pytest.raises(DeletedError):
+                    attempt()
+            with suppress(DeletedError):
+                pinned.save_snapshot("trips", snapshot)
+            with suppress(DeletedError):
+                pinned.release("trips", ["0.0"])
+        assert store.head("trips").position == 3
+        assert store.leases("trips") == []
+        assert store.snapshot("trips") is None
+        assert pinned.head("other").position == 1
+        assert pinned.names() == ["other", "trips"]
+        assert pinned.pin("trips").head("trips") == store.head("trips")
+
+    def test_a_snapshot_of_another_log_is_neither_kept_nor_read(self, store: Store) -> None:
+        head = store.create("trips", [note("first"), note("second")])
+        first = next(iter(store.read("trips"))).checksum
+        for wrong in (
+            Snapshot(Head(2, "f" * 64), first, b"{}"),
+            Snapshot(head, "f" * 64, b"{}"),
+            Snapshot(Head(3, head.checksum), first, b"{}"),
+        ):
+            store.save_snapshot("trips", wrong)
+            assert store.snapshot("trips") is None
+        store.save_snapshot("trips", Snapshot(head, first, b"{}"))
+        assert store.snapshot("trips") == Snapshot(head, first, b"{}")
 
     def test_what_is_appended_is_read_back_in_order(self, store: Store) -> None:
         head = store.create("trips", [note("first")])
@@ -104,7 +154,7 @@ class StoreContract:
     def test_an_append_at_an_old_position_is_refused_and_writes_nothing(self, store: Store) -> None:
         old = store.create("trips", [note()])
         new = store.append("trips", [note("winner")], expected=old)
-        with pytest.raises(ConflictError, match="no longer ends at event 1"):
+        with pytest.raises(ConflictError):
             store.append("trips", [note("loser")], expected=old)
         assert store.head("trips") == new
         assert len(list(store.read("trips"))) == 2
@@ -116,7 +166,7 @@ class StoreContract:
 
     def test_a_key_is_used_once_per_log_and_the_whole_batch_is_refused(self, store: Store) -> None:
         head = store.create("trips", [note("first", "told:1")])
-        with pytest.raises(ConflictError, match="already in the log"):
+        with pytest.raises(ConflictError):
             store.append("trips", [note("fresh", "told:2"), note("again", "told:1")], expected=head)
         assert store.find("trips", "told:2") is None
         assert store.head("trips") == head
@@ -134,14 +184,6 @@ class StoreContract:
         heads = {name: store.create(name, [note("same"), note("same")]) for name in ("a", "b")}
         assert heads["a"] == heads["b"]
         assert store.create("c", [note("same"), note("other")]) != heads["a"]
-
-    def test_a_log_keeps_the_length_of_checksums_that_it_began_with(self, store: Store) -> None:
-        for name, digits in (("new", 64), ("old", 32)):
-            head = store.create(name, [note()], start=Head(0, "0" * digits))
-            store.append(name, [note(), note()], expected=head)
-            assert [len(event.checksum) for event in store.read(name)] == [digits] * 3
-            assert store.head(name) == list(store.read(name))[-1].head
-        assert store.create("usual", [note()]) == next(iter(store.read("new"))).head
 
     def test_appending_nothing_changes_nothing(self, store: Store) -> None:
         head = store.create("trips", [note()])
@@ -255,9 +297,9 @@ class StoreContract:
     def test_the_last_snapshot_is_kept(self, store: Store) -> None:
         head = store.create("trips", [note()])
         assert store.snapshot("trips") is None
-        store.save_snapshot("trips", Snapshot(head, b"old"))
-        store.save_snapshot("trips", Snapshot(head, bytes(range(256)) * 100))
-        assert store.snapshot("trips") == Snapshot(head, bytes(range(256)) * 100)
+        store.save_snapshot("trips", Snapshot(head, head.checksum, b"old"))
+        store.save_snapshot("trips", Snapshot(head, head.checksum, bytes(range(256)) * 100))
+        assert store.snapshot("trips") == Snapshot(head, head.checksum, bytes(range(256)) * 100)
 
     def test_threads_lose_no_update(self, store: Store) -> None:
         store.create("trips", [note()])
@@ -278,7 +320,6 @@ class StoreContract:
             store.let_go()
             head = store.append("trips", [note("b")], expected=head)
         store.let_go()
-        store.settle()
         assert store.head("trips") == head
 
     def test_threads_that_hold_the_log_never_conflict(self, store: Store) -> None:
