@@ -30,7 +30,10 @@ class TenArms:
     """Ten arms as plans, means N(0, 1/4)."""
 
     def __init__(self, seed):
-        self.problem, self.means = sp.Problem(np.eye(10)), np.random.default_rng(seed).normal(size=10) / 2
+        self.problem, self.means = (
+            sp.Problem(np.eye(10), noise_scale=1),
+            np.random.default_rng(seed).normal(size=10) / 2,
+        )
 
 
 def drawn(draw, n):
@@ -110,9 +113,9 @@ def last_call(scale):
     print("| instance | budget | " + " | ".join(f"risk <= {a:g} and wrong" for a in levels) + " |")
     print("|---" * (len(levels) + 2) + "|")
     instances = [
-        ("two arms, 1e-9 apart", sp.Problem(np.eye(2)), [0.0, 1e-9]),
-        ("two arms, gap .02", sp.Problem(np.eye(2)), [0.02, 0.0]),
-        ("ten arms, one better by 1e-9", sp.Problem(np.eye(10)), [1e-9] + [0.0] * 9),
+        ("two arms, 1e-9 apart", sp.Problem(np.eye(2), noise_scale=1), [0.0, 1e-9]),
+        ("two arms, gap .02", sp.Problem(np.eye(2), noise_scale=1), [0.02, 0.0]),
+        ("ten arms, one better by 1e-9", sp.Problem(np.eye(10), noise_scale=1), [1e-9] + [0.0] * 9),
         ("do nothing, or one of six that are a hair worse", NOTHING_OR_SIX, [-1e-9] * 6),
     ]
     for name, problem, means in instances:
@@ -130,7 +133,7 @@ def last_call(scale):
             )
 
 
-NOTHING_OR_SIX = sp.Problem(np.vstack([np.zeros(6), np.eye(6)]))
+NOTHING_OR_SIX = sp.Problem(np.vstack([np.zeros(6), np.eye(6)]), noise_scale=1)
 
 
 def challenge_nulls(scale):
@@ -147,7 +150,7 @@ def challenge_nulls(scale):
     ]
     for name, means, epsilon, wrong in cases:
         policy = sp.Challenge(0, delta=0.2, epsilon=epsilon)
-        problem = sp.Problem(np.eye(len(means)))
+        problem = sp.Problem(np.eye(len(means)), noise_scale=1)
         plans = [
             sp.simulate(problem, policy, sp.Gaussian(means), seed=SEED + k, budget=600).plan
             for k in range(n_runs)
@@ -232,7 +235,10 @@ class ThreeOfTen:
         plans = np.zeros((len(chosen), 10))
         for k, arms in enumerate(chosen):
             plans[k, list(arms)] = 1.0
-        self.problem, self.means = sp.Problem(plans), np.random.default_rng(seed).normal(size=10) / 2
+        self.problem, self.means = (
+            sp.Problem(plans, noise_scale=1),
+            np.random.default_rng(seed).normal(size=10) / 2,
+        )
 
 
 def challenged(case, seed, share):

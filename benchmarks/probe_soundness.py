@@ -58,7 +58,7 @@ def paired(gap, correlation=0.9, cost=1.0):
     """Two designs on the same random numbers, or each by itself."""
     both = sp.Probe({"x": {"a": 1}, "y": {"b": 1}}, covariance=pair(correlation), cost=cost)
     probes = {"both": both, "a": sp.Probe(["a"], noise_scale=1.0), "b": sp.Probe(["b"], noise_scale=1.0)}
-    return sp.Problem(np.eye(2), arm_names=["a", "b"], probes=probes), np.array([0.0, -gap])
+    return sp.Problem(np.eye(2), arm_names=["a", "b"], probes=probes, noise_scale=1), np.array([0.0, -gap])
 
 
 def together(gap, n=4, correlation=0.8):
@@ -67,7 +67,9 @@ def together(gap, n=4, correlation=0.8):
     shared = (1 - correlation) * np.eye(n) + correlation * np.ones((n, n))
     means = np.zeros(n)
     means[1:] = -gap
-    return sp.Problem(np.eye(n), arm_names=names, probes={"all": sp.Probe(names, covariance=shared)}), means
+    return sp.Problem(
+        np.eye(n), arm_names=names, probes={"all": sp.Probe(names, covariance=shared)}, noise_scale=1
+    ), means
 
 
 def two_of_four():
@@ -76,12 +78,12 @@ def two_of_four():
 
 def full(gap):
     """Two of four, only totals are seen."""
-    return sp.Problem(two_of_four(), probes="plans"), np.array([1.0, 1.0, 1.0 - gap, 0.0])
+    return sp.Problem(two_of_four(), probes="plans", noise_scale=1), np.array([1.0, 1.0, 1.0 - gap, 0.0])
 
 
 def semi(gap):
     """Two of four, every arm of a play is seen."""
-    return sp.Problem(two_of_four(), probes="plan arms"), np.array([1.0, 1.0, 1.0 - gap, 0.0])
+    return sp.Problem(two_of_four(), probes="plan arms", noise_scale=1), np.array([1.0, 1.0, 1.0 - gap, 0.0])
 
 
 def panel(gap):
@@ -94,9 +96,9 @@ def panel(gap):
         "both": {"a": 1, "b": 1},
         "difference": {"a": 1, "b": -1},
     }
-    return sp.Problem(np.eye(2), arm_names=["a", "b"], probes={"panel": sp.Probe(readings)}), np.array(
-        [0.0, -gap]
-    )
+    return sp.Problem(
+        np.eye(2), arm_names=["a", "b"], probes={"panel": sp.Probe(readings)}, noise_scale=1
+    ), np.array([0.0, -gap])
 
 
 def soare(gap):
@@ -106,13 +108,15 @@ def soare(gap):
     best = np.array([1.0, 0.0, 0.0])
     if not gap:  # the bisector: both are as good
         best = (rows[0] + rows[3]) / np.linalg.norm(rows[0] + rows[3])
-    return sp.Problem(rows, probes=rows), best
+    return sp.Problem(rows, probes=rows, noise_scale=1), best
 
 
 def at_once(gap):
     """Three readings of one use that are one and the same noise; nothing is assumed of it."""
     plans = np.array([[1.0, 1, 0], [0, 1, 1]])
-    problem = sp.Problem(plans, probes={"day": ["arm 0", "arm 1", "arm 2"]}, readings="dependent")
+    problem = sp.Problem(
+        plans, probes={"day": ["arm 0", "arm 1", "arm 2"]}, readings="dependent", noise_scale=1
+    )
     return problem, np.array([0.0, 0.0, -gap])
 
 

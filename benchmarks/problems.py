@@ -31,42 +31,55 @@ def builders():
     value = rng.uniform(1, 2, 200)
     yield (
         "paths, 100 nodes, 300 edges, 1000 draws",
-        lambda: problems.paths(graph, 0, 57, "hours", spread=0.5, list_plans=True),
+        lambda: problems.paths(graph, 0, 57, "hours", spread=0.5, list_plans=True, noise_scale=1),
     )
     yield (
         "paths, the same, 200 best",
-        lambda: problems.paths(graph, 0, 57, "hours", n_best=200, list_plans=True),
+        lambda: problems.paths(graph, 0, 57, "hours", n_best=200, list_plans=True, noise_scale=1),
     )
     yield (
         "trees, 100 nodes, 300 edges, 1000 draws",
-        lambda: problems.trees(graph, "hours", spread=0.1, list_plans=True),
+        lambda: problems.trees(graph, "hours", spread=0.1, list_plans=True, noise_scale=1),
     )
-    yield "trees, the same, 200 best", lambda: problems.trees(graph, "hours", n_best=200, list_plans=True)
+    yield (
+        "trees, the same, 200 best",
+        lambda: problems.trees(graph, "hours", n_best=200, list_plans=True, noise_scale=1),
+    )
     yield (
         "matchings, 50 x 50, 1000 draws",
-        lambda: problems.matchings(rng.uniform(size=(50, 50)), spread=0.02, list_plans=True),
+        lambda: problems.matchings(rng.uniform(size=(50, 50)), spread=0.02, list_plans=True, noise_scale=1),
     )
     yield (
         "transport, 50 x 50, 1000 draws",
         lambda: problems.transport(
-            np.ones(50), np.ones(50), rng.uniform(1, 5, (50, 50)), spread=0.05, list_plans=True
+            np.ones(50), np.ones(50), rng.uniform(1, 5, (50, 50)), spread=0.05, list_plans=True, noise_scale=1
         ),
     )
     yield (
         "program, 200 variables, 60 rows, 200 draws",
         lambda: problems.production(
-            use, use.sum(1) / 3, value, upper=1, spread=0.05, n_draws=200, list_plans=True
+            use, use.sum(1) / 3, value, upper=1, spread=0.05, n_draws=200, list_plans=True, noise_scale=1
         ),
     )
     yield (
         "integer program, 200 variables, 1 row, 50 draws",
         lambda: problems.production(
-            few[:1], [100], few[0] + value, upper=1, whole=True, spread=0.1, n_draws=50, list_plans=True
+            few[:1],
+            [100],
+            few[0] + value,
+            upper=1,
+            whole=True,
+            spread=0.1,
+            n_draws=50,
+            list_plans=True,
+            noise_scale=1,
         ),
     )
     yield (
         "portfolio, 100 assets, 200 draws",
-        lambda: problems.portfolio(value[:100], upper=0.1, spread=0.1, n_draws=200, list_plans=True),
+        lambda: problems.portfolio(
+            value[:100], upper=0.1, spread=0.1, n_draws=200, list_plans=True, noise_scale=1
+        ),
     )
     yield (
         "knapsack 0/1, 100 items, 1000 draws",
@@ -78,6 +91,7 @@ def builders():
             spread=0.2,
             n_draws=1000,
             list_plans=True,
+            noise_scale=1,
         ),
     )
 
@@ -95,9 +109,9 @@ def oracles():
 def main():
     print("| builder | plans | chance of a plan that is missing | CPU s |")
     print("|---|---|---|---|")
-    problems.paths([("A", "B"), ("A", "C"), ("C", "B")], "A", "B")  # compiles
-    problems.trees([("A", "B"), ("A", "C"), ("C", "B")])
-    problems.knapsack([4, 5], [4, 5], 10, copies=[1, 2])
+    problems.paths([("A", "B"), ("A", "C"), ("C", "B")], "A", "B", noise_scale=1)  # compiles
+    problems.trees([("A", "B"), ("A", "C"), ("C", "B")], noise_scale=1)
+    problems.knapsack([4, 5], [4, 5], 10, copies=[1, 2], noise_scale=1)
     for name, build in builders():
         problem, seconds = timed(build)
         chance = problem.candidates.chance_of_new

@@ -48,7 +48,7 @@ FORK = multiprocessing.get_context("fork")
 
 def problem() -> sp.Problem:
     plans = np.random.default_rng(0).integers(0, 3, (N_PLANS, N_ARMS)).astype(float)
-    return sp.Problem(plans)
+    return sp.Problem(plans, noise_scale=1)
 
 
 def disk_rate(folder: Path, seconds: float = 0.5) -> float:

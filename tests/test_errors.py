@@ -28,7 +28,7 @@ def test_a_setting_that_is_refused_is_named(field: str, text: str, settings: dic
 
 
 def test_a_name_that_is_taken_is_an_error_of_its_own() -> None:
-    problem, store = sp.Problem([[1, 0], [0, 1]]), open_store("memory://")
+    problem, store = sp.Problem([[1, 0], [0, 1]], noise_scale=1), open_store("memory://")
     sp.Session.create(store, problem, sp.CombGapE(), name="trips")
     with pytest.raises(NameTakenError) as caught:
         sp.Session.create(store, problem, sp.CombGapE(), name="trips")

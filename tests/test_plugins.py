@@ -160,14 +160,14 @@ def stubborn(request, installed, monkeypatch):
 
 def test_a_simulation_of_a_policy_that_asks_for_nothing_ends_with_an_error(stubborn):
     policy, said = stubborn
-    problem = sp.Problem([[1, 0], [0, 1]])
+    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
     with pytest.raises(PluginError, match=f"Doubling .*{said}.*or stops with a plan"):
         sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0]))
 
 
 def test_a_session_of_such_a_policy_says_so_and_keeps_what_was_told(stubborn, sqlite_url):
     policy, said = stubborn
-    session = sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]]), policy, name="trips")
+    session = sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy, name="trips")
     told = []
 
     def measure_for_ever():
@@ -191,4 +191,4 @@ def test_a_session_whose_policy_asks_for_nothing_at_first_is_not_begun(stubborn,
     bad = BAD_DECISIONS[said]
     monkeypatch.setattr(sys.modules["doubling"].DoublingRun, "decide", lambda self, rng: bad(self))
     with pytest.raises(PluginError, match=said):
-        sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]]), policy, name="trips")
+        sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy, name="trips")

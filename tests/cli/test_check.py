@@ -53,7 +53,8 @@ def test_every_starter_is_commented_and_decides_between_named_arms(tmp_path, kin
 def test_check_names_the_arms_on_which_all_plans_agree(tmp_path):
     file = tmp_path / "case.toml"
     file.write_text(
-        'kind = "table"\nplans = [[1, 0, 1], [0, 1, 1], [0, 1, 1]]\narm_names = ["a", "b", "same"]'
+        'kind = "table"\nnoise_scale = 1\nplans = [[1, 0, 1], [0, 1, 1], [0, 1, 1]]\n'
+        'arm_names = ["a", "b", "same"]'
     )
     text = run("check", file)
     assert "2 of 3 matter; all plans agree on same" in text
@@ -64,7 +65,7 @@ def test_check_names_the_arms_on_which_all_plans_agree(tmp_path):
 
 def test_check_forecasts_from_the_truth_where_there_is_no_guess(tmp_path):
     file = tmp_path / "case.toml"
-    file.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\n[truth]\nmeans = [1, 0]')
+    file.write_text('kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]\n[truth]\nmeans = [1, 0]')
     data = json.loads(run("check", file, "--json"))
     assert data["forecast"]["from"] == "truth"
     assert data["forecast"]["worlds"] == 1
@@ -152,6 +153,7 @@ def test_a_spreadsheet_is_told_which_rows_it_may_still_have(tmp_path):
 
 
 BRACKETS = """kind = "table"
+noise_scale = 1
 title = "Milk [kg] [/]"
 plans = [[1, 0, 1, 5], [0, 1, 1, 5], [1, 1, 0, 5], [1, 0, 1, 5]]
 arm_names = ["ferry [kg]", "lot [3]", "[/red] way", "same [/]"]

@@ -139,7 +139,7 @@ def test_what_cannot_be_played_is_refused_with_what_to_do(run: Run, change: str,
 
 def test_plans_that_use_an_arm_twice_and_a_noise_scale_that_is_unknown_are_refused(run: Run) -> None:
     items = 'kind = "knapsack"\nweights = [1, 2, 3]\nguess = [1, 2, 4]\ncapacity = 9\ncopies = 3\n'
-    Path("items.toml").write_text(items + 'list_plans = false\nprobes = "plan arms"\n')
+    Path("items.toml").write_text(items + 'list_plans = false\nprobes = "plan arms"\nnoise_scale = 1\n')
     assert "plans of zeros and ones" in str(run("check", "items.toml").exception)
     Path("trees.toml").write_text(TREES.replace("noise_scale = 0.2", 'noise_scale = "unknown"'))
     assert "needs the noise scale of a reading" in str(run("check", "trees.toml").exception)

@@ -12,6 +12,7 @@ from surepick.errors import ParameterError
 
 FILE = """
 kind = "table"
+noise_scale = 1
 plans = [[1, 0], [0, 1]]
 arm_names = ["road", "rail"]
 """

@@ -32,6 +32,7 @@ MEANS = {"A - B": 4.2, "B - C": 5.5, "A - C": 4.0, "C - D": 3.1, "B - D": 6.0, "
 FILES = {
     "paths": """
 kind = "paths"
+noise_scale = 1
 edges = [["A", "B", 4], ["B", "D", 5], ["A", "C", 3], ["C", "D", 8], ["B", "C", 1]]
 source = "A"
 target = "D"
@@ -42,6 +43,7 @@ means = [4.2, 5.5, 2.8, 8.9, 1.0]
     "trees": CABLES,
     "matchings": """
 kind = "matchings"
+noise_scale = 1
 guess = [[4, 6, nan], [5, 5, 1], [2, 3, 4]]
 row_names = ["Ann", "Bob", "Cleo"]
 list_plans = false
@@ -50,6 +52,7 @@ means = "guess"
 """,
     "subsets": """
 kind = "subsets"
+noise_scale = 1
 arms = ["red", "green", "blue", "black", "white"]
 k = 2
 list_plans = false
@@ -59,6 +62,7 @@ means = "guess"
 """,
     "knapsack": """
 kind = "knapsack"
+noise_scale = 1
 capacity = 20
 weights = [3, 4, 7]
 copies = [2, 3, 2]
@@ -69,6 +73,7 @@ means = [3.2, 5.1, 6.6]
 """,
     "production": """
 kind = "production"
+noise_scale = 1
 use = [[1, 2], [3, 1]]
 limits = [8, 9]
 whole = true
@@ -156,14 +161,23 @@ def test_keys_about_a_list_are_refused(folder, change, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('kind = "table"\nplans = [[1, 0], [0, 1]]', "not for kind = 'table': a table is a list of plans"),
-        ('kind = "transport"\nsupply = [1]\ndemand = [1]\nguess = [[1]]', "leave one plan only"),
-        ('kind = "portfolio"\nguess = [1, 2]\nn_draws = 9', "'n_draws' is about a list"),
+        (
+            'kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]',
+            "not for kind = 'table': a table is a list of plans",
+        ),
+        (
+            'kind = "transport"\nnoise_scale = 1\nsupply = [1]\ndemand = [1]\nguess = [[1]]',
+            "leave one plan only",
+        ),
+        ('kind = "portfolio"\nnoise_scale = 1\nguess = [1, 2]\nn_draws = 9', "'n_draws' is about a list"),
         (
             'kind = "production"\nuse = [[1, 1]]\nlimits = [1]\nguess = [1, 1]\nwhole = [true, false]',
             "this one has both",
         ),
-        ('kind = "subsets"\narms = ["a", "b"]\nsets = [["a"], ["b"]]', "'sets' is a list of plans"),
+        (
+            'kind = "subsets"\nnoise_scale = 1\narms = ["a", "b"]\nsets = [["a"], ["b"]]',
+            "'sets' is a list of plans",
+        ),
     ],
 )
 def test_a_kind_that_cannot_says_why(folder, text, message):

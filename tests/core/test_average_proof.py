@@ -10,7 +10,9 @@ import surepick as sp
 from polytopes import all_vertices, question_about, transport
 from surepick.core.average_proof import Cut, Node, is_covered, log_wealth, system_of, tight_bounds
 
-SMALL = sp.Polytope(A_ub=[[0.4, 0.8, 0.3, 0.6], [0.7, 0.2, 0.5, 0.9]], b_ub=[0.8, 0.9], upper=1.0)
+SMALL = sp.Polytope(
+    A_ub=[[0.4, 0.8, 0.3, 0.6], [0.7, 0.2, 0.5, 0.9]], b_ub=[0.8, 0.9], upper=1.0, noise_scale=1
+)
 
 
 def test_bounds_that_follow_from_rows_hold_for_all_vertices_and_leave_no_more_than_a_supply():

@@ -31,7 +31,7 @@ def test_bounds_give_half_their_width_as_the_noise_scale() -> None:
 
 
 def test_a_problem_without_bounds_has_none_and_keeps_its_fingerprint() -> None:
-    plain = sp.Problem(TWO)
+    plain = sp.Problem(TWO, noise_scale=1)
     assert plain.bounds is None
     assert "bounds" not in codec.problem_to_json(plain)
     # of the problem as it was kept before there were bounds
@@ -74,9 +74,9 @@ def test_bounds_survive_the_codec_and_change_the_fingerprint() -> None:
 
 
 def test_found_problems_take_bounds_and_stay_what_they_are() -> None:
-    found = problems.knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=50).with_bounds(
-        (0, 9)
-    )
+    found = problems.knapsack(
+        [4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=50, noise_scale=1
+    ).with_bounds((0, 9))
     assert found.candidates.n_plans == found.n_plans
     assert found.search_further(50).noise_scale.tolist() == [4.5, 4.5]
 

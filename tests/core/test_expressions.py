@@ -11,11 +11,11 @@ from surepick.errors import FileError, MissingExtraError, ParameterError, Proble
 
 
 def test_plans_are_sums_in_a_list_or_by_name():
-    problem = sp.Problem(["2*tea + coffee", "coffee + 0.5 cocoa"])
+    problem = sp.Problem(["2*tea + coffee", "coffee + 0.5 cocoa"], noise_scale=1)
     assert problem.arm_names == ("tea", "coffee", "cocoa")
     assert problem.plan_names == ("2*tea + coffee", "coffee + 0.5 cocoa")
     assert problem.plans.tolist() == [[2, 1, 0], [0, 1, 0.5]]
-    named = sp.Problem({"morning": "2*tea + coffee", "evening": {"coffee": 1, "cocoa": 0.5}})
+    named = sp.Problem({"morning": "2*tea + coffee", "evening": {"coffee": 1, "cocoa": 0.5}}, noise_scale=1)
     assert named.plan_names == ("morning", "evening")
     assert named.plans.tolist() == problem.plans.tolist()
 
@@ -44,7 +44,7 @@ def test_what_a_sum_means(text, amounts):
 
 def test_names_of_known_arms_need_no_quotes():
     legs = ["A -> B", "B -> C", "2nd road", "road-north"]
-    problem = sp.Problem(["2*A -> B + B -> C", "3*2nd road - road-north"], arm_names=legs)
+    problem = sp.Problem(["2*A -> B + B -> C", "3*2nd road - road-north"], arm_names=legs, noise_scale=1)
     assert problem.plans.tolist() == [[2, 1, 0, 0], [0, 0, 3, -1]]
 
 
@@ -94,13 +94,16 @@ FRAMES = [
 
 @pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "pandas index", "polars", "arrow"])
 def test_plans_come_from_any_data_frame(frame):
-    problem = sp.Problem(frame)
+    problem = sp.Problem(frame, noise_scale=1)
     assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("north", "south"))
     assert problem.plans.tolist() == [[1, 0], [0, 2]]
 
 
 def test_a_frame_of_numbers_alone_is_a_table():
-    assert sp.Problem(pl.DataFrame({"a": [1, 0], "b": [0, 1]})).plan_names == ("plan 0", "plan 1")
+    assert sp.Problem(pl.DataFrame({"a": [1, 0], "b": [0, 1]}), noise_scale=1).plan_names == (
+        "plan 0",
+        "plan 1",
+    )
 
 
 def test_a_cell_that_is_no_number_is_named():
@@ -112,7 +115,7 @@ def test_without_narwhals_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
     with pytest.raises(MissingExtraError, match=r"surepick\[frames\]"):
         sp.Problem(FRAMES[2])
-    assert sp.Problem(FRAMES[0]).n_plans == 2
+    assert sp.Problem(FRAMES[0], noise_scale=1).n_plans == 2
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", None])

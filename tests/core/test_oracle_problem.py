@@ -26,7 +26,7 @@ import surepick as sp
     ids=str,
 )
 def test_an_oracle_that_answers_nonsense_is_named(answer, message):
-    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2)
+    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise_scale=1)
     with pytest.raises(sp.SurepickError, match=message):
         problem.best_plan([1.0, 2.0])
 
@@ -35,7 +35,7 @@ def test_an_oracle_that_answers_nonsense_is_named(answer, message):
     "answer", [[1, 0], (True, False), np.array([1, 0]), np.array([True, False])], ids=lambda a: repr(a)
 )
 def test_a_plan_may_be_any_sequence_of_numbers(answer):
-    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2)
+    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise_scale=1)
     assert problem.best_plan([1.0, 2.0]).tolist() == [1.0, 0.0]
 
 
@@ -44,7 +44,7 @@ def test_an_oracle_may_do_as_it_likes_with_the_weights_it_is_given():
         weights[:] = -weights
         return np.eye(3)[np.argmin(weights)]
 
-    problem, weights = sp.OracleProblem(best, n_arms=3), np.array([0.3, 0.9, 0.1])
+    problem, weights = sp.OracleProblem(best, n_arms=3, noise_scale=1), np.array([0.3, 0.9, 0.1])
     assert problem.best_plan(weights).tolist() == [0.0, 1.0, 0.0]
     assert weights.tolist() == [0.3, 0.9, 0.1]
 
@@ -64,7 +64,7 @@ def test_refuses_what_cannot_be_called():
 
 
 def test_is_immutable_and_says_what_it_is():
-    problem = sp.OracleProblem(lambda weights: weights, n_arms=2, n_plans=2**70)
+    problem = sp.OracleProblem(lambda weights: weights, n_arms=2, n_plans=2**70, noise_scale=1)
     with pytest.raises(ValueError, match="read-only"):
         problem.costs[0] = 3.0
     assert "2 arms" in repr(problem)

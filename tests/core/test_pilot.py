@@ -132,7 +132,7 @@ def test_the_whole_answer_is_wrong_no_more_often_than_delta_and_a_plug_in_scale_
     "policy", [sp.BetGapE(delta=0.2), sp.CombGapE(delta=0.2), sp.RAGE(delta=0.2, variant="authors")]
 )
 def test_answers_after_a_pilot_of_usual_size_are_right_often_enough(policy: Policy) -> None:
-    outcomes = [sp.simulate(TWO, policy, sp.Gaussian([1.0, 0.0]), seed=seed) for seed in range(60)]
+    outcomes = [sp.simulate(TWO, policy, sp.Gaussian([1.0, 0.0], 1), seed=seed) for seed in range(60)]
     assert all(outcome.status is sp.Status.CONFIDENT and outcome.n_pilot == 24 for outcome in outcomes)
     wrong = sum(outcome.plan != 0 for outcome in outcomes)
     assert stats.binomtest(wrong, 60, 0.2, alternative="greater").pvalue > 1e-4
@@ -199,7 +199,7 @@ def test_a_session_from_before_gives_its_pilot_to_those_that_had_it_then() -> No
 
 
 def test_the_promise_names_the_pilot() -> None:
-    outcome = sp.simulate(TWO, sp.CombGapE(delta=0.1), sp.Gaussian([3.0, 0.0]))
+    outcome = sp.simulate(TWO, sp.CombGapE(delta=0.1), sp.Gaussian([3.0, 0.0], 1))
     assert outcome.guarantee.endswith(
         "at most 0.1, given independent Gaussian noise, its scale bounded from a pilot"
     )
@@ -207,7 +207,7 @@ def test_the_promise_names_the_pilot() -> None:
 
 def test_a_budget_below_the_pilot_is_refused_with_the_number_that_it_needs() -> None:
     for begin_it in (
-        lambda: sp.simulate(TWO, sp.BetGapE(), sp.Gaussian(CLOSE), budget=20),
+        lambda: sp.simulate(TWO, sp.BetGapE(), sp.Gaussian(CLOSE, 1), budget=20),
         lambda: Session.create("memory://", TWO, sp.BetGapE(), name="mine", budget=20),
     ):
         with pytest.raises(
@@ -218,7 +218,7 @@ def test_a_budget_below_the_pilot_is_refused_with_the_number_that_it_needs() -> 
 
 def test_a_pilot_for_a_known_scale_is_refused() -> None:
     with pytest.raises(ParameterError, match="a pilot is for noise_scale=None"):
-        sp.simulate(sp.Problem(np.eye(2)), sp.BetGapE(), sp.Gaussian(CLOSE), pilot=Pilot())
+        sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), sp.Gaussian(CLOSE), pilot=Pilot())
 
 
 def test_an_oracle_problem_has_a_pilot_of_every_arm() -> None:

@@ -25,7 +25,7 @@ def random_polytope(seed):
     if d > 2 and rng.random() < 0.5:
         row = rng.integers(1, 3, (1, d)).astype(float)
         options |= {"A_eq": row, "b_eq": row @ inside}
-    return sp.Polytope(**options), rng
+    return sp.Polytope(**{"noise_scale": 1, **options}), rng
 
 
 @settings(max_examples=60, deadline=None)
@@ -100,15 +100,17 @@ def test_an_unknown_option_is_named():
 
 def test_rows_and_bounds_that_follow_from_others_do_no_harm():
     supply, demand = [0.5, 0.3, 0.2], [0.6, 0.25, 0.15]
-    plain = sp.Polytope(**transport_rows(supply, demand))
-    capped = sp.Polytope(**transport_rows(supply, demand), upper=np.minimum.outer(supply, demand).ravel())
+    plain = sp.Polytope(**transport_rows(supply, demand), noise_scale=1)
+    capped = sp.Polytope(
+        **transport_rows(supply, demand), upper=np.minimum.outer(supply, demand).ravel(), noise_scale=1
+    )
     assert plain.form.matrix.shape == (5, 9)  # one of six rows follows from the others
     hours = np.random.default_rng(0).uniform(1, 5, 9)
     assert sp.limit(capped, hours).lower == pytest.approx(sp.limit(plain, hours).lower)
 
 
 def test_two_bounds_that_imply_each_other_are_not_both_lost():
-    problem = sp.Polytope(A_eq=[[1, -1]], b_eq=[0], upper=1)
+    problem = sp.Polytope(A_eq=[[1, -1]], b_eq=[0], upper=1, noise_scale=1)
     assert problem.best_plan([1.0, 1.0]).tolist() == [1.0, 1.0]
     outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian([1.0, 1.0]), seed=0)
     assert outcome.plan == (1.0, 1.0)
@@ -125,7 +127,11 @@ def test_sparse_rows_are_rows_and_recipes_make_the_same_problem():
 
 def test_arms_that_are_the_same_in_all_plans_do_not_matter():
     problem = sp.Polytope(
-        A_eq=[[1, 1, 0, 0], [0, 0, 1, 0]], b_eq=[1, 0.4], upper=[1, 1, 1, 2], lower=[0, 0, 0, 2]
+        A_eq=[[1, 1, 0, 0], [0, 0, 1, 0]],
+        b_eq=[1, 0.4],
+        upper=[1, 1, 1, 2],
+        lower=[0, 0, 0, 2],
+        noise_scale=1,
     )
     assert problem.relevant.tolist() == [True, True, False, False]
     outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian([1.0, 0.0, 0.0, 0.0]), seed=1)
@@ -134,13 +140,15 @@ def test_arms_that_are_the_same_in_all_plans_do_not_matter():
 
 
 def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
-    problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1])
+    problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise_scale=1)
     for policy in (sp.BetGapE(), sp.OBet()):
         with pytest.raises(sp.SurepickError, match="PolyBet"):
             sp.simulate(problem, policy, sp.Gaussian([1.0, 0.5]))
 
 
 def test_amounts_behind_an_oracle_are_refused_with_the_way_out():
-    problem = sp.OracleProblem(lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2)
+    problem = sp.OracleProblem(
+        lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2, noise_scale=1
+    )
     with pytest.raises(sp.SurepickError, match=r"sp\.Polytope"):
         sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5]))

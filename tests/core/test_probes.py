@@ -16,7 +16,7 @@ EDGES = ["A-B", "B-C", "A-D", "D-C"]
 
 
 def routes(**given):
-    return sp.Problem(ROUTES, arm_names=EDGES, **given)
+    return sp.Problem(ROUTES, arm_names=EDGES, **{"noise_scale": 1, **given})
 
 
 def test_single_arms_are_the_default_and_nothing_of_probes_is_kept():
@@ -93,7 +93,7 @@ def test_a_file_of_probes(tmp_path):
 
 def test_an_array_of_probes_is_read_in_reasonable_time_and_memory():
     rng = np.random.default_rng(0)
-    problem = sp.Problem(rng.normal(size=(50, 20)), probes=rng.normal(size=(500, 20)))
+    problem = sp.Problem(rng.normal(size=(50, 20)), probes=rng.normal(size=(500, 20)), noise_scale=1)
     assert problem.probes.rows.shape == (500, 20)
     assert sparse.issparse(problem.probes.rows)
 
@@ -169,11 +169,13 @@ def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():
     assert "no probe tells plan 'train and walk' from plan" in text
     assert "add a probe that reads" in text
     assert "'train'" in text
-    sp.Problem(plans, probes={"all the way": {"train": 1, "bus": 1}, "legs": ["walk", "train"]})
+    sp.Problem(
+        plans, probes={"all the way": {"train": 1, "bus": 1}, "legs": ["walk", "train"]}, noise_scale=1
+    )
 
 
 def test_what_all_plans_share_need_not_be_read():
-    sp.Problem({"a": "depot + road", "b": "depot + rail"}, probes={"test": ["road", "rail"]})
+    sp.Problem({"a": "depot + road", "b": "depot + rail"}, probes={"test": ["road", "rail"]}, noise_scale=1)
 
 
 def test_the_span_is_orthonormal_and_leaves_nothing_out():
@@ -223,7 +225,7 @@ def test_a_policy_that_measures_single_arms_says_so(name):
 
 def test_entries_are_the_rows_without_scipy():
     mixed = {"mixed": {"arm 2": 3.0, "arm 0": 1.0}, "one": ["arm 1"], "two": ["arm 0"]}
-    probes = sp.Problem([[1, 0, 1], [0, 1, 1]], probes=mixed).probes
+    probes = sp.Problem([[1, 0, 1], [0, 1, 1]], probes=mixed, noise_scale=1).probes
     entries, rows = probes.entries, probes.rows.toarray()
     assert (entries.dense(0, 9) == rows).all()
     assert (entries.dense(1, 2) == rows[1:2]).all()

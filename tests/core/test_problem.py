@@ -36,13 +36,13 @@ def write(path, text, *, encoding="utf-8"):
 
 
 def test_a_nested_list_is_a_table_of_plans():
-    problem = sp.Problem([[1, 0, 2], [0, 1, 2]])
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], noise_scale=1)
     assert (problem.n_plans, problem.n_arms) == (2, 3)
     assert problem.plans.tolist() == [[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]
 
 
 def test_arms_and_plans_have_default_names():
-    problem = sp.Problem([[1, 0], [0, 1]])
+    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
     assert problem.arm_names == ("arm 0", "arm 1")
     assert problem.plan_names == ("plan 0", "plan 1")
 
@@ -65,7 +65,7 @@ def test_an_unknown_noise_scale_stays_unknown():
 
 def test_a_data_frame_brings_its_names():
     frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"], index=["north", "south"])
-    problem = sp.Problem(frame)
+    problem = sp.Problem(frame, noise_scale=1)
     assert problem.arm_names == ("road", "rail")
     assert problem.plan_names == ("north", "south")
     assert problem.plans.tolist() == [[1, 0], [0, 2]]
@@ -73,12 +73,12 @@ def test_a_data_frame_brings_its_names():
 
 def test_given_names_win_over_those_of_a_data_frame():
     frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"])
-    assert sp.Problem(frame, arm_names=["a", "b"]).arm_names == ("a", "b")
+    assert sp.Problem(frame, arm_names=["a", "b"], noise_scale=1).arm_names == ("a", "b")
 
 
 def test_a_csv_file_brings_its_names(tmp_path):
     path = write(tmp_path / "plans.csv", "plan,road,rail\nnorth,1,0\n\nsouth, 0 ,2.5\n")
-    problem = sp.Problem(path)
+    problem = sp.Problem(path, noise_scale=1)
     assert problem.arm_names == ("road", "rail")
     assert problem.plan_names == ("north", "south")
     assert problem.plans.tolist() == [[1, 0], [0, 2.5]]
@@ -86,31 +86,34 @@ def test_a_csv_file_brings_its_names(tmp_path):
 
 def test_a_csv_file_can_be_named_by_text_and_begin_with_a_byte_order_mark(tmp_path):
     path = write(tmp_path / "plans.csv", ",Köln,Graz\r\na,1,0\r\nb,0,1\r\n", encoding="utf-8-sig")
-    assert sp.Problem(str(path)).arm_names == ("Köln", "Graz")
+    assert sp.Problem(str(path), noise_scale=1).arm_names == ("Köln", "Graz")
 
 
 def test_quoted_cells_of_a_csv_file_may_contain_commas(tmp_path):
     path = write(tmp_path / "plans.csv", 'plan,"Paris, France",rail\na,1,0\nb,0,1\n')
-    assert sp.Problem(path).arm_names == ("Paris, France", "rail")
+    assert sp.Problem(path, noise_scale=1).arm_names == ("Paris, France", "rail")
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
 def test_sparse_plans_stay_sparse(kind):
-    problem = sp.Problem(kind(np.array([[1.0, 0, 2], [0, 1, 2]])))
+    problem = sp.Problem(kind(np.array([[1.0, 0, 2], [0, 1, 2]])), noise_scale=1)
     assert problem.is_sparse
     assert isinstance(problem.plans, sparse.csr_array)
     assert problem.relevant.tolist() == [True, True, False]
 
 
 def test_boolean_plans_are_zeros_and_ones():
-    assert sp.Problem(np.array([[True, False], [False, True]])).plans.tolist() == [[1, 0], [0, 1]]
+    assert sp.Problem(np.array([[True, False], [False, True]]), noise_scale=1).plans.tolist() == [
+        [1, 0],
+        [0, 1],
+    ]
 
 
 # what is merged, and what matters
 
 
 def test_equal_plans_are_merged_and_reported():
-    problem = sp.Problem([[1, 0], [0, 1], [1, -0.0]], plan_names=["a", "b", "c"])
+    problem = sp.Problem([[1, 0], [0, 1], [1, -0.0]], plan_names=["a", "b", "c"], noise_scale=1)
     assert problem.plan_names == ("a", "b")
     assert problem.duplicates == (("c", "a"),)
     assert problem.plan("c") == 0
@@ -118,13 +121,17 @@ def test_equal_plans_are_merged_and_reported():
 
 def test_equal_sparse_plans_are_merged_whatever_their_stored_zeros():
     rows = sparse.csr_array(([1.0, 0.0, 1.0, 1.0], ([0, 0, 1, 2], [0, 1, 1, 0])), shape=(3, 2))
-    problem = sp.Problem(rows)
+    problem = sp.Problem(rows, noise_scale=1)
     assert problem.plan_names == ("plan 0", "plan 1")
     assert problem.duplicates == (("plan 2", "plan 0"),)
 
 
 def test_an_arm_on_which_all_plans_agree_is_irrelevant():
-    assert sp.Problem([[1, 3, 0], [1, 3, 1], [2, 3, 0]]).relevant.tolist() == [True, False, True]
+    assert sp.Problem([[1, 3, 0], [1, 3, 1], [2, 3, 0]], noise_scale=1).relevant.tolist() == [
+        True,
+        False,
+        True,
+    ]
 
 
 @settings(deadline=None)
@@ -134,7 +141,7 @@ def test_the_distinct_rows_remain_in_their_order(table):
     if len(distinct) < 2:
         assert "at least two distinct plans" in refusal(table)
         return
-    problem = sp.Problem(table)
+    problem = sp.Problem(table, noise_scale=1)
     assert [tuple(row) for row in problem.plans.tolist()] == distinct
     assert problem.n_plans + len(problem.duplicates) == len(table)
     assert problem.relevant.tolist() == [len(set(column)) > 1 for column in table.T.tolist()]
@@ -145,7 +152,7 @@ def test_the_distinct_rows_remain_in_their_order(table):
 def test_sparse_and_dense_plans_make_the_same_problem(table):
     if len(np.unique(table, axis=0)) < 2:
         return
-    dense, thin = sp.Problem(table), sp.Problem(sparse.csr_array(table))
+    dense, thin = sp.Problem(table, noise_scale=1), sp.Problem(sparse.csr_array(table), noise_scale=1)
     assert (dense.plans == thin.plans.toarray()).all()
     assert dense.duplicates == thin.duplicates
     assert (dense.relevant == thin.relevant).all()
@@ -156,28 +163,30 @@ def test_sparse_and_dense_plans_make_the_same_problem(table):
 
 def test_values_keep_the_callers_sign_and_best_obeys_minimize():
     plans, means = [[1, 0], [0, 2]], [3.0, 1.0]
-    assert sp.Problem(plans, minimize=True).values(means).tolist() == [3.0, 2.0]
-    assert sp.Problem(plans).best(means) == 0
-    assert sp.Problem(plans, minimize=True).best(means) == 1
+    assert sp.Problem(plans, minimize=True, noise_scale=1).values(means).tolist() == [3.0, 2.0]
+    assert sp.Problem(plans, noise_scale=1).best(means) == 0
+    assert sp.Problem(plans, minimize=True, noise_scale=1).best(means) == 1
 
 
 def test_ties_of_the_best_go_to_the_lowest_index():
-    assert sp.Problem([[1, 0], [0, 1]]).best([2, 2]) == 0
-    assert sp.Problem([[1, 0], [0, 1]], minimize=True).best([2, 2]) == 0
+    assert sp.Problem([[1, 0], [0, 1]], noise_scale=1).best([2, 2]) == 0
+    assert sp.Problem([[1, 0], [0, 1]], minimize=True, noise_scale=1).best([2, 2]) == 0
 
 
 def test_oriented_plans_make_larger_better():
-    assert sp.Problem([[1, 0], [0, 2]]).oriented.tolist() == [[1, 0], [0, 2]]
-    assert sp.Problem([[1, 0], [0, 2]], minimize=True).oriented.tolist() == [[-1, 0], [0, -2]]
+    assert sp.Problem([[1, 0], [0, 2]], noise_scale=1).oriented.tolist() == [[1, 0], [0, 2]]
+    assert sp.Problem([[1, 0], [0, 2]], minimize=True, noise_scale=1).oriented.tolist() == [[-1, 0], [0, -2]]
 
 
 def test_names_find_their_index():
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], plan_names=["north", "south"])
+    problem = sp.Problem(
+        [[1, 0], [0, 1]], arm_names=["road", "rail"], plan_names=["north", "south"], noise_scale=1
+    )
     assert (problem.arm("rail"), problem.plan("south")) == (1, 1)
 
 
 def test_an_unknown_name_suggests_the_closest():
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
     with pytest.raises(ProblemError, match="no arm named 'raill'; did you mean 'rail'"):
         problem.arm("raill")
 
@@ -197,7 +206,7 @@ def test_repr_says_the_size_and_the_goal():
     ],
 )
 def test_means_that_do_not_fit_are_refused(means, says):
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
     with pytest.raises(ProblemError, match=says):
         problem.values(means)
 
@@ -215,7 +224,7 @@ def test_changing_the_callers_arrays_changes_nothing():
 
 def test_changing_the_callers_sparse_plans_changes_nothing():
     plans = sparse.csr_array(np.eye(2))
-    problem = sp.Problem(plans)
+    problem = sp.Problem(plans, noise_scale=1)
     plans.data[0] = 7.0
     assert problem.plans.toarray().tolist() == [[1, 0], [0, 1]]
 
@@ -224,18 +233,18 @@ def test_changing_the_callers_sparse_plans_changes_nothing():
 @pytest.mark.parametrize("again", [lambda p: p, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_its_arrays_refuse_to_be_written(name, again):
     with pytest.raises(ValueError, match="read-only"):
-        getattr(again(sp.Problem(np.eye(2))), name)[0] = 5
+        getattr(again(sp.Problem(np.eye(2), noise_scale=1)), name)[0] = 5
 
 
 def test_its_sparse_plans_refuse_to_be_written():
-    problem = pickle.loads(pickle.dumps(sp.Problem(sparse.csr_array(np.eye(2)))))
+    problem = pickle.loads(pickle.dumps(sp.Problem(sparse.csr_array(np.eye(2)), noise_scale=1)))
     with pytest.raises(ValueError, match="read-only"):
         problem.plans[0, 0] = 5
 
 
 def test_its_fields_cannot_be_set():
     with pytest.raises(AttributeError):
-        sp.Problem(np.eye(2)).minimize = True
+        sp.Problem(np.eye(2), noise_scale=1).minimize = True
 
 
 # what is refused, and what the refusal says
@@ -323,13 +332,13 @@ def test_a_csv_file_without_header_or_rows_is_refused(tmp_path, text):
     ids=["semicolons", "tabs", "commas"],
 )
 def test_a_csv_file_is_read_as_any_spreadsheet_writes_it(tmp_path, text):
-    problem = sp.Problem(write(tmp_path / "plans.csv", text))
+    problem = sp.Problem(write(tmp_path / "plans.csv", text), noise_scale=1)
     assert (problem.arm_names, problem.plan_names) == (("Café", "b, c"), ("x", "y"))
     assert problem.plans.tolist() == [[1.0, 0.5], [-0.25, 20.0]]
 
 
 def test_a_decimal_comma_is_read_wherever_it_can_be_nothing_else(tmp_path):
-    problem = sp.Problem(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"0,5"\ny,0,1\n'))
+    problem = sp.Problem(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"0,5"\ny,0,1\n'), noise_scale=1)
     assert problem.plans.tolist() == [[1.0, 0.5], [0.0, 1.0]]
     said = refusal(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"1,234"\ny,0,1\n'))
     assert "row 'x', column 'b'" in said
@@ -337,7 +346,7 @@ def test_a_decimal_comma_is_read_wherever_it_can_be_nothing_else(tmp_path):
 
 
 def test_an_empty_cell_of_a_plan_is_0(tmp_path):
-    problem = sp.Problem(write(tmp_path / "p.csv", "plan,a,b,\nx,1,,\ny,,2,\n"))
+    problem = sp.Problem(write(tmp_path / "p.csv", "plan,a,b,\nx,1,,\ny,,2,\n"), noise_scale=1)
     assert problem.plans.tolist() == [[1.0, 0.0], [0.0, 2.0]]
 
 
@@ -412,17 +421,21 @@ HUGE = 10**400  # a whole number that no float is
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: sp.Problem([[HUGE, 0], [0, 1]]),
+        lambda: sp.Problem([[HUGE, 0], [0, 1]], noise_scale=1),
         lambda: sp.Problem(np.eye(2), noise_scale=HUGE),
-        lambda: sp.Problem(np.eye(2), costs=[1, HUGE]),
+        lambda: sp.Problem(np.eye(2), costs=[1, HUGE], noise_scale=1),
         lambda: sp.Problem(np.eye(2), bounds=(0, HUGE)),
-        lambda: sp.Problem(np.eye(2)).with_plan("third", [HUGE, 1]),
-        lambda: sp.Past.from_history(sp.Problem(np.eye(2)), [HUGE, 1], [0.0, 0.0]),
-        lambda: sp.Past.from_guess(sp.Problem(np.eye(2)), [HUGE, 1], [1.0, 1.0]),
-        lambda: settled(sp.Problem(np.eye(2)), [sp.NewArm("third", cost=HUGE)]),
-        lambda: settled(sp.Problem(np.eye(2)), [sp.NewArm("third", noise_scale=HUGE)]),
-        lambda: sp.Session.create("memory://", sp.Problem(np.eye(2)), sp.BetGapE(), name="s", lease=HUGE),
-        lambda: sp.Session.create("memory://", sp.Problem(np.eye(2)), sp.BetGapE(), name="s", budget=HUGE),
+        lambda: sp.Problem(np.eye(2), noise_scale=1).with_plan("third", [HUGE, 1]),
+        lambda: sp.Past.from_history(sp.Problem(np.eye(2), noise_scale=1), [HUGE, 1], [0.0, 0.0]),
+        lambda: sp.Past.from_guess(sp.Problem(np.eye(2), noise_scale=1), [HUGE, 1], [1.0, 1.0]),
+        lambda: settled(sp.Problem(np.eye(2), noise_scale=1), [sp.NewArm("third", cost=HUGE)]),
+        lambda: settled(sp.Problem(np.eye(2), noise_scale=1), [sp.NewArm("third", noise_scale=HUGE)]),
+        lambda: sp.Session.create(
+            "memory://", sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), name="s", lease=HUGE
+        ),
+        lambda: sp.Session.create(
+            "memory://", sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), name="s", budget=HUGE
+        ),
         lambda: sp.Gaussian([HUGE, 0]),
     ],
 )

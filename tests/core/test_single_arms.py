@@ -13,7 +13,10 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
     order = rng.permutation(5)
     own = np.diag([1.0, 2.0, -0.5, 3.0, 1.5])[order]
     plans = np.hstack([own + rng.normal(size=5), np.ones((5, 1))])  # and an arm that all have
-    for problem, sign in ((sp.Problem(plans), 1), (sp.Problem(plans, minimize=True), -1)):
+    for problem, sign in (
+        (sp.Problem(plans, noise_scale=1), 1),
+        (sp.Problem(plans, minimize=True, noise_scale=1), -1),
+    ):
         found = single_arms(problem, "LUCB")
         assert found.way.tolist() == order.tolist()
         assert found.factor == pytest.approx(sign * np.array([1.0, 2.0, -0.5, 3.0, 1.5])[order])
@@ -39,4 +42,4 @@ def test_counts_go_to_arms_and_come_back_as_candidates():
 )
 def test_plans_that_share_arms_are_refused_with_what_to_use(plans):
     with pytest.raises(ProblemError, match=r"LUCB chooses between single arms.*use BetGapE"):
-        single_arms(sp.Problem(plans), "LUCB")
+        single_arms(sp.Problem(plans, noise_scale=1), "LUCB")

@@ -41,7 +41,7 @@ def test_the_worth_of_one_is_the_fall_of_what_is_lost_to_each_rival(arm):
 
 
 def test_it_is_nothing_where_plans_do_not_differ_and_unknown_before_all_is_measured():
-    problem = sp.Problem([[1, 0, 2], [0, 1, 2]])
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], noise_scale=1)
     seen = Evidence(np.array([3, 3, 0]), np.array([3.0, 2.0, 0.0]))
     assert worth_of_one(problem, seen, 0)[2] == 0.0
     assert worth_of_one(problem, Evidence(np.array([3, 0, 0]), np.zeros(3)), 0) is None

@@ -52,7 +52,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
     for policy in [*CASES, *WITHOUT_DELTA, *OF_SETS, *OF_MATROIDS, *OF_SINGLE_ARMS, *OF_INCUMBENTS]:
         if policy.name in FOR_SINGLE_ARMS:
             found[describe(policy)] = policy, sp.Problem(np.eye(5), noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
-            dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True)
+            dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True, noise_scale=1)
             found[f"{describe(policy)}, shares and costs"] = policy, dear
             continue
         name = describe(policy)
@@ -62,7 +62,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
             sp.Problem(two_of(5), noise_scale=0.5) if policy.name in FOR_MATROIDS else problem,
         )
         if policy.name not in FOR_SETS:
-            dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True)
+            dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True, noise_scale=1)
             found[f"{name}, shares and costs"] = policy, dear
         if hasattr(policy, "takes_oracle"):
             trees = tree_family(TRIANGLES).oracle_problem(noise_scale=0.5)
@@ -78,7 +78,9 @@ def cases() -> dict[str, tuple[Any, Any]]:
         rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
         name = describe(policy) + (f" within {policy.epsilon:g}" if policy.epsilon else "")
         found[name] = policy, sp.Polytope(**rows, noise_scale=0.5)
-        dear = sp.Polytope(**rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], costs=[1, 2, 1, 3, 1], minimize=True)
+        dear = sp.Polytope(
+            **rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], costs=[1, 2, 1, 3, 1], minimize=True, noise_scale=1
+        )
         found[f"{name}, shares and costs"] = policy, dear
     return found
 

@@ -19,12 +19,12 @@ GUESS, SPREAD = [1.0, 0.7, 0.4, 0.3], 0.2
 
 
 def advice(problem=None, **options):
-    problem = problem or sp.Problem(PLANS)
+    problem = problem or sp.Problem(PLANS, noise_scale=1)
     return sp.advise(problem, GUESS, SPREAD, **{"n_worlds": 8, "budget": 50_000, **options})
 
 
 def test_the_forecast_comes_true_in_other_worlds():
-    problem, found = sp.Problem(PLANS), advice(n_worlds=14)
+    problem, found = sp.Problem(PLANS, noise_scale=1), advice(n_worlds=14)
     rng = np.random.default_rng(99)
     taken = []
     for seed in range(14):
@@ -37,7 +37,9 @@ def test_the_forecast_comes_true_in_other_worlds():
 
 
 def test_the_policy_that_takes_least_is_recommended_and_its_promise_is_proved():
-    far_apart = sp.advise(sp.Problem(np.eye(2)), [6.0, 0.0], delta=0.05, epsilon=0.0, n_worlds=4, budget=5000)
+    far_apart = sp.advise(
+        sp.Problem(np.eye(2), noise_scale=1), [6.0, 0.0], delta=0.05, epsilon=0.0, n_worlds=4, budget=5000
+    )
     medians = {one.policy.name: one.price for one in far_apart.rehearsals}
     assert set(medians) == {"BetGapE", "CombGapE"}
     assert medians[far_apart.policy.name] == min(medians.values())
@@ -59,7 +61,7 @@ def test_what_is_given_is_kept():
 
 
 def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
-    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
     found = {
         budget: sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=budget, delta=0.05, n_worlds=5)
         for budget in (20_000, 100_000)
@@ -73,7 +75,9 @@ def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
 
 
 def test_a_hopeless_problem_is_called_so():
-    found = sp.advise(sp.Problem([[1, 0], [0, 1]]), [1.0, 1.0], 0.0, budget=300, n_worlds=2, delta=0.05)
+    found = sp.advise(
+        sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 1.0], 0.0, budget=300, n_worlds=2, delta=0.05
+    )
     assert found.expected == math.inf
     assert "more than 300" in found.explanation
     assert "afford more" in found.reasons["epsilon"]
@@ -94,7 +98,7 @@ def test_a_batch_is_shared_among_the_workers():
 
 
 def test_prices_decide_where_they_differ():
-    found = advice(sp.Problem(PLANS, costs=[100.0, 1.0, 1.0, 1.0]), delta=0.05)
+    found = advice(sp.Problem(PLANS, costs=[100.0, 1.0, 1.0, 1.0], noise_scale=1), delta=0.05)
     assert "in price" in found.reasons["policy"]
 
 
@@ -170,7 +174,7 @@ def test_plans_that_cannot_be_listed_are_rehearsed_with_the_policy_that_is_prove
 
 
 def test_without_a_list_delta_and_epsilon_are_chosen_too():
-    problem = sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3)
+    problem = sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, noise_scale=1)
     found = sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=20_000, n_worlds=2)
     assert found.policy.name == "OBet"
     assert 0 < found.epsilon < 0.5

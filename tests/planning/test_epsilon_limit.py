@@ -16,7 +16,7 @@ from surepick.planning.limit_value import binary_kl, half_kl
 from surepick.policies.betting.good_plans import GoodPlans
 from surepick.policies.betting.rivals import Rivals
 
-TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0])
+TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
 
 
 @pytest.mark.parametrize(("gap", "epsilon"), [(1.0, 0.1), (1.0, 0.5), (0.3, 0.2)])
@@ -149,7 +149,7 @@ def sum_of_losses(plans, worlds):
 
 
 def test_arms_that_no_good_plan_uses_fully_have_to_be_measured():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0])
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
     assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.01).n_relevant == 3
     # everything of the first or all of the third is good: only the second could make both bad, or all could
     some = sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.2)
@@ -158,12 +158,12 @@ def test_arms_that_no_good_plan_uses_fully_have_to_be_measured():
 
 
 def test_costs_count_and_other_problems_are_refused():
-    dear = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], costs=[4.0, 4.0])
+    dear = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], costs=[4.0, 4.0], noise_scale=1)
     found, plain = sp.limit(dear, [1.0, 0.0], epsilon=0.1), sp.limit(TWO, [1.0, 0.0], epsilon=0.1)
     assert found.cost_lower == pytest.approx(4 * plain.lower)
     assert found.cost_lower_bound == pytest.approx(4 * plain.lower_bound)
     with pytest.raises(ParameterError, match="Polytope only, got Problem; leave epsilon out"):
-        sp.limit(sp.Problem([[1, 0], [0, 1]]), [1.0, 0.0], epsilon=0.1)
+        sp.limit(sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 0.0], epsilon=0.1)
 
 
 def test_a_bound_on_good_plans_holds_whatever_the_weights():
@@ -187,7 +187,7 @@ def test_a_bound_on_good_plans_holds_whatever_the_weights():
 
 
 def test_forecast_and_advice_know_epsilon():
-    problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9])
+    problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
     found = sp.forecast(problem, [3.0, 4.0], 0.2, epsilon=0.5, n_worlds=3)
     assert found.quantile(0.5) <= found.upper_median
     assert "within 0.5 of the best" in found.explanation

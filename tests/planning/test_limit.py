@@ -18,11 +18,11 @@ from surepick.planning.theory import theory
 def random_instance(seed, n_arms, n_plans, **arguments):
     rng = np.random.default_rng(seed)
     means = rng.normal(size=n_arms)
-    return sp.Problem(rng.integers(0, 5, (n_plans, n_arms)), **arguments), means
+    return sp.Problem(rng.integers(0, 5, (n_plans, n_arms)), **{"noise_scale": 1, **arguments}), means
 
 
 def test_the_small_check_value():
-    problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]])
+    problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise_scale=1)
     found = limit(problem, [1, 0.5, 0.3])
     assert found.best == 0
     assert found.characteristic_time == pytest.approx(355.5556, abs=1e-4)
@@ -84,7 +84,7 @@ def test_equal_costs_only_change_the_unit():
 
 def test_a_minimised_problem_is_the_maximised_one_with_signs_changed():
     problem, means = random_instance(4, 5, 20)
-    other = sp.Problem(problem.plans, minimize=True)
+    other = sp.Problem(problem.plans, minimize=True, noise_scale=1)
     assert limit(other, -means).characteristic_time == limit(problem, means).characteristic_time
     assert limit(other, -means).best == limit(problem, means).best
 
@@ -101,14 +101,14 @@ def test_relabelling_arms_and_plans_relabels_the_limit():
     problem, means = random_instance(6, 7, 30)
     plans, arms = np.random.default_rng(0).permutation(30), np.random.default_rng(1).permutation(7)
     plain = limit(problem, means)
-    moved = limit(sp.Problem(problem.plans[plans][:, arms]), means[arms])
+    moved = limit(sp.Problem(problem.plans[plans][:, arms], noise_scale=1), means[arms])
     assert plans[moved.best] == plain.best
     np.testing.assert_allclose(moved.allocation, plain.allocation[arms], atol=1e-4)
 
 
 def test_adding_one_vector_to_all_plans_changes_nothing():
     problem, means = random_instance(7, 5, 20)
-    moved = limit(sp.Problem(problem.plans + np.arange(5.0)), means)
+    moved = limit(sp.Problem(problem.plans + np.arange(5.0), noise_scale=1), means)
     assert moved.characteristic_time == pytest.approx(limit(problem, means).characteristic_time, rel=1e-7)
 
 
@@ -116,20 +116,20 @@ def test_sparse_plans_have_the_same_limit():
     rng = np.random.default_rng(8)
     plans = rng.integers(1, 4, (300, 60)) * (rng.random((300, 60)) < 0.1)
     means = rng.normal(size=60)
-    dense = limit(sp.Problem(plans), means)
-    thin = limit(sp.Problem(sparse.csr_array(plans), minimize=False), means)
+    dense = limit(sp.Problem(plans, noise_scale=1), means)
+    thin = limit(sp.Problem(sparse.csr_array(plans), minimize=False, noise_scale=1), means)
     assert thin.characteristic_time == pytest.approx(dense.characteristic_time, rel=1e-7)
     np.testing.assert_allclose(thin.allocation, dense.allocation, atol=1e-4)
 
 
 def test_irrelevant_arms_get_no_measurement():
-    found = limit(sp.Problem([[1, 0, 7], [0, 1, 7]]), [1.0, 0.5, 3.0])
+    found = limit(sp.Problem([[1, 0, 7], [0, 1, 7]], noise_scale=1), [1.0, 0.5, 3.0])
     assert found.allocation.tolist() == pytest.approx([0.5, 0.5, 0.0])
     assert found.n_relevant == 2
 
 
 def test_ties_make_the_limit_infinite_and_are_named():
-    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
     found = limit(problem, [0.5, 0.5, 0.1])
     assert not found.is_finite
     assert found.tied == (1,)
@@ -138,7 +138,7 @@ def test_ties_make_the_limit_infinite_and_are_named():
 
 
 def test_a_gap_of_rounding_alone_is_a_tie():
-    found = limit(sp.Problem([[1, 1, 1], [3, 0, 0]]), [0.1, 0.1, 0.1])
+    found = limit(sp.Problem([[1, 1, 1], [3, 0, 0]], noise_scale=1), [0.1, 0.1, 0.1])
     assert 0.1 + 0.1 + 0.1 != 3 * 0.1 or found.tied == (1,)
     assert not found.is_finite
 
@@ -153,7 +153,7 @@ def test_there_is_one_limit():
 
 
 def test_an_easy_problem_still_needs_nearly_every_relevant_arm_once():
-    found = limit(sp.Problem(np.eye(4), costs=[1, 2, 3, 4]), [1e6, 0, 0, 0], delta=0.05)
+    found = limit(sp.Problem(np.eye(4), costs=[1, 2, 3, 4], noise_scale=1), [1e6, 0, 0, 0], delta=0.05)
     assert found.measurements() == pytest.approx(0.9 * 4)
     assert found.cost_lower_bound == pytest.approx(0.9 * 10)
 
@@ -171,7 +171,7 @@ class GuessesAtTwoDelta:
 def test_the_bound_by_unseen_arms_is_attained_by_a_method_that_sometimes_guesses():
     """So the number of relevant arms itself would be no bound: this method keeps its promise below it."""
     rng, method, delta, n_runs = np.random.default_rng(5), GuessesAtTwoDelta(), 0.1, 200_000
-    found = limit(sp.Problem(np.eye(2)), [1e6, 0.0], delta=delta)
+    found = limit(sp.Problem(np.eye(2), noise_scale=1), [1e6, 0.0], delta=delta)
     mean = method.measurements(delta, n_runs, rng).mean()
     assert method.errors(delta, n_runs, rng).mean() <= delta + 4 * math.sqrt(delta / n_runs)
     assert mean < found.n_relevant
@@ -186,7 +186,7 @@ def test_an_unknown_noise_scale_is_refused():
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan])
 def test_a_delta_outside_the_unit_interval_is_refused(delta):
     with pytest.raises(ParameterError, match="delta"):
-        limit(sp.Problem(np.eye(2)), [1, 0], delta=delta)
+        limit(sp.Problem(np.eye(2), noise_scale=1), [1, 0], delta=delta)
 
 
 def brute_force_theory(plans, means):
@@ -213,7 +213,7 @@ def test_the_paper_quantities_follow_their_definitions(seed, n_arms, n_plans):
     rng = np.random.default_rng(seed)
     plans = np.unique(np.vstack([rng.integers(0, 5, (n_plans, n_arms)), np.full(n_arms, 9)]), axis=0)
     means = rng.normal(size=n_arms)
-    report = theory(sp.Problem(plans), means)
+    report = theory(sp.Problem(plans, noise_scale=1), means)
     gaps, spreads, ratio = brute_force_theory(plans.astype(float), means)
     np.testing.assert_allclose(report.arm_gaps, gaps)
     np.testing.assert_allclose(report.spreads, spreads)
@@ -221,7 +221,7 @@ def test_the_paper_quantities_follow_their_definitions(seed, n_arms, n_plans):
 
 
 def test_an_ordinary_bandit_has_the_quantities_the_paper_names():
-    report = theory(sp.Problem(np.eye(4)), [1.0, 0.7, 0.5, 0.0])
+    report = theory(sp.Problem(np.eye(4), noise_scale=1), [1.0, 0.7, 0.5, 0.0])
     np.testing.assert_allclose(report.arm_gaps, [0.3, 0.3, 0.5, 1.0])
     np.testing.assert_allclose(report.spreads, 2.0)
     assert report.largest_ratio == 1
@@ -239,7 +239,7 @@ def test_the_bound_of_theorem_4_2_is_its_own_fixed_point():
 
 def test_solver_noise_in_the_plans_does_not_count_as_a_difference():
     plans = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0 + 1e-15], [0.5, 0.5, 2.0]])
-    assert theory(sp.Problem(plans), [1.0, 0.2, 0.1]).largest_ratio == pytest.approx(1)
+    assert theory(sp.Problem(plans, noise_scale=1), [1.0, 0.2, 0.1]).largest_ratio == pytest.approx(1)
 
 
 def test_the_report_has_a_number_for_every_row():
@@ -253,7 +253,7 @@ def test_the_report_has_a_number_for_every_row():
 
 
 def test_the_report_of_a_tie_is_infinite_where_it_must_be():
-    report = theory(sp.Problem(np.eye(3)), [1.0, 1.0, 0.0])
+    report = theory(sp.Problem(np.eye(3), noise_scale=1), [1.0, 1.0, 0.0])
     assert report.smallest_gap == 0
     assert report.comb_gap_e_bound == report.rage_term == report.lower_bound == math.inf
 
@@ -261,7 +261,7 @@ def test_the_report_of_a_tie_is_infinite_where_it_must_be():
 def test_too_many_pairs_are_refused_at_once():
     plans = sparse.eye_array(6000, format="csr")
     with pytest.raises(ParameterError, match="too many"):
-        theory(sp.Problem(plans), np.arange(6000.0))
+        theory(sp.Problem(plans, noise_scale=1), np.arange(6000.0))
 
 
 def trees():
@@ -286,17 +286,19 @@ def test_the_limit_behind_an_oracle_brackets_that_of_the_list(seed):
 def test_the_limit_behind_an_oracle_knows_plans_that_contain_others():
     means = np.array([1.0, -0.5, 0.7, -2.0])
     subsets = [list(map(int, np.binary_repr(k, 4))) for k in range(16)]
-    asked = limit(sp.OracleProblem(lambda weights: weights > 0, n_arms=4), means)
-    listed = limit(sp.Problem(subsets), means)
+    asked = limit(sp.OracleProblem(lambda weights: weights > 0, n_arms=4, noise_scale=1), means)
+    listed = limit(sp.Problem(subsets, noise_scale=1), means)
     assert asked.lower <= listed.upper
     assert listed.lower <= asked.upper <= asked.lower * (1 + 2e-3)
 
 
 def test_ties_and_a_single_plan_behind_an_oracle_are_told():
-    tied = limit(sp.OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], n_arms=2), [1.0, 1.0])
+    tied = limit(
+        sp.OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], n_arms=2, noise_scale=1), [1.0, 1.0]
+    )
     assert not tied.is_finite
     with pytest.raises(ProblemError, match="one plan"):
-        limit(sp.OracleProblem(lambda weights: [1.0, 0.0], n_arms=2), [1.0, 1.0])
+        limit(sp.OracleProblem(lambda weights: [1.0, 0.0], n_arms=2, noise_scale=1), [1.0, 1.0])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -320,7 +322,8 @@ def test_the_theory_behind_an_oracle_is_that_of_the_list(kind, seed):
 
 def test_the_theory_of_a_tie_behind_an_oracle_is_infinite_where_it_must_be():
     report = theory(
-        sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3), [1.0, 1.0, 0.0]
+        sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, noise_scale=1),
+        [1.0, 1.0, 0.0],
     )
     assert report.smallest_gap == 0
     assert report.rage_term == report.lower_bound == report.paper_lower_term == math.inf

@@ -36,6 +36,7 @@ def test_an_oracle_has_the_limit_of_the_list(build, minimize):
         minimize=minimize,
         probes="plan arms",
         costs=3.0,
+        noise_scale=1,
     )
     right, found = sp.limit(listed, means), sp.limit(problem, sign * means)
     assert found.lower <= right.upper * (1 + 1e-6)
@@ -46,6 +47,6 @@ def test_an_oracle_has_the_limit_of_the_list(build, minimize):
 
 
 def test_ties_have_no_limit():
-    problem = sp.problems.top_k_family(list("abcd"), 2).oracle_problem(probes="plan arms")
+    problem = sp.problems.top_k_family(list("abcd"), 2).oracle_problem(probes="plan arms", noise_scale=1)
     found = sp.limit(problem, [1.0, 0.5, 0.5, 0.0])
     assert not found.is_finite

@@ -39,8 +39,10 @@ def test_check_values(kind, seed, value):
 def test_is_the_limit_over_all_vertices(seed):
     problem, means = transport(seed, 3, 3)
     costs = np.random.default_rng(seed).uniform(1, 3, 9)
-    problem = sp.Polytope(A_eq=problem.rows.a_eq, b_eq=problem.rows.b_eq, minimize=True, costs=costs)
-    listed = sp.Problem(all_vertices(problem), minimize=True, costs=costs)
+    problem = sp.Polytope(
+        A_eq=problem.rows.a_eq, b_eq=problem.rows.b_eq, minimize=True, costs=costs, noise_scale=1
+    )
+    listed = sp.Problem(all_vertices(problem), minimize=True, costs=costs, noise_scale=1)
     one, other = sp.limit(problem, means), sp.limit(listed, means)
     if other.lower > 1e9:
         return
@@ -54,7 +56,7 @@ def test_is_the_limit_over_all_vertices(seed):
 def test_is_exact_at_degenerate_vertices_too(seed, monkeypatch):
     problem, means = assignment(4, seed)
     plans = [np.eye(4)[list(order)].ravel() for order in itertools.permutations(range(4))]
-    listed, found = sp.limit(sp.Problem(plans, minimize=True), means), sp.limit(problem, means)
+    listed, found = sp.limit(sp.Problem(plans, minimize=True, noise_scale=1), means), sp.limit(problem, means)
     assert found.lower == pytest.approx(listed.lower, rel=1e-6)
     assert found.upper == pytest.approx(listed.lower, rel=1e-6)
     monkeypatch.setattr(vertex_edges, "MOST_BASES", 3)
@@ -64,7 +66,7 @@ def test_is_exact_at_degenerate_vertices_too(seed, monkeypatch):
 
 
 def test_ties_are_named_by_the_plan_that_ties():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0])
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
     found = sp.limit(problem, [1.0, 0.0, 1.0])
     assert not found.is_finite
     assert {found.best, *found.tied} == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
@@ -73,12 +75,12 @@ def test_ties_are_named_by_the_plan_that_ties():
 
 
 def test_of_two_arms_it_is_the_limit_of_two_plans():
-    found = sp.limit(sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0]), [1.0, 0.0])
+    found = sp.limit(sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), [1.0, 0.0])
     assert found.lower_bound == pytest.approx(8 * binary_kl(0.05), rel=1e-6)
 
 
 def test_forecast_and_advice_know_polytopes():
-    problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9])
+    problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
     assert sp.forecast(problem, [3.0, 4.0], 0.2).quantile(0.5) > 0
     advice = sp.advise(problem, [3.0, 4.0], 0.2, n_worlds=2, budget=5_000)
     assert advice.policy.name == "PolyBet"

@@ -116,7 +116,7 @@ def test_an_independent_solver_lies_within_the_bracket(seed):
         )
         for o in range(7)
     }
-    problem = sp.Problem(rng.normal(size=(6, 4)), arm_names=list("abcd"), probes=probes)
+    problem = sp.Problem(rng.normal(size=(6, 4)), arm_names=list("abcd"), probes=probes, noise_scale=1)
     means = rng.normal(size=4)
     found, optimum = allocated(problem, means, tolerance=1e-5), clarabel_time(problem, means)
     assert found.lower * (1 - 1e-6) <= optimum <= found.upper * (1 + 1e-6)
@@ -126,7 +126,7 @@ def test_an_independent_solver_lies_within_the_bracket(seed):
 def test_single_arms_as_probes_are_divided_as_single_arms_are():
     rng = np.random.default_rng(2)
     plans, costs = rng.integers(0, 3, (30, 6)).astype(float), rng.uniform(0.5, 2, 6)
-    problem = sp.Problem(plans, probes=np.eye(6), costs=costs)
+    problem = sp.Problem(plans, probes=np.eye(6), costs=costs, noise_scale=1)
     means = rng.normal(size=6)
     found = allocated(problem, means, tolerance=1e-8)
     wanted = optimal_allocation(targets_of(problem, means) ** 2, costs=costs, tolerance=1e-8)
@@ -135,24 +135,26 @@ def test_single_arms_as_probes_are_divided_as_single_arms_are():
 
 def test_prices_change_what_is_measured():
     means = [1.0, 0.5, 0.0]
-    cheap = sp.Problem(np.eye(3), probes="plans", costs=[1, 1, 10])
+    cheap = sp.Problem(np.eye(3), probes="plans", costs=[1, 1, 10], noise_scale=1)
     found = sp.limit(cheap, means)
     assert found.cost_allocation[2] < found.allocation[2]
     assert found.cost_lower_bound < 10 * found.lower_bound
 
 
 def test_ties_have_no_limit():
-    found = sp.limit(sp.Problem(np.eye(3), probes="plans"), [1.0, 1.0, 0.0])
+    found = sp.limit(sp.Problem(np.eye(3), probes="plans", noise_scale=1), [1.0, 1.0, 0.0])
     assert not found.is_finite
     assert found.lower == np.inf
 
 
 def test_a_whole_cover_is_no_bound():
     """Two uses of three drives see every road once; by fractions one and a half are enough."""
-    routes = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], probes="plan arms")
+    routes = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], probes="plan arms", noise_scale=1)
     assert least_cover(routes.probes, np.ones(3, dtype=bool), np.ones(3)) == pytest.approx(1.5)
     assert sp.limit(routes, [9.0, 5.0, 0.0]).n_relevant == 1
-    mixed = sp.Problem(np.eye(2), probes=np.array([[1, 0], [0, 1], [1, 1], [1, -1.0]]), costs=[3, 2, 4, 5])
+    mixed = sp.Problem(
+        np.eye(2), probes=np.array([[1, 0], [0, 1], [1, 1], [1, -1.0]]), costs=[3, 2, 4, 5], noise_scale=1
+    )
     assert least_cover(mixed.probes, np.ones(2, dtype=bool), mixed.costs) == 2
 
 

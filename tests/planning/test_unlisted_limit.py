@@ -31,7 +31,7 @@ def asked(plans, **settings):
         return inside[np.argmax(inside @ weights)] if len(inside) else None
 
     within = best_within if plans.max() > 1 else None
-    return sp.OracleProblem(best, plans.shape[1], best_within=within, **settings)
+    return sp.OracleProblem(best, plans.shape[1], best_within=within, **{"noise_scale": 1, **settings})
 
 
 @settings(max_examples=60, deadline=None)
@@ -94,7 +94,9 @@ def test_a_large_set_of_exchanges_is_bracketed_within_a_hundredth(seed):
     """Of the best k arms, T* is that of the single exchanges: all others are unions of them."""
     means = np.random.default_rng(seed).normal(size=24)
     found = limit(
-        sp.problems.top_k_family([str(s) for s in range(24)], 12).oracle_problem(), means, tolerance=0.01
+        sp.problems.top_k_family([str(s) for s in range(24)], 12).oracle_problem(noise_scale=1),
+        means,
+        tolerance=0.01,
     )
     order = np.argsort(-means)
     y = np.array([np.eye(24)[i] - np.eye(24)[j] for i, j in product(order[:12], order[12:])])
@@ -109,5 +111,7 @@ def test_assignments_that_cannot_be_listed_are_bracketed_within_half():
     """Lines alone left factors of two and more; the plans of the lower end are among all of them."""
     names = [str(s) for s in range(8)]
     means = np.random.default_rng(0).normal(size=64)
-    found = limit(sp.problems.matching_family(names, names).oracle_problem(), means, tolerance=0.05)
+    found = limit(
+        sp.problems.matching_family(names, names).oracle_problem(noise_scale=1), means, tolerance=0.05
+    )
     assert found.lower < found.upper <= 1.5 * found.lower

@@ -60,11 +60,17 @@ def test_figures_for_screens_show_the_same() -> None:
 @pytest.mark.parametrize("kind", ["knapsack", "path", "tree", "matching", "transport"])
 def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
     chosen = {
-        "knapsack": lambda: sp.problems.knapsack([4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0),
-        "path": lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C"),
-        "tree": lambda: sp.problems.trees([("A", "B", 1), ("B", "C", 1), ("A", "C", 1)]),
-        "matching": lambda: sp.problems.matchings([[2, 3], [2, 2]]),
-        "transport": lambda: sp.problems.transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=50),
+        "knapsack": lambda: sp.problems.knapsack(
+            [4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, noise_scale=1
+        ),
+        "path": lambda: sp.problems.paths(
+            [("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1
+        ),
+        "tree": lambda: sp.problems.trees([("A", "B", 1), ("B", "C", 1), ("A", "C", 1)], noise_scale=1),
+        "matching": lambda: sp.problems.matchings([[2, 3], [2, 2]], noise_scale=1),
+        "transport": lambda: sp.problems.transport(
+            [3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=50, noise_scale=1
+        ),
     }[kind]()
     made = Session.create("memory://", chosen, sp.CombGapE(), name=kind)
     for request in made.ask(chosen.n_arms):

@@ -21,7 +21,7 @@ INSTANCES = {
 
 
 def errors(policy, plans, means, runs, budget):
-    problem, truth = sp.Problem(plans), sp.Gaussian(means)
+    problem, truth = sp.Problem(plans, noise_scale=1), sp.Gaussian(means)
     outcomes = (sp.simulate(problem, policy, truth, seed=seed, budget=budget) for seed in range(runs))
     return sum(is_error(problem, truth, outcome) for outcome in outcomes)
 
@@ -54,7 +54,7 @@ def test_epsilon_keeps_its_promise_where_the_gap_is_just_beyond_it(radius):
 
 
 def test_epsilon_ends_exact_ties_with_confidence():
-    problem, truth = sp.Problem(np.eye(3)), sp.Gaussian([0.3, 0.3, 0.0])
+    problem, truth = sp.Problem(np.eye(3), noise_scale=1), sp.Gaussian([0.3, 0.3, 0.0])
     outcome = sp.simulate(problem, sp.CombGapE(epsilon=0.2), truth, seed=4)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan in (0, 1)

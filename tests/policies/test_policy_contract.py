@@ -69,7 +69,7 @@ class TestPoliciesOfPlays(OwnContract):
         def best(weights):
             return plans[np.argmax(plans @ weights)]
 
-        return sp.OracleProblem(best, plans.shape[1], probes="plan arms", **settings)
+        return sp.OracleProblem(best, plans.shape[1], probes="plan arms", **{"noise_scale": 1, **settings})
 
     def has_found(self, answer, plan, problem):
         return tuple(answer) == tuple(plan)
@@ -106,4 +106,4 @@ def test_every_registered_policy_is_in_the_suite():
 @pytest.mark.parametrize("policy", OF_POLYTOPES, ids=str)
 def test_a_policy_of_polytopes_says_what_a_list_needs(policy):
     with pytest.raises(sp.SurepickError, match="BetGapE is for lists"):
-        policy.start(sp.Problem([[1, 0], [0, 1]]))
+        policy.start(sp.Problem([[1, 0], [0, 1]], noise_scale=1))

@@ -88,8 +88,10 @@ def test_grid_paths_beyond_counting_are_decided_under_a_budget():
 
 
 def test_a_problem_topped_up_is_the_one_of_all_draws_at_once():
-    once = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=80, seed=5)
-    twice = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=30, seed=5).search_further(50)
+    once = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=80, seed=5, noise_scale=1)
+    twice = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=30, seed=5, noise_scale=1).search_further(
+        50
+    )
     assert (once.plans == twice.plans).all()
     assert once.plan_names == twice.plan_names
     assert (once.candidates.counts == twice.candidates.counts).all()
@@ -113,7 +115,7 @@ def test_candidates_of_any_solver_can_be_topped_up(first, more, seed):
 
 def test_only_candidates_from_draws_can_be_topped_up():
     with pytest.raises(ProblemError, match="nothing to top up"):
-        problems.trees([("A", "B"), ("B", "C"), ("A", "C")]).search_further(10)
+        problems.trees([("A", "B"), ("B", "C"), ("A", "C")], noise_scale=1).search_further(10)
 
 
 def test_the_bound_on_missing_plans_holds_for_most_seeds():
@@ -130,7 +132,7 @@ def test_the_bound_on_missing_plans_holds_for_most_seeds():
 
 
 def test_a_found_problem_travels_to_other_processes():
-    problem = problems.knapsack([4, 5], [4, 5], 10, item_names=["tea", "coffee"])
+    problem = problems.knapsack([4, 5], [4, 5], 10, item_names=["tea", "coffee"], noise_scale=1)
     copy = pickle.loads(pickle.dumps(problem))
     assert (copy.plans == problem.plans).all()
     assert copy.plan_names == problem.plan_names
@@ -145,7 +147,10 @@ def test_a_found_problem_travels_to_other_processes():
         (lambda f: f.problem([1.0]), "one number for each of the 3 arms"),
         (lambda f: f.problem([1, 2, 3], n_best=1), "ask for 2 or more"),
         (lambda f: f.problem([1, 2, 3], n_best=0), "n_best must be at least 1"),
-        (lambda f: problems.transport_family([3, 2], [4, 1]).problem(), "cannot be listed one by one"),
+        (
+            lambda f: problems.transport_family([3, 2], [4, 1]).problem(noise_scale=1),
+            "cannot be listed one by one",
+        ),
     ],
 )
 def test_a_family_says_what_it_needs(call, says):

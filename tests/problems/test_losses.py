@@ -70,7 +70,7 @@ def test_losses_are_those_of_the_best_plan_that_differs(name, seed):
 def test_losses_within_a_branch_are_not_above_those_of_its_plans(name, seed):
     """Exchanges that break a pin may only make a loss larger, never that of a plan of the branch."""
     family, rng = FAMILIES[name], np.random.default_rng(seed)
-    asked = plan_set(family.oracle_problem())
+    asked = plan_set(family.oracle_problem(noise_scale=1))
     branch, _ = spanned(asked)
     inside = all_plans(family) * (-1 if family.minimize else 1)
     for arm in rng.permutation(branch.free)[: int(rng.integers(1, 4))]:
@@ -91,7 +91,7 @@ def test_a_network_with_cycles_and_other_plans_know_of_no_losses():
     cycles = problems.path_family(nx.complete_graph(4), 0, 2)
     assert cycles.losses is None
     through = problems.top_k_family(["a", "b"], 1).through([[1.0], [2.0]], ["hours"])
-    assert through.oracle_problem().losses is None
-    packings = plan_set(problems.knapsack_family([3, 4], 10).oracle_problem())
+    assert through.oracle_problem(noise_scale=1).losses is None
+    packings = plan_set(problems.knapsack_family([3, 4], 10).oracle_problem(noise_scale=1))
     box, plan = spanned(packings)
     assert packings.losses(np.ones(2), box, plan) is None

@@ -63,6 +63,7 @@ def test_the_problem_keeps_names_and_whole_numbers_to_the_answer():
         spread=15,
         n_draws=40,
         variable_names=["chair", "table"],
+        noise_scale=1,
     )
     assert problem.arm_names == ("chair", "table")
     assert (problem.plans == np.round(problem.plans)).all()

@@ -59,7 +59,7 @@ def test_a_family_is_read_back_to_an_equal_problem(kind):
 
 
 def test_the_count_that_was_kept_holds():
-    data = codec.problem_to_json(problems.tree_family(nx.complete_graph(5)).oracle_problem())
+    data = codec.problem_to_json(problems.tree_family(nx.complete_graph(5)).oracle_problem(noise_scale=1))
     assert codec.problem_from_json({**data, "n_plans": 126}).n_plans == 126
 
 
@@ -114,7 +114,7 @@ def test_a_function_that_differs_by_rounding_is_the_same():
         (own(noise_scale=0.4), "another noise_scale"),
         (own(n_plans=7), "another n_plans: 6, got 7"),
         (own(minimize=True), "another minimize"),
-        (sp.OracleProblem(lambda w: w[:3] > 1, 3), "kept has 4 arms, got one of 3"),
+        (sp.OracleProblem(lambda w: w[:3] > 1, 3, noise_scale=1), "kept has 4 arms, got one of 3"),
         (
             problems.top_k_family(NAMES, 2).oracle_problem(noise_scale=0.5),
             "another oracle",
@@ -127,7 +127,11 @@ def test_another_function_or_other_settings_are_refused(oracle, message):
 
 
 @pytest.mark.parametrize(
-    "problem", [sp.Problem([[1, 0], [0, 1]]), problems.top_k_family(NAMES, 1).oracle_problem()]
+    "problem",
+    [
+        sp.Problem([[1, 0], [0, 1]], noise_scale=1),
+        problems.top_k_family(NAMES, 1).oracle_problem(noise_scale=1),
+    ],
 )
 def test_a_function_for_a_problem_that_has_none_is_refused(problem):
     with pytest.raises(ParameterError, match="leave best and problem out"):
@@ -140,7 +144,9 @@ def whole_within(weights, lower, upper):
 
 
 def test_an_oracle_that_respects_bounds_is_asked_for_again_too():
-    problem = sp.OracleProblem(lambda weights: whole_within(weights, 0, 3), 2, best_within=whole_within)
+    problem = sp.OracleProblem(
+        lambda weights: whole_within(weights, 0, 3), 2, best_within=whole_within, noise_scale=1
+    )
     data = codec.problem_to_json(problem)
     assert codec.problem_from_json(data, problem).best_within is whole_within
     with pytest.raises(MissingFunctionError, match="best_within too; give all of it as problem="):

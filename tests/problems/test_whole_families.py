@@ -31,20 +31,32 @@ def guess_for(edges):
 
 
 FEW = {
-    "trees": lambda **o: problems.trees(complete_graph(5), guess_for(complete_graph(5)), **o),
-    "matchings": lambda **o: problems.matchings(np.arange(16.0).reshape(4, 4), **o),
-    "paths": lambda **o: problems.paths(ladder(4), "0", "4", guess_for(ladder(4)), directed=True, **o),
-    "paths both ways": lambda **o: problems.paths(complete_graph(5), "s0", "s1", [1.0] * 10, **o),
-    "top_k": lambda **o: problems.top_k(list("abcdef"), 3, np.arange(6.0), **o),
-    "knapsack": lambda **o: problems.knapsack([4, 5, 7], [4.0, 5.0, 7.0], 20, **o),
+    "trees": lambda **o: problems.trees(
+        complete_graph(5), guess_for(complete_graph(5)), **{"noise_scale": 1, **o}
+    ),
+    "matchings": lambda **o: problems.matchings(np.arange(16.0).reshape(4, 4), **{"noise_scale": 1, **o}),
+    "paths": lambda **o: problems.paths(
+        ladder(4), "0", "4", guess_for(ladder(4)), directed=True, **{"noise_scale": 1, **o}
+    ),
+    "paths both ways": lambda **o: problems.paths(
+        complete_graph(5), "s0", "s1", [1.0] * 10, **{"noise_scale": 1, **o}
+    ),
+    "top_k": lambda **o: problems.top_k(list("abcdef"), 3, np.arange(6.0), **{"noise_scale": 1, **o}),
+    "knapsack": lambda **o: problems.knapsack([4, 5, 7], [4.0, 5.0, 7.0], 20, **{"noise_scale": 1, **o}),
 }
 HOW_MANY = {"trees": 125, "matchings": 24, "paths": 16, "paths both ways": 16, "top_k": 20, "knapsack": 27}
 MANY = {
-    "trees": lambda **o: problems.trees(complete_graph(7), guess_for(complete_graph(7)), **o),
-    "matchings": lambda **o: problems.matchings(np.arange(49.0).reshape(7, 7), **o),
-    "paths": lambda **o: problems.paths(ladder(10), "0", "10", guess_for(ladder(10)), directed=True, **o),
-    "top_k": lambda **o: problems.top_k([f"p{s}" for s in range(20)], 10, np.arange(20.0), **o),
-    "knapsack": lambda **o: problems.knapsack(range(4, 16), range(4, 16), 60, **o),
+    "trees": lambda **o: problems.trees(
+        complete_graph(7), guess_for(complete_graph(7)), **{"noise_scale": 1, **o}
+    ),
+    "matchings": lambda **o: problems.matchings(np.arange(49.0).reshape(7, 7), **{"noise_scale": 1, **o}),
+    "paths": lambda **o: problems.paths(
+        ladder(10), "0", "10", guess_for(ladder(10)), directed=True, **{"noise_scale": 1, **o}
+    ),
+    "top_k": lambda **o: problems.top_k(
+        [f"p{s}" for s in range(20)], 10, np.arange(20.0), **{"noise_scale": 1, **o}
+    ),
+    "knapsack": lambda **o: problems.knapsack(range(4, 16), range(4, 16), 60, **{"noise_scale": 1, **o}),
 }
 
 
@@ -105,7 +117,7 @@ def test_what_is_no_plan_is_told_apart():
 
 def test_no_packing_is_left_out_and_none_is_listed_twice():
     weights, room, copies = [3, 4, 5], 12, [2, 9, 1]
-    listed = problems.knapsack(weights, weights, room, copies=copies)
+    listed = problems.knapsack(weights, weights, room, copies=copies, noise_scale=1)
     every = [
         counts
         for counts in itertools.product(range(3), range(4), range(2))
@@ -115,18 +127,19 @@ def test_no_packing_is_left_out_and_none_is_listed_twice():
 
 
 def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_be_missing():
-    problem = problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), spread=3.0)
+    problem = problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), spread=3.0, noise_scale=1)
     assert problem.candidates.how == "draws"
     assert not problem.about.listing.is_complete
     assert isinstance(
-        problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), list_plans=False), FamilyProblem
+        problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), list_plans=False, noise_scale=1),
+        FamilyProblem,
     )
 
 
 def test_edges_of_several_arms_keep_their_list():
     family = problems.tree_family(complete_graph(7)).through(np.ones((21, 2)), ["km", "bridges"])
     with pytest.raises(ProblemError):
-        sp.OBet().start(family.oracle_problem())
+        sp.OBet().start(family.oracle_problem(noise_scale=1))
 
 
 def test_a_policy_that_needs_a_list_says_how_to_get_one():
@@ -169,7 +182,7 @@ def test_the_answer_about_thirty_sites_is_the_best_tree_of_all(seed):
     outcome = sp.simulate(problem, sp.OBet(delta=0.05), sp.Gaussian(means, 0.02), seed=seed)
     best = problems.tree_family(EDGES).best(means)
     assert outcome.plan == tuple(best.tolist())
-    listed = problems.trees(EDGES, guess, spread=3.0, n_draws=200)
+    listed = problems.trees(EDGES, guess, spread=3.0, n_draws=200, noise_scale=1)
     assert not (listed.plans == best).all(axis=1).any()  # what a list would have lost
 
 
@@ -197,7 +210,7 @@ def test_a_file_takes_all_plans_unless_it_asks_for_a_list(tmp_path):
 
 
 def test_a_file_with_few_plans_lists_them_all(tmp_path):
-    text = 'kind = "subsets"\narms = ["a", "b", "c", "d"]\nk = 2\nguess = [1, 2, 3, 4]'
+    text = 'kind = "subsets"\nnoise_scale = 1\narms = ["a", "b", "c", "d"]\nk = 2\nguess = [1, 2, 3, 4]'
     assert loaded(tmp_path, text).about.listing.is_complete
     assert not loaded(tmp_path, "list_plans = false\n" + text).is_listed
 
@@ -269,4 +282,4 @@ def test_a_builder_knows_what_is_plausible_where_the_guess_has_a_spread(name):
 def test_amounts_have_a_plausible_range_too():
     problem = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], spread=[[1, 1], [1, 2]], noise_scale=0.25)
     assert problem.about.plausible == ((-1.0, 5.0), (0.0, 6.0), (-1.0, 5.0), (-3.0, 7.0))
-    assert problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]]).about.plausible is None
+    assert problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], noise_scale=1).about.plausible is None

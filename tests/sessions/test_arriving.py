@@ -176,7 +176,9 @@ def test_the_command_adds_it_too(tmp_path):
 
     file = tmp_path / "trips.toml"
     arms = 'arm_names = ["bus", "train", "bike"]'
-    file.write_text(f'kind = "table"\nplans = [[1, 0, 0], [0, 1, 0]]\n{arms}\n', encoding="utf-8")
+    file.write_text(
+        f'kind = "table"\nnoise_scale = 1\nplans = [[1, 0, 0], [0, 1, 0]]\n{arms}\n', encoding="utf-8"
+    )
     assert load(file).problem.relevant.tolist() == [True, True, False]
     store, runner = f"sqlite:///{tmp_path}/trips.db", CliRunner()
     assert runner.invoke(app, ["new", str(file), "--store", store]).exit_code == 0
@@ -383,7 +385,7 @@ def test_forged_new_arms_are_noticed():
 
 
 def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_drawing():
-    problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
+    problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1)
     session = begun(problem)
     later = session.new_epoch("snow")
     assert later.name == "trips-2"

@@ -47,7 +47,7 @@ def test_no_allowed_value_breaks_a_session_and_no_larger_one_gets_in(family: tup
 
 
 def two_arms(**options: object) -> sp.Problem:
-    return sp.Problem([[1, 0], [0, 1]], **options)  # type: ignore[arg-type]
+    return sp.Problem([[1, 0], [0, 1]], **{"noise_scale": 1, **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [1e155, -1e155, 1e308, MOST_SCALES * 0.2 * 1.01])
@@ -141,7 +141,7 @@ def rare(policy: sp.Policy, far: float) -> sp.Policy:
 
 @pytest.mark.parametrize("policy", [*LISTED, *OF_POLYTOPES], ids=str)
 def test_a_tie_far_from_zero_is_not_called_confident(policy: sp.Policy) -> None:
-    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1]) if policy in OF_POLYTOPES else two_arms()
+    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1], noise_scale=1) if policy in OF_POLYTOPES else two_arms()
     budget = 100_000 if policy.name in PHASED else 1500
     for seed, far in enumerate(FAR):
         outcome = sp.simulate(problem, rare(policy, far), sp.Gaussian([far, far]), seed=seed, budget=budget)
@@ -156,7 +156,7 @@ def uneven_tie(far: float) -> tuple[sp.Problem, sp.Gaussian]:
     part = math.floor(0.3 * far) + 0.125
     means = [far, part, far - part]
     assert means[1] + means[2] == means[0]
-    return sp.Problem([[1, 0, 0], [0, 1, 1]]), sp.Gaussian(means, scale=1e-3)
+    return sp.Problem([[1, 0, 0], [0, 1, 1]], noise_scale=1), sp.Gaussian(means, scale=1e-3)
 
 
 @pytest.mark.parametrize(

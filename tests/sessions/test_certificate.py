@@ -296,7 +296,7 @@ def test_a_session_with_too_much_noise_says_so() -> None:
 def test_several_plans_that_are_good_enough_are_all_named_and_verified():
     from surepick import views
 
-    problem = sp.Problem(np.eye(3), plan_names=["road", "rail", "ship"])
+    problem = sp.Problem(np.eye(3), plan_names=["road", "rail", "ship"], noise_scale=1)
     session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=1.0), name="good enough")
     while requests := session.ask():
         for request in requests:
@@ -314,7 +314,9 @@ def test_several_plans_that_are_good_enough_are_all_named_and_verified():
 def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(monkeypatch):
     """It stands before the end in the log, so who decided has to see it there as everybody does."""
     store = MemoryStore()
-    session = sp.Session.create(store, sp.Problem(np.eye(2)), sp.BetGapE(), name="race", budget=2)
+    session = sp.Session.create(
+        store, sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), name="race", budget=2
+    )
     first, second = session.ask(2)
     decide = Ledger.decide
 

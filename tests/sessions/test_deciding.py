@@ -126,7 +126,9 @@ def test_a_process_that_dies_is_replaced(store: str) -> None:
 
 def test_what_a_process_raises_comes_back() -> None:
     with pytest.raises(KeyError):
-        sp.decide(sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"]), measure, executor="processes")
+        sp.decide(
+            sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], noise_scale=1), measure, executor="processes"
+        )
 
 
 def test_a_function_that_processes_cannot_import_is_refused_before_anything_is_asked_for(store: str) -> None:

@@ -25,7 +25,7 @@ STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 def session_of(names: list[str], store: str = "memory://", name: str = "s") -> Session:
     plans = [[float(i == j) for j in range(len(names))] for i in range(len(names))]
-    problem = sp.Problem(plans, arm_names=names, plan_names=[f"{name}!" for name in names])
+    problem = sp.Problem(plans, arm_names=names, plan_names=[f"{name}!" for name in names], noise_scale=1)
     return Session.create(store, problem, sp.CombGapE(), name=name)
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_formula_is_left_alone(plain: str) -> None:
 
 
 def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) -> None:
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"])
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], noise_scale=1)
     first, second = (Session.create("memory://", problem, sp.RAGE(), name="s") for _ in range(2))
     request = first.ask()[0]
     first.tell(request, [1.0, 2.0, 3.0])

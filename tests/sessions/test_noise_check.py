@@ -24,7 +24,7 @@ from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
 from surepick.sessions.wandering import wander
 
-TWO = sp.Problem(np.eye(2))
+TWO = sp.Problem(np.eye(2), noise_scale=1)
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 

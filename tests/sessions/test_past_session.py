@@ -10,7 +10,7 @@ import surepick as sp
 from surepick.errors import SessionError
 from surepick.problems.files.load import load
 
-PROBLEM = sp.Problem(np.eye(2), arm_names=["road", "rail"], plan_names=["drive", "ride"])
+PROBLEM = sp.Problem(np.eye(2), arm_names=["road", "rail"], plan_names=["drive", "ride"], noise_scale=1)
 PAST = sp.Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
 FILE = """
 kind = "table"

@@ -288,7 +288,9 @@ def test_a_log_that_asks_for_other_plays_does_not_hold() -> None:
 
 
 def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
-    session = sp.Session.create("memory://", sp.Problem(SETS), sp.BetGapE(delta=0.1), name="arms")
+    session = sp.Session.create(
+        "memory://", sp.Problem(SETS, noise_scale=1), sp.BetGapE(delta=0.1), name="arms"
+    )
     events = list(session.events())
     forged = rewritten(events, 1, {**json.loads(events[1].body), "plays": [[0, 1]]})
     store = MemoryStore()

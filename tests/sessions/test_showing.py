@@ -14,14 +14,16 @@ ARMS = {"<b>road</b>": 1.0, "rail": 9.0}
 
 @pytest.fixture(scope="module")
 def session():
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=list(ARMS), plan_names=["drive & park", "ride"])
+    problem = sp.Problem(
+        [[1, 0], [0, 1]], arm_names=list(ARMS), plan_names=["drive & park", "ride"], noise_scale=1
+    )
     return sp.decide(problem, ARMS.get, name="trips")
 
 
 @pytest.fixture(scope="module")
 def shown(session):
     problem = session.problem
-    oracle = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem()
+    oracle = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem(noise_scale=1)
     outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 9.0]))
     limit = sp.limit(problem, [1.0, 9.0])
     advice = sp.advise(problem, [1.0, 9.0], 0.5, n_worlds=2)
@@ -87,7 +89,7 @@ def test_what_the_tables_say(shown):
 
 
 def test_long_lists_are_cut_off_and_counted():
-    problem = sp.problems.best_arm([f"arm number {s}" for s in range(500)])
+    problem = sp.problems.best_arm([f"arm number {s}" for s in range(500)], noise_scale=1)
     page = problem._repr_html_()
     assert "and 492 more" in page
     assert len(page) < 6000

@@ -23,7 +23,7 @@ from surepick.store import Store, open_store
 ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
 MEANS = np.array([1.0, 2.0, 0.3, 2.5, 1.7])
 SCALE = 0.11
-TREES = problems.trees(ROADS).plans
+TREES = problems.trees(ROADS, noise_scale=1).plans
 GEN_TS = sp.GenTSExplore(delta=0.1)
 ORACLE_POLICIES = [
     policy
@@ -50,7 +50,7 @@ def another_tree(weights: FloatArray) -> FloatArray:
 def own_problem(best: Callable[[FloatArray], FloatArray] = least_tree, **options: object) -> OracleProblem:
     names = [f"{a}{b}" for a, b in ROADS]
     settings = {"noise_scale": SCALE, "arm_names": names, "n_plans": 8, "minimize": True, **options}
-    return OracleProblem(best, 5, **settings)  # type: ignore[arg-type]
+    return OracleProblem(best, 5, **{"noise_scale": 1, **settings})  # type: ignore[arg-type]
 
 
 def tapes() -> Tapes:
@@ -270,7 +270,9 @@ def test_best_and_problem_together_are_refused(ended: Session) -> None:
 
 
 def test_a_listed_session_takes_no_function() -> None:
-    listed = Session.create("memory://", sp.Problem([[1, 0], [0, 1]]), sp.CombGapE(), name="mine")
+    listed = Session.create(
+        "memory://", sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.CombGapE(), name="mine"
+    )
     with pytest.raises(ParameterError, match="leave best and problem out"):
         Session.load(listed.store, "mine", best=least_tree)
 

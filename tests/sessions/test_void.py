@@ -149,7 +149,11 @@ def wrong_answers(n_runs: int, takes_back: Callable[[float, bool], bool]) -> int
     for seed in range(n_runs):
         rng = np.random.default_rng(seed)
         session = sp.Session.create(
-            "memory://", sp.Problem([[1, 0], [0, 1]]), sp.BetGapE(delta=0.1), name="s", budget=150
+            "memory://",
+            sp.Problem([[1, 0], [0, 1]], noise_scale=1),
+            sp.BetGapE(delta=0.1),
+            name="s",
+            budget=150,
         )
         while requests := session.ask():
             request, is_slip = requests[0], rng.random() < 0.05

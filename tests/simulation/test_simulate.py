@@ -77,18 +77,18 @@ def test_bad_environments_are_clear_errors(make, says):
 
 def test_an_environment_of_another_size_is_refused():
     with pytest.raises(sp.SurepickError, match="3 arms and the problem 2"):
-        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), sp.Gaussian([1.0, 2.0, 3.0]))
+        sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), sp.Gaussian([1.0, 2.0, 3.0]))
 
 
 def test_a_budget_of_nothing_is_refused():
     with pytest.raises(sp.SurepickError, match="budget"):
-        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), sp.Gaussian([1.0, 2.0]), budget=0)
+        sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), sp.Gaussian([1.0, 2.0]), budget=0)
 
 
 @given(budget=st.integers(1, 9000), seed=st.integers(0, 1000))
 @settings(max_examples=25, deadline=None)
 def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
-    problem, truth = sp.Problem(np.eye(4)), sp.Gaussian(np.zeros(4))
+    problem, truth = sp.Problem(np.eye(4), noise_scale=1), sp.Gaussian(np.zeros(4))
     outcome = sp.simulate(problem, sp.CombGapE(delta=1e-9), truth, seed=seed, budget=budget)
     assert outcome.status is sp.Status.BUDGET_SPENT
     assert outcome.plan is None
@@ -97,13 +97,13 @@ def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
 
 
 def test_another_seed_gives_another_run():
-    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.5, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.5, 0.0])
     counts = {sp.simulate(problem, sp.CombGapE(), truth, seed=s).n_measurements for s in range(5)}
     assert len(counts) > 1
 
 
 def test_the_outcome_adds_up():
-    problem = sp.Problem(np.eye(3), costs=[1.0, 2.0, 5.0], plan_names=["a", "b", "c"])
+    problem = sp.Problem(np.eye(3), costs=[1.0, 2.0, 5.0], plan_names=["a", "b", "c"], noise_scale=1)
     outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 0.0, 0.0]), seed=3)
     assert outcome.plan_name == outcome.lead_name == "a"
     assert outcome.cost == outcome.counts @ [1.0, 2.0, 5.0]
@@ -114,7 +114,7 @@ def test_the_outcome_adds_up():
 
 def test_progress_is_told_while_it_runs():
     seen = []
-    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.0, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.0, 0.0])
     sp.simulate(problem, sp.CombGapE(), truth, budget=1_500_000, progress=seen.append)
     assert seen
     assert seen == sorted(seen, key=lambda state: state.n_measurements)
@@ -123,7 +123,7 @@ def test_progress_is_told_while_it_runs():
 
 def test_costs_move_measurements_to_the_cheap_arms():
     plans, means = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], [0.2, 0.2, 0.0, 0.0]
-    dear = sp.Problem(plans, costs=[10.0, 1.0, 1.0, 1.0])
+    dear = sp.Problem(plans, costs=[10.0, 1.0, 1.0, 1.0], noise_scale=1)
     outcome = sp.simulate(dear, sp.CombGapE(), sp.Gaussian(means), seed=1)
     assert outcome.counts[0] < 0.5 * outcome.counts[1]
 
@@ -138,7 +138,9 @@ GOLDEN = {  # a change here needs a higher policy version and a line in the chan
 def test_first_decisions_are_golden(name):
     from surepick.policies import POLICIES
 
-    problem = sp.Problem([[3.1, 0, 1.3, 0], [0, 2.2, 1.7, 0.9], [1.2, 0.8, 3.3, 2.4], [1.9, 2.6, 0, 0]])
+    problem = sp.Problem(
+        [[3.1, 0, 1.3, 0], [0, 2.2, 1.7, 0.9], [1.2, 0.8, 3.3, 2.4], [1.9, 2.6, 0, 0]], noise_scale=1
+    )
     run, rng, taken = POLICIES[name]().start(problem), np.random.default_rng(11), []
     truth = sp.Gaussian([0.4, 0.5, 0.1, 0.2])
     for _ in range(9):
@@ -161,7 +163,7 @@ class SlowToStart:
 
 
 def test_the_seconds_of_an_outcome_are_without_the_first_start_of_a_policy():
-    problem, truth = sp.Problem([[1, 0], [0, 1]]), sp.Gaussian([9.0, 0.0])
+    problem, truth = sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.Gaussian([9.0, 0.0])
     sp.simulate(problem, sp.CombGapE(), truth)  # compiles
     assert sp.simulate(problem, SlowToStart(), truth).seconds < 0.5
     assert sp.simulate(problem, SlowToStart(), truth).seconds >= 0.5  # its second start is its own time
@@ -188,7 +190,7 @@ def test_past_measurements_that_spread_a_little_more_by_chance_may_be_replayed()
     rng = np.random.default_rng(1)
     for n in (3, 20, 200):
         table = [rng.standard_normal(n) for _ in range(2)]
-        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), sp.Replay(table), budget=100)
+        sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), sp.Replay(table), budget=100)
 
 
 def test_arms_that_do_not_matter_may_be_as_noisy_as_they_like() -> None:
@@ -201,9 +203,14 @@ def test_gaussian_noise_without_a_scale_is_that_of_the_problem() -> None:
     given = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([0.1, 0.0], [0.2, 0.3]), seed=5)
     taken = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([0.1, 0.0]), seed=5)
     assert np.array_equal(given.means, taken.means)
-    unknown = sp.simulate(problem.with_noise(None), sp.CombGapE(), sp.Gaussian([3.0, 0.0]), seed=5)
-    assert unknown.noise_scale is not None
-    assert unknown.noise_scale.min() > 0.5  # drawn with scale 1
+    unknown = problem.with_noise(None)
+    for without in (unknown, sp.Problem(np.eye(2), probes=np.eye(2))):
+        with pytest.raises(ParameterError) as caught:
+            sp.simulate(without, sp.BetGapE(), sp.Gaussian([3.0, 0.0]), seed=5)
+        assert caught.value.field == "scale"
+    learned = sp.simulate(unknown, sp.CombGapE(), sp.Gaussian([3.0, 0.0], 1.0), seed=5).noise_scale
+    assert learned is not None
+    assert learned.min() > 0.5
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e-9, 0.01, 0.3, 0.5, 0.5 + 1e-7, 0.99, 1.0])
@@ -223,7 +230,7 @@ def test_an_environment_that_breaks_off_is_refused() -> None:
             return np.full(len(counts), np.nan)
 
     with pytest.raises(ParameterError, match="the environment gave nan"):
-        sp.simulate(sp.Problem(np.eye(2)), sp.CombGapE(), Broken())
+        sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), Broken())
 
 
 def test_that_loops_are_compiled_is_said_once_and_only_if_they_are(monkeypatch, capsys):

@@ -120,7 +120,7 @@ def csv_rows(rng: random.Random, folder: Path) -> None:
 @cache
 def kept_values() -> list[Any]:
     """Problems and policies as logs keep them."""
-    family = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem()
+    family = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem(noise_scale=1)
     kept: list[Any] = [("problem", codec.problem_to_json(one)) for one in (problem(), family)]
     return kept + [
         ("policy", codec.policy_to_json(POLICIES[name](delta=0.1))) for name in ("BetGapE", "CombGapE")
@@ -221,7 +221,7 @@ def command_line(rng: random.Random, folder: Path) -> None:
     probes = PROBES if rng.random() < 0.5 else None
     table = {"kind": "table", "plans": [[1, 0], [0, 1]], "arm_names": ["1.0", "-x"]}
     (folder / "mine.json").write_text(as_json(table | ({} if probes is None else {"probes": probes})))
-    asked = sp.Problem(np.eye(2), arm_names=["1.0", "-x"], probes=probes)
+    asked = sp.Problem(np.eye(2), arm_names=["1.0", "-x"], probes=probes, noise_scale=1)
     Session.create("surepick.db", asked, sp.BetGapE(), name="s")
     name = rng.choice(list(commands()))
     words = [name, *(["mine.json"] if rng.random() < 0.4 else []), *(["0.0"] if rng.random() < 0.3 else [])]

@@ -19,8 +19,8 @@ LISTED = sp.Problem(
     plan_names=["North", "South", "Ring"],
     noise_scale=0.5,
 )
-CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False)
-AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5)
+CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False, noise_scale=1)
+AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5, noise_scale=1)
 OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR"}
 SHOWN = sorted(set(POLICIES) - {"PFWS", "CombGame"})  # these play plans, in simulations
 TEXTS = {"Challenge": "Challenge:incumbent=North"}
@@ -116,7 +116,9 @@ def test_problems_without_a_list_say_how_many_plans_there_are():
 
 
 def test_long_names_of_plans_and_large_numbers_do_not_flood_the_page():
-    problem = problems.trees([(f"village {i}", f"village {j}") for i in range(12) for j in range(i)])
+    problem = problems.trees(
+        [(f"village {i}", f"village {j}") for i in range(12) for j in range(i)], noise_scale=1
+    )
     session = sp.Session.create("memory://", problem, sp.OBet(), name="trees")
     while session.ledger().n_rounds == 0:
         for request in session.pending():

@@ -438,7 +438,7 @@ def told(chosen: sp.Problem, means: list[float]) -> views.Picture:
 
 def test_a_knapsack_shows_what_is_packed_and_how_full_it_is() -> None:
     chosen = problems.knapsack(
-        [4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, item_names=["tea", "coffee"]
+        [4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, item_names=["tea", "coffee"], noise_scale=1
     )
     drawn = told(chosen, [4.5, 5.0])
     assert (drawn.kind, drawn.room) == ("items", 11.0)
@@ -447,7 +447,10 @@ def test_a_knapsack_shows_what_is_packed_and_how_full_it_is() -> None:
 
 
 def test_a_path_is_drawn_from_left_to_right_on_its_graph() -> None:
-    drawn = told(problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C"), [1.0, 1.0, 3.0])
+    drawn = told(
+        problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1),
+        [1.0, 1.0, 3.0],
+    )
     places = {place.name: place for place in drawn.places}
     assert places["A"].x == 0.0
     assert places["C"].x == 1.0
@@ -468,7 +471,7 @@ def test_shipments_between_known_cities_are_drawn_on_a_map() -> None:
     assert places["Atlanta"].y < places["Boston"].y
     assert sum(place.amount for place in drawn.places if place.role == "from") == pytest.approx(1.0)
     unknown = problems.transport(
-        [3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"], n_draws=50
+        [3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"], n_draws=50, noise_scale=1
     )
     drawn = told(unknown, [1.0, 2.0, 3.0, 4.0])
     assert [(place.name, place.x) for place in drawn.places] == [("X", 0), ("Y", 0), ("0", 1), ("1", 1)]
@@ -481,8 +484,10 @@ def test_a_problem_without_a_layout_is_a_table() -> None:
 
 
 def test_a_layout_is_kept_with_the_session_and_is_no_part_of_the_problem(store: Store) -> None:
-    chosen = problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
-    bare = sp.Problem(chosen.plans, arm_names=chosen.arm_names, plan_names=chosen.plan_names, minimize=True)
+    chosen = problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1)
+    bare = sp.Problem(
+        chosen.plans, arm_names=chosen.arm_names, plan_names=chosen.plan_names, minimize=True, noise_scale=1
+    )
     assert codec.fingerprint(codec.problem_to_json(chosen)) == codec.fingerprint(codec.problem_to_json(bare))
     new(problem=chosen, store=store)
     assert Session.load(store, "alloys").layout == chosen.layout
@@ -516,7 +521,7 @@ def test_a_page_that_is_drawn_again_solves_no_design(monkeypatch: pytest.MonkeyP
 
 
 def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brings():
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"])
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"], noise_scale=1)
     session = sp.Session.create("memory://", problem, sp.BetGapE(), name="cups", budget=400)
     for k in range(24):
         for request in session.ask():
@@ -533,7 +538,7 @@ def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brin
 
 def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measured():
     """Of eighty ties nearly any will do, and other plans than the lead are the best in most worlds."""
-    problem, rng = sp.Problem(np.eye(80)), np.random.default_rng(1)
+    problem, rng = sp.Problem(np.eye(80), noise_scale=1), np.random.default_rng(1)
     session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=1.0), name="ties")
     said = []
     while requests := session.ask(512):

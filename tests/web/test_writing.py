@@ -78,7 +78,7 @@ def test_large_finite_values_leave_the_dashboard_up_and_nothing_logged(
 ) -> None:
     """Two of them, 1e308 and -1e308, once took the server down; 1e155 broke the session for good."""
     name = f"large {policy.name}"
-    session = Session.create(store, sp.Problem([[1, 0], [0, 1]]), policy, name=name)
+    session = Session.create(store, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy, name=name)
     (request,) = session.ask()
     before = session.fingerprint
     for value in (1e308, -1e308, 1e155, -1e155, 1.0000001e10):
@@ -166,8 +166,21 @@ def test_a_session_begins_from_an_uploaded_file(writing: Running, store: str) ->
     assert (session.policy, session.budget, session.seed) == (sp.BetGapE(delta=0.1, epsilon=0.25), 500, 7)
 
 
+def test_the_plans_that_were_read_are_shown_before_a_session_begins(writing: Running, store: str) -> None:
+    table = "plan,road,rail\n" + "".join(f"way {k},{k},1\n" for k in range(12))
+    shown = create(writing, ("ways.csv", table.encode()), step="check", name="")
+    assert shown.status_code == 200
+    page = shown.text
+    assert [f'data-plan="way {k}"' in page for k in (0, 9, 10)] == [True, True, False]
+    assert 'data-plans="12"' in page
+    assert 'data-noise="unknown"' in page
+    kept = page.split('name="kept" value="')[1].split('"')[0]
+    assert create(writing, name="after the look", kept=kept).status_code == 303
+    assert Session.load(store, "after the look").problem.n_plans == 12
+
+
 def test_attachments_come_with_it(writing: Running, store: str) -> None:
-    file = b'kind = "table"\nplans = "plans.csv"\n'
+    file = b'kind = "table"\nnoise_scale = 1\nplans = "plans.csv"\n'
     table = b"plan,road,rail\nNorth,1,0\nSouth,0,1\n"
     assert create(writing, ("a.toml", file), ("plans.csv", table), name="attached").status_code == 303
     assert Session.load(store, "attached").problem.plan_names == ("North", "South")
@@ -271,7 +284,7 @@ def test_files_that_are_no_problem_are_refused(
         ("a.json", b"[" * 100_000, "nested too deeply"),
         ("a.json", b'{"kind": "table", "plans": [[1, 1e400], [0, 1]]}', "finite"),
         ("a.json", b'{"kind": "table", "plans": [[1, NaN], [0, 1]]}', "finite"),
-        ("a.toml", b'kind = "table"\nplans = "plans.csv"', "came together with this one"),
+        ("a.toml", b'kind = "table"\nnoise_scale = 1\nplans = "plans.csv"', "came together with this one"),
         ("a.toml", b'kind = "table"\nplans = "../../../../etc/passwd"', "came together with this one"),
         ("a.toml", b'kind = "production"\nprogram = "/etc/passwd"', "came together with this one"),
         ("a.toml", b'kind = "trees"\nedges = "/etc/passwd"', "came together with this one"),
@@ -303,7 +316,9 @@ def test_a_file_that_asks_for_too_much_is_given_up(
 ) -> None:
     monkeypatch.setattr(uploads, "SECONDS", 3)
     sites = [3] * 12
-    endless = f'kind = "transport"\nsupply = {sites}\ndemand = {sites}\nguess = {[sites] * 12}\n'
+    endless = (
+        f'kind = "transport"\nnoise_scale = 1\nsupply = {sites}\ndemand = {sites}\nguess = {[sites] * 12}\n'
+    )
     endless += "n_draws = 1000000\n"
     began = time.monotonic()
     answer = create(writing, ("endless.toml", endless.encode()))
@@ -318,7 +333,7 @@ def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     file = inside / "a.toml"
-    file.write_text('kind = "table"\nplans = "../outside.csv"\n')
+    file.write_text('kind = "table"\nnoise_scale = 1\nplans = "../outside.csv"\n')
     assert load(file).problem.n_plans == 2
     with pytest.raises(FileError, match="without folders"):
         load(file, confined=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from rich.markup import escape
 from surepick.cli.against_truth import listing_warning
 from surepick.cli.options import Delta, Epsilon, File, Json, PilotSize, Pooled, Seed, pilot_of
 from surepick.cli.render import bar, console, make_table, print_json
-from surepick.core.wording import how_many, plural
+from surepick.core.wording import how_many, plural, shortened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,21 +193,30 @@ def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
         assert pilot is not None
         shared = f", or {pilot['cost_factor_with_one_scale']:.2g} if all arms have one scale (--one-scale)"
         return (
-            f"unknown. A pilot of {how_many(pilot['measurements'], 'measurement')} comes first, "
-            f"{pilot['size']} of each arm that matters; its bounds on the scale take "
+            f"not stated, so it is learned. A pilot of {how_many(pilot['measurements'], 'measurement')} "
+            f"comes first, {pilot['size']} of each arm that matters; its bounds on the scale take "
             f"{pilot['share_of_delta']:g} of delta and are {pilot['bound_factor']:.3g} times the spread "
             f"that it sees, which makes the rest about {pilot['cost_factor']:.2g} times as long as with a "
             "known scale" + ("" if pilot["one_scale"] else shared)
         )
     if not loaded.problem.knows_noise:
+        missing = loaded.problem.unstated_noise
+        which = f"not stated for {_some(missing)}" if missing else "unknown; the stated scales are guesses"
         return (
-            "unknown, Gaussian. Every block is measured in equal parts, and bets are on how they agree; "
-            "neither a pilot nor a part of delta is spent on it"
+            f"{which}, so it is learned. Every batch is measured in equal parts, and the bets are on how "
+            "they agree; neither a pilot nor a part of delta is spent on it"
         )
     low, high = float(noise.min()), float(noise.max())
     what = "arm" if loaded.problem.arms_alone else "reading"
     scale = f"{low:g} for every {what}" if low == high else f"from {low:g} to {high:g}, by {what}"
-    return scale if loaded.problem.bounds is None else f"{scale}: half the width of the bounds"
+    source = "stated" if loaded.problem.bounds is None else "half the width of the stated bounds"
+    return f"{scale} ({source})"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first five names, and how many more there are."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
 
 
 def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
@@ -217,11 +227,14 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
         "goal": "minimize" if problem.minimize else "maximize",
         "n_plans": problem.n_plans,
         "plans": loaded.problem.completeness,
+        "first_plans": [list(pair) for pair in problem.first_plans()] if problem.is_listed else [],
         "n_arms": problem.n_arms,
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
         "n_probes": None if problem.plays else problem.n_probes,  # plays are in no list
         **({"plays": True} if problem.plays else {}),
-        "noise_scale": None if problem.noise_scale is None else problem.noise_scale.tolist(),
+        "noise_scale": problem.noise_scale.tolist() if problem.knows_noise else None,
+        "noise_stated": problem.knows_noise,
+        "noise_not_stated": list(problem.unstated_noise),
         "bounds": None if problem.bounds is None else problem.bounds.tolist(),
         "listed": problem.is_listed,
         "merged": [list(pair) for pair in problem.duplicates],
@@ -248,19 +261,24 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     goal = "smallest" if problem.minimize else "largest"
     say(f"[bold]{escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
     say(f"plans: {loaded.problem.completeness}.")
+    shown = problem.first_plans() if problem.is_listed else []
+    for name, uses in shown:
+        say(escape(f"  {shortened(name, 60)}: {shortened(uses, 120)}"), soft_wrap=True)
+    if shown and problem.n_plans > len(shown):
+        say(f"  and {problem.n_plans - len(shown):,} more")
     if warning := listing_warning(loaded, delta):
         say(f"[yellow]![/] {escape(warning)}")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
     n_matter = problem.n_arms - len(idle)
     matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"
-    same = f"; all plans agree on {', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}" if idle else ""
+    same = f"; all plans agree on {_some(idle)}" if idle else ""
     say(escape(f"arms: {matter}{same}."))
     if problem.is_listed and problem.probes is not None:
         n_plans = how_many(problem.n_plans, "plan")
         say(f"probes: {problem.probes.summary}; all {n_plans} can be told apart.")
     if problem.plays:
         say("probes: plays of whole plans, found as they are needed; each reads every arm of its plan.")
-    say(f"noise: {_noise(loaded, pilot)}.")
+    say(escape(f"noise: {_noise(loaded, pilot)}."))
     if problem.setup_cost:
         say(f"set-up: starting a batch costs {problem.setup_cost:g}, so BetGapE asks for fewer, larger ones.")
     if merged := problem.duplicates:

@@ -30,7 +30,6 @@ Bounds: TypeAlias = (
 )
 Numbers: TypeAlias = "npt.ArrayLike | Mapping[str, Any] | pd.Series[Any] | pd.DataFrame"
 
-DEFAULT_NOISE_SCALE = 1.0
 ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
 # A value may lie this many noise scales from zero. A double has sixteen digits: at 1e10 the sum of 1e5 values
 # is rounded by a fiftieth of what the noise leaves open (L * 1.1e-16 * sqrt(n) / 6 against 1 / sqrt(n)), at
@@ -265,9 +264,9 @@ def checked_means(means: Numbers, arms: Sequence[str]) -> FloatArray:
 def scale_and_bounds(
     noise_scale: PerArm | None, bounds: Bounds | None, arms: Sequence[str]
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """The noise scale of each arm, if it is known, and the bounds of its measurements, if there are any.
+    """Return the noise scale of each arm and the bounds of its measurements, None for what is not known.
 
-    >>> scale, bounds = scale_and_bounds(1.0, (0.0, 4.0), ["road", "rail"])
+    >>> scale, bounds = scale_and_bounds(None, (0.0, 4.0), ["road", "rail"])
     >>> scale.tolist(), bounds.tolist()
     ([2.0, 2.0], [[0.0, 4.0], [0.0, 4.0]])
     """
@@ -276,11 +275,11 @@ def scale_and_bounds(
         return scale, None
     limits = _pairs(bounds, arms)
     half = (limits[:, 1] - limits[:, 0]) / 2
-    is_default = isinstance(noise_scale, float) and noise_scale == DEFAULT_NOISE_SCALE
-    if scale is not None and not is_default and not np.array_equal(scale, half):
+    if scale is not None and not np.array_equal(scale, half):
         raise ProblemError(
             f"bounds give the noise scale, {brief(half)} (half of their width), and noise_scale says "
-            f"{brief(scale)}; leave noise_scale out, or, if you know that it is smaller, leave bounds out"
+            f"{brief(scale)}; leave noise_scale out, or, if you know that it is smaller, leave bounds out",
+            field="noise_scale",
         )
     return half, limits
 

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import (
-    DEFAULT_NOISE_SCALE,
     LARGEST,
     Bounds,
     FloatArray,
@@ -100,9 +99,10 @@ def read_probes(
     costs: PerArm | None,
     bounds: Bounds | None,
 ) -> tuple[Probes, FloatArray | None]:
-    """The probes, and the bounds of each reading if there are any."""
-    if noise_scale is None:  # a guess, or what bounds say
-        noise_scale = DEFAULT_NOISE_SCALE
+    """Return the probes, and the bounds of each reading if there are any.
+
+    Where the noise of a reading is not stated, the noise of all is unknown: stated scales are then guesses.
+    """
     if isinstance(given, Probes):
         given = replace(given, entries=given.entries.sorted())
         return _with_numbers(given, noise_scale, costs, bounds)
@@ -110,29 +110,34 @@ def read_probes(
     for part in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
         _collect(draft, part, listed)
     _refuse_repeated(draft.names)
-    scale, limits = _scales(draft, noise_scale, bounds, listed.arm_names)
+    found, limits = _scales(draft, noise_scale, bounds, listed.arm_names)
+    stated = [scale for scale in found if scale is not None]
+    guess = float(np.median(stated)) if stated else 1.0  # guides the design; never counts as evidence
     probes = Probes(
         names=tuple(draft.names),
         reading_names=tuple(draft.reading_names),
         entries=_entries(draft.rows, len(listed.arm_names)),
         costs=_costs(draft, costs),
-        noise_scale=scale,
+        noise_scale=np.array([guess if scale is None else scale for scale in found]),
         covariances=draft.covariances,
+        unknown=len(stated) < len(found),
+        unstated=tuple(r for r, scale in enumerate(found) if scale is None),
     )
     return probes, limits
 
 
 def _with_numbers(
-    probes: Probes, noise_scale: PerArm, costs: PerArm | None, bounds: Bounds | None
+    probes: Probes, noise_scale: PerArm | None, costs: PerArm | None, bounds: Bounds | None
 ) -> tuple[Probes, FloatArray | None]:
     """Probes as a file keeps them: scales and bounds are per reading, costs per probe."""
     readings = [f"reading {i}" for i in range(probes.entries.shape[0])]
     scale, limits = scale_and_bounds(noise_scale, bounds, readings)
-    assert scale is not None
+    if scale is None:
+        raise ProblemError("the stored probes have no noise scales beside them", field="noise_scale")
     prices = per_arm("costs", 1.0 if costs is None else costs, probes.names, kind="probe")
     kept = {
         name: getattr(probes, name)
-        for name in ("names", "reading_names", "entries", "covariances", "dependent", "unknown")
+        for name in ("names", "reading_names", "entries", "covariances", "dependent", "unknown", "unstated")
     }
     return Probes(costs=prices, noise_scale=scale, **kept), limits
 
@@ -288,12 +293,17 @@ def _own_scales(probe: Probe, name: str, readings: list[str]) -> list[float | No
 
 
 def _scales(
-    draft: _Draft, noise_scale: PerArm, bounds: Bounds | None, arms: Sequence[str]
-) -> tuple[FloatArray, FloatArray | None]:
-    """The scale of each reading: its own, else that of all, else that of the one arm that it reads."""
+    draft: _Draft, noise_scale: PerArm | None, bounds: Bounds | None, arms: Sequence[str]
+) -> tuple[list[float | None], FloatArray | None]:
+    """Return the scale of each reading and the bounds of all readings.
+
+    A reading has its own scale, else that of all readings, else that of the one arm that it reads; None where
+    none is stated.
+    """
     scale, limits = scale_and_bounds(noise_scale, bounds, arms)
-    assert scale is not None
     own = draft.scales
+    if scale is None:
+        return own, None
     if limits is not None and any(number is not None for number in own):
         raise ProblemError("bounds give the noise scale of every reading; leave those of single probes out")
     shared = np.ndim(aligned("noise_scale", noise_scale, arms)) == 0 and limits is None
@@ -303,7 +313,7 @@ def _scales(
             what = "noise_scale" if limits is None else "bounds"
             raise ProblemError(_mixes(draft, r, what, len(row.arms)))
     where = np.array([row.arms[0] for row in draft.rows])
-    found = np.array([scale[s] if mine is None else mine for s, mine in zip(where, own, strict=True)])
+    found = [float(scale[s]) if mine is None else mine for s, mine in zip(where, own, strict=True)]
     return found, None if limits is None else np.asarray(limits[where])
 
 

@@ -154,6 +154,18 @@ class Measurable:
         """Whether the noise scale is a bound on the noise: neither to be learned by a pilot, nor a guess."""
         return self.noise_scale is not None and not (self.probes is not None and self.probes.unknown)
 
+    @property
+    def unstated_noise(self) -> tuple[str, ...]:
+        """Return the names of the readings whose noise was not stated, neither by a scale nor by bounds.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]]).unstated_noise
+        ('arm 0', 'arm 1')
+        """
+        if self.noise_scale is None:
+            return self.reading_names
+        return () if self.probes is None else tuple(self.reading_names[r] for r in self.probes.unstated)
+
     def must_be_whole(self, probe: int) -> bool:
         """Whether the readings of one use belong together: they share noise, or may do so."""
         return self.probes is not None and self.probes.share_noise(probe)

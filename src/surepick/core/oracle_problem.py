@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from surepick.core.about import NOTHING, About
 from surepick.core.arrays import (
-    DEFAULT_NOISE_SCALE,
     BoolArray,
     Bounds,
     FloatArray,
@@ -92,7 +91,7 @@ class OracleProblem(Measurable):
         self,
         best: Best,
         n_arms: int,
-        noise_scale: PerArm | None = 1.0,
+        noise_scale: PerArm | None = None,
         *,
         costs: PerArm | None = None,
         arm_names: Sequence[str] | None = None,
@@ -135,12 +134,12 @@ class OracleProblem(Measurable):
         )
 
     def with_probes(
-        self, probes: str, *, noise_scale: PerArm | None = DEFAULT_NOISE_SCALE, costs: PerArm | None = None
+        self, probes: str, *, noise_scale: PerArm | None = None, costs: PerArm | None = None
     ) -> Self:
         """The same plans, played where probes is "plan arms"; settings are those of `OracleProblem`.
 
-        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3)
-        >>> problem.with_probes("plan arms", costs=2.0).plays
+        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, noise_scale=1)
+        >>> problem.with_probes("plan arms", costs=2.0, noise_scale=1).plays
         True
         """
         plays = _are_plays(probes, noise_scale, costs)
@@ -253,7 +252,7 @@ class OracleProblem(Measurable):
     def with_asked_plays(self, arms: Sequence[Sequence[int]]) -> Self:
         """The same problem, of which plays of these arms have been asked for, after those that have been.
 
-        >>> problem = OracleProblem(lambda weights: [1, 1], n_arms=2, probes="plan arms")
+        >>> problem = OracleProblem(lambda weights: [1, 1], n_arms=2, probes="plan arms", noise_scale=1)
         >>> problem.with_asked_plays([[0, 1]]).reads(0)
         ('arm 0', 'arm 1')
         """
@@ -303,7 +302,8 @@ def _are_plays(probes: object, noise_scale: PerArm | None, costs: PerArm | None)
     if noise_scale is None:
         raise ProblemError(
             f"probes={PLAN_ARMS!r} needs the noise scale of a reading: a pilot that would find it measures "
-            "single arms; pass noise_scale"
+            "single arms; pass noise_scale",
+            field="noise_scale",
         )
     if not (costs is None or isinstance(costs, int | float | np.number)):
         raise ProblemError(

@@ -138,7 +138,9 @@ class Onlooker:
     """
 
     def __init__(self, policy: OraclePolicy) -> None:
-        like = policy.start(OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2))
+        like = policy.start(
+            OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2, noise_scale=1)
+        )
         self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
@@ -274,6 +276,7 @@ def known_deviation(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
     if problem.noise_scale is None:
         raise ProblemError(
             "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "
-            "deviation of one measurement (or half the width of its range) as noise_scale"
+            "deviation of one measurement (or half the width of its range) as noise_scale",
+            field="noise_scale",
         )
     return problem.noise_scale

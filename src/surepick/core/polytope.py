@@ -50,7 +50,7 @@ _DEFAULTS: dict[str, Any] = {
     "b_eq": None,
     "lower": 0.0,
     "upper": np.inf,
-    "noise_scale": 1.0,
+    "noise_scale": None,
     "costs": None,
     "arm_names": None,
     "minimize": False,

@@ -86,6 +86,7 @@ class Probes:
     )  # of probes whose readings share noise
     dependent: bool = False  # whether readings of one use, without a covariance, may depend in any way
     unknown: bool = False  # whether scales and covariances are guesses: the noise is Gaussian, and no more
+    unstated: tuple[int, ...] = ()  # readings whose scale was not given: theirs here is a placeholder
 
     def __post_init__(self) -> None:
         for name in ("entries", "costs", "noise_scale"):

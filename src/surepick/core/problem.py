@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from surepick.core.about import NOTHING, About
 from surepick.core.arrays import (
-    DEFAULT_NOISE_SCALE,
     LARGEST,
     BoolArray,
     Bounds,
@@ -60,11 +59,12 @@ class Problem(Measurable):
     the largest value, or the smallest with `minimize=True`.
 
     `noise_scale` is the sub-Gaussian scale of one measurement (for Gaussian noise its standard deviation,
-    for measurements in an interval of width w at most w/2): one number, one per arm, or None when it is
-    unknown. `costs` is the price of one measurement of each arm. `bounds=(low, high)`, or one such pair per
-    arm, says that measurements lie between them; half the width is then the noise scale (Hoeffding's lemma),
-    which is left out, and values outside are refused. With `noise="bounded variance"` the noise scale need
-    not be more than a bound on the standard deviation: noise may be skewed and its tails long.
+    for measurements in an interval of width w at most w/2): one number or one per arm. Left out it is
+    unknown and is learned. `costs` is the price of one measurement of each arm. `bounds=(low, high)`, or one
+    such pair per arm, says that measurements lie between them; half the width is then the noise scale
+    (Hoeffding's lemma), which is left out, and values outside are refused. With `noise="bounded variance"`
+    the noise scale need not be more than a bound on the standard deviation: noise may be skewed and its
+    tails long.
 
     `setup_cost` is the price of starting a batch of measurements, however many are in it; BetGapE then asks
     for fewer and larger blocks.
@@ -75,8 +75,9 @@ class Problem(Measurable):
     or a list of these. `noise_scale` and `bounds` are then those of readings, `costs` those of probes. Plans
     that no probe can tell apart are refused. With `readings="dependent"` nothing is assumed of how the
     readings of one use depend on each other, beyond covariances that are given. With `readings="unknown"`, or
-    `noise_scale=None`, neither scales nor covariances are known: they are guesses that help to plan, noise is
-    Gaussian, and BetGapE learns from equal parts of every block how far the gaps scatter.
+    where a reading has no stated noise, neither scales nor covariances are known: those stated are guesses
+    that help to plan, noise is Gaussian, and BetGapE learns from equal parts of every block how far the gaps
+    scatter.
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
@@ -107,7 +108,7 @@ class Problem(Measurable):
         self,
         plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | Mapping[str, Any] | TablePath,
         *,
-        noise_scale: PerArm | None = DEFAULT_NOISE_SCALE,
+        noise_scale: PerArm | None = None,
         costs: PerArm | None = None,
         arm_names: Sequence[str] | None = None,
         plan_names: Sequence[str] | None = None,
@@ -134,7 +135,7 @@ class Problem(Measurable):
         by_arm = isinstance(probes, str) and probes == ARMS
         self._fill(
             arms,
-            noise_scale if by_arm else DEFAULT_NOISE_SCALE,
+            noise_scale if by_arm else None,
             bounds if by_arm else None,
             plans=matrix,
             costs=costs if by_arm else None,
@@ -150,6 +151,11 @@ class Problem(Measurable):
                 f"noise is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise!r}; how large it is "
                 "goes into noise_scale"
             )
+        if noise == BOUNDED_VARIANCE and not by_arm:
+            raise ProblemError(
+                f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or leave probes out",
+                field="noise",
+            )
         if noise == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
         if not by_arm:
@@ -164,13 +170,10 @@ class Problem(Measurable):
             raise ProblemError(
                 f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}"
             )
-        if self.noise == BOUNDED_VARIANCE:
-            raise ProblemError(f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or probes")
         listed = Listed(self.plans, self.plan_names, self.arm_names)
         ways, limits = read_probes(probes, listed, **settings)
         refuse_inseparable(ways, self.plans, self.plan_names, self.arm_names)
-        is_told = settings["noise_scale"] is not None or settings["bounds"] is not None
-        unknown = ways.unknown or readings == UNKNOWN or not is_told
+        unknown = ways.unknown or readings == UNKNOWN
         if unknown and limits is not None:
             raise ProblemError("bounds say how large noise can be; leave them out, or readings='unknown'")
         dependent = ways.dependent or readings == DEPENDENT
@@ -180,7 +183,7 @@ class Problem(Measurable):
         self,
         probes: GivenProbes,
         *,
-        noise_scale: PerArm | None = DEFAULT_NOISE_SCALE,
+        noise_scale: PerArm | None = None,
         costs: PerArm | None = None,
         readings: str = INDEPENDENT,
     ) -> Self:
@@ -300,7 +303,8 @@ class Problem(Measurable):
     def with_arms(self, arms: GivenArms) -> Problem:
         """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
 
-        >>> Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"]).with_arms(["milk"]).relevant.tolist()
+        >>> problem = Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], noise_scale=1)
+        >>> problem.with_arms(["milk"]).relevant.tolist()
         [True, True, False]
         """
         new = settled(self, arms)
@@ -317,10 +321,17 @@ class Problem(Measurable):
             )
         return row
 
+    def first_plans(self, most: int = 10) -> list[tuple[str, str]]:
+        """Return the first plans, each as its name and the sum of arms that it is.
+
+        >>> Problem({"tea": "leaves + 2*water", "water": "water"}).first_plans(1)
+        [('tea', 'leaves + 2 x water')]
+        """
+        first = range(min(self.n_plans, most))
+        return [(self.plan_names[k], counted(self.arm_names, self.vector(k))) for k in first]
+
     def _repr_html_(self) -> str:
-        first = range(min(self.n_plans, MOST_ROWS))
-        rows = [[self.plan_names[k], counted(self.arm_names, self.vector(k))] for k in first]
-        listed = listing(["plan", "uses"], rows, total=self.n_plans)
+        listed = listing(["plan", "uses"], self.first_plans(MOST_ROWS), total=self.n_plans)
         return self._card(self.completeness, self.relevant, listed)
 
     def __repr__(self) -> str:

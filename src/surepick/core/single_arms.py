@@ -49,7 +49,7 @@ def single_arms(problem: Problem, policy: str) -> SingleArms:
 
     What all plans have in common does not matter: the plans may share amounts of every arm.
 
-    >>> found = single_arms(Problem([[5, 2], [3, 4]]), "LUCB")
+    >>> found = single_arms(Problem([[5, 2], [3, 4]], noise_scale=1), "LUCB")
     >>> found.way.tolist(), found.factor.tolist()
     ([0, 1], [2.0, 2.0])
     """

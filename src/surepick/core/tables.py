@@ -25,6 +25,7 @@ LARGEST = 2**28  # bytes of a file of tables or problems that is read; in memory
 Lines: TypeAlias = list[tuple[int, list[str]]]  # the cells of each line, with its number in the file
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # apostrophes before it were put there, or will be taken off
 SHEETS = (".xlsx", ".xlsm")
+MOST_CELLS = 10_000_000  # of a sheet, from its first column to its last
 MOST_UNPACKED = 2**26  # bytes of a workbook's XML: openpyxl takes some fifty times as much memory
 
 
@@ -217,16 +218,23 @@ def _sheet_lines(path: Path) -> Lines:
             f"{str(path)!r} has merged cells, {next(iter(values.merged_cells.ranges))}, of which one has the "
             "value and the others are empty; unmerge them and fill each in"
         )
-    grid = [[cell.value for cell in row] for row in values.iter_rows()]
-    for row, known in zip(formulas.iter_rows(), grid, strict=True):
-        for cell, value in zip(row, known, strict=True):
-            if cell.data_type == "f" and value is None:
-                raise ProblemError(
-                    f"cell {cell.coordinate} of {str(path)!r} is a formula without a computed value; open "
-                    "the file in a spreadsheet, save it, and try again"
-                )
-    texts = ((number, [_cell_text(cell) for cell in row]) for number, row in enumerate(grid, 1))
-    return [(number, row) for number, row in texts if any(row)]
+    # The cells that the file has, by row and column: `iter_rows` would make every cell up to the last one,
+    # which may be a formatted blank cell in row 1,048,576.
+    for where, cell in formulas._cells.items():
+        if cell.data_type == "f" and (where not in values._cells or values._cells[where].value is None):
+            raise ProblemError(
+                f"cell {cell.coordinate} of {str(path)!r} is a formula without a computed value; open "
+                "the file in a spreadsheet, save it, and try again"
+            )
+    filled = {where: text for where, cell in values._cells.items() if (text := _cell_text(cell.value))}
+    rows = sorted({row for row, _ in filled})
+    width = max((column for _, column in filled), default=0)
+    if len(rows) * width > MOST_CELLS:
+        raise ProblemError(
+            f"{str(path)!r} has {len(rows):,} rows and {width:,} columns, more than {MOST_CELLS:,} cells; "
+            "delete what is not part of the table"
+        )
+    return [(row, [filled.get((row, column), "") for column in range(1, width + 1)]) for row in rows]
 
 
 def _cell_text(value: object) -> str:

@@ -92,7 +92,7 @@ def turn(problem: AnyProblem, evidence: Evidence, lead: Answer | None, rival: An
     """What would have to be true for this rival to win against the lead; None where nothing is known.
 
     >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"])
+    >>> problem = Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"], noise_scale=1)
     >>> found = turn(problem, Evidence(np.array([4, 16]), np.array([12.0, 32.0])), 0, 1)
     >>> found.arm_name, found.above, found.at
     ('tea', False, 2.0)

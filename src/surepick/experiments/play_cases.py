@@ -32,7 +32,7 @@ def published_tree(name: str, *, probes: str = "plan arms") -> tuple[OracleProbl
     """
     instance = _data()[name]
     family = tree_family([(str(a), str(b)) for a, b in instance["edges"]], minimize=False)
-    return family.oracle_problem(probes=probes), np.array(instance["means"])
+    return family.oracle_problem(probes=probes, noise_scale=1), np.array(instance["means"])
 
 
 def published_results(name: str) -> dict[str, dict[str, float]]:

@@ -90,7 +90,7 @@ def compare(
     With `noise_scale=None` every run begins with a pilot, the same one for all policies.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
     >>> first, second = compare(problem, [sp.CombGapE(), sp.Uniform()], sp.Gaussian([2.0, 0.0]), runs=5)
     >>> first.policy.name, first.errors, first.cut_off
     ('CombGapE', 0, 0)
@@ -138,7 +138,7 @@ def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) ->
     """Whether the run answered with a plan worse than the best by more than its epsilon.
 
     >>> import surepick as sp
-    >>> problem, truth = sp.Problem([[1, 0], [0, 1]]), sp.Gaussian([3.0, 0.0])
+    >>> problem, truth = sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.Gaussian([3.0, 0.0])
     >>> is_error(problem, truth, sp.simulate(problem, sp.CombGapE(), truth))
     False
     """

@@ -96,7 +96,7 @@ def forecast(
     forecast then has the pilot (`Pilot()` unless given) and what its bounds cost.
 
     >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]])
+    >>> problem = Problem([[1, 0], [0, 1]], noise_scale=1)
     >>> found = forecast(problem, [1.0, 0.0], 0.2, n_worlds=10)
     >>> bool(found.quantile(0.1) <= found.quantile(0.9))
     True

@@ -65,7 +65,7 @@ def limit(
     thousandth wide. With `epsilon`, which is for a `Polytope`, it is about a plan within epsilon of the best,
     and the bracket is wide; a tolerance of .1 or more has it found quickly, and wider.
 
-    >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]])
+    >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise_scale=1)
     >>> found = limit(problem, [1, 0.5, 0.3])
     >>> round(found.characteristic_time, 4), found.allocation.round(3).tolist()
     (355.5556, [0.25, 0.5, 0.25])

@@ -90,7 +90,7 @@ class Limit:
         """The limit at another delta: max(T* kl(delta, 1 - delta), (1 - 2 delta) n_relevant).
 
         >>> import surepick as sp
-        >>> found = sp.limit(sp.Problem([[1, 0], [0, 1]]), [1.0, 0.0])
+        >>> found = sp.limit(sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 0.0])
         >>> round(found.measurements(0.05), 2), round(found.measurements(0.001), 2)
         (21.2, 55.14)
         """

@@ -150,7 +150,7 @@ def theory(problem: Problem | OracleProblem, means: Numbers, delta: float = 0.05
     has holes: it says what the paper promises. Where plans cannot be listed, the report has what an oracle
     can find (`UnlistedTheory`).
 
-    >>> report = theory(Problem([[1, 0], [0, 1]]), [0.5, 0.0])
+    >>> report = theory(Problem([[1, 0], [0, 1]], noise_scale=1), [0.5, 0.0])
     >>> report.arm_gaps.tolist(), report.spreads.tolist(), report.largest_ratio
     ([0.5, 0.5], [2.0, 2.0], 1.0)
     """

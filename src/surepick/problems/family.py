@@ -148,7 +148,7 @@ class Family:
         n_best: int | None = None,
         every: bool = False,
         seed: int = 0,
-        noise_scale: PerArm | None = 1.0,
+        noise_scale: PerArm | None = None,
         costs: PerArm | None = None,
         bounds: Bounds | None = None,
         progress: Progress | None = None,
@@ -170,7 +170,7 @@ class Family:
         return FoundProblem(self, drawn(self, box, n_draws, None, progress), box, options)
 
     def all_plans(
-        self, *, noise_scale: PerArm | None = 1.0, costs: PerArm | None = None, bounds: Bounds | None = None
+        self, *, noise_scale: PerArm | None = None, costs: PerArm | None = None, bounds: Bounds | None = None
     ) -> Polytope | FamilyProblem:
         """The problem of choosing between all plans of this family, none listed: a polytope where it is one.
 
@@ -194,7 +194,7 @@ class Family:
     def oracle_problem(
         self,
         *,
-        noise_scale: PerArm | None = 1.0,
+        noise_scale: PerArm | None = None,
         costs: PerArm | None = None,
         bounds: Bounds | None = None,
         probes: str = ARMS,
@@ -215,7 +215,7 @@ class FamilyProblem(OracleProblem):
         self,
         family: Family,
         *,
-        noise_scale: PerArm | None = 1.0,
+        noise_scale: PerArm | None = None,
         costs: PerArm | None = None,
         bounds: Bounds | None = None,
         probes: str = ARMS,

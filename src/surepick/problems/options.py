@@ -33,7 +33,7 @@ class DrawOptions(TypedDict, total=False):
     - `spread`: how far the means may lie from the guess, a number or one per arm; 1
     - `n_draws`: how many times means are drawn within the spread and the best plan is found; 1000
     - `seed`: the seed of the draws, a whole number; 0
-    - `noise_scale`: the standard deviation of one measurement, a number or one per arm, None: unknown; 1
+    - `noise_scale`: the standard deviation of one measurement, a number or one per arm; None: unknown
     - `costs`: the price of one measurement, a number or one per arm; None: 1
     - `bounds`: between which two numbers a measurement lies, or one pair per arm; None
     - `progress`: a function of (done, total) that is called after each draw; None

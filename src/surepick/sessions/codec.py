@@ -173,6 +173,7 @@ def _probes_to_json(probes: Probes) -> Json:
         **({"covariances": shared} if shared else {}),
         **({"dependent": True} if probes.dependent else {}),
         **({"unknown": True} if probes.unknown else {}),
+        **({"unstated": list(probes.unstated)} if probes.unstated else {}),
     }
 
 
@@ -188,6 +189,7 @@ def _probes_from_json(data: Mapping[str, Any]) -> Probes:
         covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
         dependent=bool(data.get("dependent", False)),
         unknown=bool(data.get("unknown", False)),
+        unstated=tuple(map(int, data.get("unstated", ()))),
     )
 
 

@@ -104,7 +104,8 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
     under way are awaited and told, and its error is raised. `options` are `DecideOptions`.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], plan_names=["drive", "ride"])
+    >>> names = {"arm_names": ["road", "rail"], "plan_names": ["drive", "ride"]}
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1, **names)
     >>> session = sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, workers=2)
     >>> session.outcome.plan_name, session.status
     ('ride', <Status.CONFIDENT: 'confident'>)

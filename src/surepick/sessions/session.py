@@ -49,7 +49,7 @@ class Session(Looking):
     share one.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
     >>> session = sp.Session.create("memory://", problem, sp.CombGapE(delta=0.05), name="trips")
     >>> hours = {"road": 1.0, "rail": 9.0}
     >>> while requests := session.ask():

@@ -34,7 +34,8 @@ class Shown:
         """Where the session stands, in one line.
 
         >>> import surepick as sp
-        >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], plan_names=["drive", "ride"])
+        >>> names = {"arm_names": ["road", "rail"], "plan_names": ["drive", "ride"]}
+        >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1, **names)
         >>> sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, name="trips").line()
         "trips: confident, 'ride' after 4 measurements, risk at most 6.59e-07"
         """

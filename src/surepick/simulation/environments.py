@@ -84,7 +84,8 @@ class Gaussian:
 
     Means and scales may be given by the names of the arms, as a dictionary or a pandas Series; `simulate`
     then puts them in the order of the problem's arms.
-    Without a scale, `simulate` draws with the noise scale of the problem (and with 1 where that is unknown).
+    Without a scale, `simulate` draws with the noise scale of the problem, which must then be known;
+    used without a problem, the noise is standard normal.
 
     >>> import numpy as np
     >>> counts, rng = np.array([0, 100]), np.random.default_rng(0)

@@ -35,7 +35,12 @@ def fitted(problem: Problem | OracleProblem, environment: Environment, *, allow_
         )
     if problem.is_listed and problem.probes is not None:
         return probed(problem, environment, allow_noisier=allow_noisier)
-    if problem.noise_scale is not None and isinstance(environment, Gaussian) and environment.takes_scale:
+    if isinstance(environment, Gaussian) and environment.takes_scale:
+        if problem.noise_scale is None:
+            raise ParameterError(
+                "the noise scale of the problem is unknown, so state one here: Gaussian(means, scale)",
+                field="scale",
+            )
         environment = environment.with_scale(problem.noise_scale)
     _refuse_outside(problem, environment)
     _refuse_far(problem, environment)

@@ -54,6 +54,12 @@ def probed(problem: Problem, environment: Environment, *, allow_noisier: bool) -
 
 
 def _gaussian(probes: Probes, environment: Gaussian, allow_noisier: bool) -> GaussianReadings:
+    if environment.takes_scale and probes.unstated:
+        raise ParameterError(
+            f"the noise of {probes.reading_name(probes.unstated[0])} is unknown, so state one here: "
+            "Gaussian(means, scale)",
+            field="scale",
+        )
     if environment.takes_scale:
         return GaussianReadings(environment.means, probes, None)
     if np.ptp(environment.scale) > 0:

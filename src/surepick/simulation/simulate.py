@@ -106,7 +106,7 @@ def simulate(
     about ten times a second.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"])
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"], noise_scale=1)
     >>> outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([2.0, 0.0, 1.0]), seed=0)
     >>> outcome.status, outcome.plan_name, outcome.counts.tolist()[1]
     (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)

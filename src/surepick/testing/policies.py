@@ -78,7 +78,7 @@ def decisions(
 ) -> list[Decision]:
     """The first requests of a run as tuples of counts, ending with ("stop", plan) if it stops.
 
-    >>> decisions(sp.Uniform(), sp.Problem([[1, 0], [0, 1]]), Tape([1.0, 0.0], [0, 1]), 3)
+    >>> decisions(sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise_scale=1), Tape([1.0, 0.0], [0, 1]), 3)
     [(1, 1), (1, 0), (0, 1)]
     """
     return continued(policy.start(problem), environment, range(n_rounds), seed)
@@ -87,7 +87,8 @@ def decisions(
 def continued(run: Run, environment: Tape | Environment, rounds: range, seed: int = 0) -> list[Decision]:
     """The requests of these rounds of a run that stands before the first of them.
 
-    >>> continued(sp.Uniform().start(sp.Problem([[1, 0], [0, 1]])), Tape([1.0, 0.0], [0, 1]), range(1))
+    >>> run = sp.Uniform().start(sp.Problem([[1, 0], [0, 1]], noise_scale=1))
+    >>> continued(run, Tape([1.0, 0.0], [0, 1]), range(1))
     [(1, 1)]
     """
     taken = list[Decision]()
@@ -184,7 +185,7 @@ class PolicyContract:
 
     def problem(self, plans: Any, **settings: Any) -> Any:
         """The problem of choosing between these plans, which the policy is given in every test."""
-        return sp.Problem(plans, **settings)
+        return sp.Problem(plans, **{"noise_scale": 1.0, **settings})
 
     def has_found(self, answer: Any, plan: npt.ArrayLike, problem: Any) -> bool:
         """Whether an answer on this problem is this plan, given as its vector."""

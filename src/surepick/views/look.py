@@ -279,7 +279,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     `n_tokens` is how many tokens of the open round are listed.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
     >>> session = sp.Session.create("memory://", problem, sp.CombGapE(), name="trips")
     >>> seen = look(session)
     >>> seen.n_used, seen.n_missing, seen.first_tokens

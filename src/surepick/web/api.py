@@ -13,6 +13,8 @@ from fastapi.responses import Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from surepick import views
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.policy import takes_past
 from surepick.core.promise import Promise
 from surepick.core.wording import shortened
@@ -207,15 +209,20 @@ def mistakes(model: type[BaseModel], error: ValidationError) -> dict[str, str]:
     return found
 
 
+async def read_problem(context: Context, uploads: list[Upload]) -> tuple[AnyProblem, Past | None]:
+    """Return the problem in these files and its guess; a mistake in them names the field of the files."""
+    try:
+        return await context.uploads.problem(uploads)
+    except SurepickError as error:
+        raise ParameterError(str(error), field="files") from error
+
+
 async def begin(context: Context, wanted: NewSession, uploads: list[Upload]) -> str:
     """Begin a session with the problem in these files; its name."""
     if wanted.policy and wanted.policy not in {policy["name"] for policy in policies()}:
         named = shortened(wanted.policy, 40)
         raise ParameterError(f"there is no policy {named!r} to begin with here", field="policy")
-    try:
-        problem, past = await context.uploads.problem(uploads)
-    except SurepickError as error:
-        raise ParameterError(str(error), field="files") from error
+    problem, past = await read_problem(context, uploads)
     policy = policy_for(problem, wanted.policy or None, delta=wanted.delta, epsilon=wanted.epsilon)
 
     def create() -> str:

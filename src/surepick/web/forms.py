@@ -14,12 +14,13 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from surepick.core.numerals import numeral
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.store.events import HAND_LEASE
 from surepick.web import pages
-from surepick.web.api import Ask, NewSession, Tell, begin, policies
+from surepick.web.api import Ask, NewSession, Tell, begin, policies, read_problem
 from surepick.web.context import Context
 from surepick.web.entry import EntryForm, field_of, split_choice
 from surepick.web.form_data import check_key, checked, numbers, text, with_point
@@ -114,6 +115,9 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
         uploads = await _uploads(form) or context.uploads.kept(text(form, "kept"))
         try:
             check_key(context.keys, form)
+            if text(form, "step") == "check":
+                problem, _ = await read_problem(context, uploads)
+                return HTMLResponse(page(values, None, context.uploads.keep(uploads), problem))
             shares = {name: with_point(values[name]) for name in ("delta", "epsilon")}
             given = {**values, **shares, "budget": values["budget"] or None, "lease": HAND_LEASE}
             wanted = checked(NewSession, given)
@@ -123,7 +127,12 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
             return HTMLResponse(page(values, error, kept), 400)
         return RedirectResponse(f"/sessions/{quote(slug_of(name))}", 303)
 
-    def page(values: Mapping[str, str], error: SurepickError | None = None, kept: str = "") -> str:
+    def page(
+        values: Mapping[str, str],
+        error: SurepickError | None = None,
+        kept: str = "",
+        problem: AnyProblem | None = None,
+    ) -> str:
         shown = (*DEFAULTS, "files")  # fields with a place for their mistake
         model = {
             "entered": values,
@@ -131,6 +140,7 @@ def _add_creating(routes: FastAPI, context: Context) -> None:
             "policies": policies(),
             "kept": kept,
             "kept_names": [upload.name for upload in context.uploads.kept(kept)],
+            "problem": problem,
         }
         return context.templates.page("new.html", model)
 

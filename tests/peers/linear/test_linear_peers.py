@@ -87,7 +87,7 @@ def fws(truth, memory):
 
 @pytest.mark.parametrize(("policy", "rule"), [(LinGame(), lin_game), (FWS(), fws)], ids=["LinGame", "FWS"])
 def test_decides_as_its_formulas(policy, rule):
-    problem, truth, memory = sp.Problem(PLANS, probes=PROBES), Truth(), {}
+    problem, truth, memory = sp.Problem(PLANS, probes=PROBES, noise_scale=1), Truth(), {}
     run, rng = policy.start(problem), np.random.default_rng(3)
     idle = np.random.default_rng()
     assert run.decide(idle).counts.tolist() == [1] * 5
@@ -113,7 +113,7 @@ def test_the_radius_is_that_of_gap_policies_on_single_arms():
 
 
 def test_the_heuristic_stop_is_the_threshold_of_published_experiments():
-    run = FWS(radius="heuristic").start(sp.Problem(PLANS, probes=PROBES))
+    run = FWS(radius="heuristic").start(sp.Problem(PLANS, probes=PROBES, noise_scale=1))
     counts = np.array([30, 12, 9, 14, 21])
     run.absorb(counts, counts * (PROBES @ MEANS))
     gaps, found = run._compare()
@@ -146,7 +146,7 @@ class EvenRun(LinearRun):
 @pytest.mark.parametrize(("narrower", "holds"), [(1.0, True), (4.0, False)], ids=["proved", "too narrow"])
 def test_plans_that_tie_are_hardly_ever_told_apart(narrower, holds):
     delta, runs = 0.3, 120
-    problem = sp.Problem([[1, 0], [0, 1]], probes=np.array([[1, 0], [1, 1], [0.2, 0.5]]))
+    problem = sp.Problem([[1, 0], [0, 1]], probes=np.array([[1, 0], [1, 1], [0.2, 0.5]]), noise_scale=1)
     rows, rng = problem.probes.rows.toarray(), np.random.default_rng(11)
     wrong = 0
     for _ in range(runs):
@@ -185,14 +185,16 @@ def test_several_readings_of_a_use_count_together(policy):
 
 @pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(), XYAdaptive()], ids=lambda p: p.name)
 def test_arms_that_no_probe_reads_do_no_harm(policy):
-    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], probes={"a": ["arm 0"], "b": ["arm 1"]})
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], probes={"a": ["arm 0"], "b": ["arm 1"]}, noise_scale=1)
     assert sp.simulate(problem, policy, sp.Gaussian([2.0, 0.0, 0.0]), seed=1).plan == 0
 
 
 def test_what_cannot_be_measured_so_is_refused():
     with pytest.raises(ProblemError, match="several readings"):
         XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi")[0])
-    loose = sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, readings="dependent")
+    loose = sp.Problem(
+        np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, readings="dependent", noise_scale=1
+    )
     for policy in (LinGame(), FWS(), XYAdaptive(), sp.RAGE(variant="authors"), sp.LinGapE()):
         with pytest.raises(ProblemError, match="depend in any way"):
             policy.start(loose)

@@ -14,7 +14,7 @@ MEANS = np.array([1.0, 0.5, 0.3])
 
 def test_phases_have_the_papers_sizes_and_thresholds():
     policy = sp.Peace(delta=0.1, max_gap=2.0)
-    run = policy.start(sp.Problem(PLANS))
+    run = policy.start(sp.Problem(PLANS, noise_scale=1))
     for k in range(1, 5):
         plans = run.phase.plans
         decision = run.decide(round_rng(0, k))
@@ -29,12 +29,14 @@ def test_phases_have_the_papers_sizes_and_thresholds():
 
 
 def test_golden_first_phase():
-    decision = sp.Peace(delta=0.1, max_gap=2.0).start(sp.Problem(PLANS)).decide(round_rng(0, 0))
+    decision = (
+        sp.Peace(delta=0.1, max_gap=2.0).start(sp.Problem(PLANS, noise_scale=1)).decide(round_rng(0, 0))
+    )
     assert decision.counts.tolist() == [1044, 726, 678]
 
 
 def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
-    run = sp.Peace(delta=0.1).start(sp.Problem(PLANS))
+    run = sp.Peace(delta=0.1).start(sp.Problem(PLANS, noise_scale=1))
     assert run.decide(round_rng(0, 0)).counts.tolist() == [1, 1, 1]
     run.absorb(np.ones(3, dtype=np.int64), MEANS)
     values = PLANS @ MEANS
@@ -42,7 +44,7 @@ def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
 
 
 def test_is_right_on_easy_instances_with_and_without_max_gap():
-    problem, truth = sp.Problem(PLANS), sp.Gaussian(MEANS)
+    problem, truth = sp.Problem(PLANS, noise_scale=1), sp.Gaussian(MEANS)
     best = problem.best(MEANS)
     for seed in range(15):
         for policy in (sp.Peace(max_gap=3.0), sp.Peace(), sp.Peace(max_gap=0.01)):

@@ -15,7 +15,7 @@ MEANS = np.array([1.0, 0.5, 0.3])
 
 def steps(policy, plans, means, n_phases):
     """The counts of the first phases without noise, and the plans left after each."""
-    run, counts = policy.start(sp.Problem(plans)), []
+    run, counts = policy.start(sp.Problem(plans, noise_scale=1)), []
     for n_phase in range(n_phases):
         decision = run.decide(round_rng(0, n_phase))
         if isinstance(decision, sp.Stop):
@@ -63,7 +63,7 @@ def test_the_authors_phases_are_smaller_and_drop_by_radius():
 
 def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_its_radius():
     policy, rng = sp.RAGE(delta=0.1, variant="authors"), np.random.default_rng(0)
-    run = policy.start(sp.Problem(PLANS))
+    run = policy.start(sp.Problem(PLANS, noise_scale=1))
     counts = run.decide(round_rng(0, 0)).counts
     means = MEANS + rng.normal(size=3) / np.sqrt(counts)
     plans = run.phase.plans
@@ -78,9 +78,13 @@ def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_it
 def test_is_right_on_easy_instances(variant):
     for seed in range(40):
         outcome = sp.simulate(
-            sp.Problem(PLANS), sp.RAGE(variant=variant), sp.Gaussian(MEANS), seed=seed, budget=10**12
+            sp.Problem(PLANS, noise_scale=1),
+            sp.RAGE(variant=variant),
+            sp.Gaussian(MEANS),
+            seed=seed,
+            budget=10**12,
         )
-        assert outcome.plan == sp.Problem(PLANS).best(MEANS)
+        assert outcome.plan == sp.Problem(PLANS, noise_scale=1).best(MEANS)
 
 
 def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude():

@@ -48,7 +48,7 @@ def test_csa_follows_its_box(budget, seed):
     tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
     answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))
     fresh = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
-    outcome = sp.simulate(sp.Problem(PLANS), CSA(), _from(fresh), budget=budget)
+    outcome = sp.simulate(sp.Problem(PLANS, noise_scale=1), CSA(), _from(fresh), budget=budget)
     assert (outcome.lead, outcome.counts.tolist()) == (answer, counts.tolist())
     assert outcome.n_measurements <= budget
 
@@ -62,17 +62,17 @@ def _from(tape):
 
 
 def test_csar_is_csa_on_sets_and_refuses_other_numbers():
-    problem = sp.problems.top_k(list("abcde"), 2)
+    problem = sp.problems.top_k(list("abcde"), 2, noise_scale=1)
     truth = sp.Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
     for seed in range(5):
         one, other = (sp.simulate(problem, p, truth, seed=seed, budget=200) for p in (CSA(), CSAR()))
         assert (one.lead, one.counts.tolist()) == (other.lead, other.counts.tolist())
     with pytest.raises(ProblemError, match=r"CSAR is for plans of zeros and ones, got 3; .*use CSA"):
-        CSAR().start(sp.Problem(PLANS))
+        CSAR().start(sp.Problem(PLANS, noise_scale=1))
 
 
 def test_minimax_comb_sar_spends_a_phase_on_the_pair_that_stays_least_known():
-    budget, run = 400, MinimaxCombSAR(budget=400).start(sp.Problem(PLANS))
+    budget, run = 400, MinimaxCombSAR(budget=400).start(sp.Problem(PLANS, noise_scale=1))
     first = run.decide().counts
     assert first.tolist() == [20] * 4  # floor(.2 * 400 / 4)
     run.absorb(first, first * MEANS)
@@ -94,7 +94,9 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
     rng = np.random.default_rng(4)
     for budget in (4, 5, 11, 60, 999, 10_000):
         means = rng.normal(size=4)
-        outcome = sp.simulate(sp.Problem(PLANS), policy, sp.Gaussian(means), seed=budget, budget=budget)
+        outcome = sp.simulate(
+            sp.Problem(PLANS, noise_scale=1), policy, sp.Gaussian(means), seed=budget, budget=budget
+        )
         assert outcome.n_measurements <= budget
         assert outcome.lead is not None
         assert outcome.guarantee.startswith("none")
@@ -104,9 +106,9 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
 @pytest.mark.parametrize("policy", [CSA, MinimaxCombSAR])
 def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
     with pytest.raises(ParameterError, match="was given none; give"):
-        policy().start(sp.Problem(PLANS)).decide()
+        policy().start(sp.Problem(PLANS, noise_scale=1)).decide()
     with pytest.raises(ParameterError, match=r"4 arms .* budget is 3"):
-        sp.simulate(sp.Problem(PLANS), policy(), sp.Gaussian(MEANS), budget=3)
+        sp.simulate(sp.Problem(PLANS, noise_scale=1), policy(), sp.Gaussian(MEANS), budget=3)
     with pytest.raises(ParameterError, match="1 or more"):
         policy(budget=0)
 
@@ -114,7 +116,7 @@ def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
 def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
     """The budget is the session's own, which a replay of its log finds again."""
     place = str(tmp_path / "peer.db")
-    session = sp.Session.create(place, sp.Problem(PLANS), CSA(), name="peer", budget=60)
+    session = sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(), name="peer", budget=60)
     while requests := sp.Session.load(place, "peer").ask(100, wait=False):
         for request in requests:
             session.tell(request.token, MEANS[request.arm])
@@ -129,8 +131,8 @@ def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
 def test_a_session_without_a_budget_is_not_begun(tmp_path):
     place = str(tmp_path / "peer.db")
     with pytest.raises(ParameterError, match="was given none"):
-        sp.Session.create(place, sp.Problem(PLANS), CSA(), name="peer")
-    sp.Session.create(place, sp.Problem(PLANS), CSA(budget=60), name="peer")
+        sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(), name="peer")
+    sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(budget=60), name="peer")
 
 
 def test_ocba_has_the_ratios_of_its_paper():
@@ -153,12 +155,12 @@ def test_ocba_comes_to_its_allocation():
 def test_ocba_refuses_plans_that_share_arms():
     for plans in (PLANS, [[1, 0], [0, 1], [1, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 0]]):
         with pytest.raises(ProblemError, match="OCBA chooses between single arms"):
-            OCBA().start(sp.Problem(plans))
+            OCBA().start(sp.Problem(plans, noise_scale=1))
 
 
 def test_linear_ocba_climbs_the_bound_on_a_correct_selection():
     """Its scores are the difference quotient of the sum of Phi(-z)."""
-    run = LinearOCBA().start(sp.Problem(PLANS))
+    run = LinearOCBA().start(sp.Problem(PLANS, noise_scale=1))
     counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
     run.absorb(counts, sums)
     lead = int(np.argmax(PLANS @ (sums / counts)))

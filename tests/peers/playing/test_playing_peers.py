@@ -21,7 +21,10 @@ MEANS = np.array([2.0, 1.5, 0.0, 0.5])
 def oracle(*, minimize=False, **settings):
     sign = -1.0 if minimize else 1.0
     return sp.OracleProblem(
-        lambda weights: PLANS[np.argmax(sign * (PLANS @ weights))], 4, minimize=minimize, **settings
+        lambda weights: PLANS[np.argmax(sign * (PLANS @ weights))],
+        4,
+        minimize=minimize,
+        **{"noise_scale": 1, **settings},
     )
 
 
@@ -38,7 +41,7 @@ def test_finds_the_best_of_clear_plans(method, minimize):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_list_is_played_as_the_oracle_is(method):
     """The same plays, and the same readings without noise, so the same decisions."""
-    listed, truth = sp.Problem(PLANS, probes="plan arms"), sp.Gaussian(MEANS, scale=0.0)
+    listed, truth = sp.Problem(PLANS, probes="plan arms", noise_scale=1), sp.Gaussian(MEANS, scale=0.0)
     one = sp.simulate(oracle(probes="plan arms"), method(delta=0.1), truth, seed=3, budget=400)
     other = sp.simulate(listed, method(delta=0.1), truth, seed=3, budget=400)
     assert one.n_measurements == other.n_measurements
@@ -79,7 +82,7 @@ def test_single_arms_are_refused(method):
     with pytest.raises(ProblemError, match="plays whole plans"):
         method().start(oracle())
     with pytest.raises(ProblemError, match="plays whole plans"):
-        method().start(sp.Problem(PLANS, probes="plans"))
+        method().start(sp.Problem(PLANS, probes="plans", noise_scale=1))
 
 
 def all_distances(seen, plans, readings):
@@ -97,7 +100,7 @@ def a_game(seed):
     """Trees of a small graph behind an oracle, all of them as a list, and something that was read."""
     edges = [(a, b) for a in "ABCDE" for b in "ABCDE" if a < b]
     family = problems.tree_family(edges, minimize=False)
-    problem, listed = family.oracle_problem(probes="plan arms"), family.problem(every=True)
+    problem, listed = family.oracle_problem(probes="plan arms", noise_scale=1), family.problem(every=True)
     rng = np.random.default_rng(seed)
     means, readings = rng.normal(size=10), rng.integers(1, 40, 10).astype(float)
     ground = Ground(problem, "P-FWS")

@@ -15,7 +15,9 @@ RNG = np.random.default_rng
 
 def some_problem(seed, n_plans=10, n_arms=4):
     rng = RNG([3, seed])
-    return sp.Problem(rng.integers(0, 4, (n_plans, n_arms)).astype(float)), rng.normal(size=n_arms)
+    return sp.Problem(rng.integers(0, 4, (n_plans, n_arms)).astype(float), noise_scale=1), rng.normal(
+        size=n_arms
+    )
 
 
 def box(plans, counts, sums, delta, q, rng, scale=1.0):
@@ -99,7 +101,9 @@ def test_plans_that_are_nearly_one_have_the_law_too():
     sums = counts * np.full(3, -1.7)  # about half of the rounds stop
     stops = []
     for draws in ("all", "winner"):
-        seen = law(sp.GenTSExplore(delta=0.1, draws=draws), sp.Problem(plans), counts, sums, 300)
+        seen = law(
+            sp.GenTSExplore(delta=0.1, draws=draws), sp.Problem(plans, noise_scale=1), counts, sums, 300
+        )
         stops.append(Counter({"stop": seen["stop"], "go": 300 - seen["stop"]}))
     assert all(50 < s["stop"] < 250 for s in stops)
     assert same_law(*stops) > 1e-4
@@ -113,7 +117,7 @@ def test_an_oracle_decides_exactly_as_the_list_behind_it():
         def best(weights, listed=listed):
             return listed[np.argmax(listed @ weights)]
 
-        hidden = sp.OracleProblem(best, n_arms=4, n_plans=problem.n_plans)
+        hidden = sp.OracleProblem(best, n_arms=4, n_plans=problem.n_plans, noise_scale=1)
         outcomes = [
             sp.simulate(p, sp.GenTSExplore(draws="all"), sp.Gaussian(means), seed=seed, budget=150)
             for p in (problem, hidden)
@@ -153,7 +157,7 @@ def test_is_right_on_easy_instances():
     wrong = 0
     for seed in range(60):
         outcome = sp.simulate(
-            sp.Problem(np.eye(3)), sp.GenTSExplore(), sp.Gaussian([1.0, 0.0, 0.0]), seed=seed
+            sp.Problem(np.eye(3), noise_scale=1), sp.GenTSExplore(), sp.Gaussian([1.0, 0.0, 0.0]), seed=seed
         )
         wrong += outcome.plan != 0
     assert wrong <= 3
@@ -178,12 +182,12 @@ def test_refuses_what_it_cannot_do(q, draws):
 
 
 def test_an_oracle_without_a_bound_on_the_plans_is_a_clear_error():
-    problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2)
+    problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2, noise_scale=1)
     with pytest.raises(sp.SurepickError, match="n_plans"):
         sp.GenTSExplore().start(problem)
 
 
 def test_policies_that_need_the_list_say_so():
-    problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2, n_plans=2)
+    problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2, n_plans=2, noise_scale=1)
     with pytest.raises(sp.SurepickError, match="CombGapE needs a list of plans"):
         sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 0.0]))

@@ -19,7 +19,7 @@ def test_measures_the_least_measured_arm_of_the_symmetric_difference():
 
 def test_refuses_other_numbers_than_zero_and_one():
     with pytest.raises(sp.SurepickError, match=r"zeros and ones, got 2; use GenTSExplore"):
-        sp.TSExplore().start(sp.Problem([[1.0, 0.0], [0.0, 2.0]]))
+        sp.TSExplore().start(sp.Problem([[1.0, 0.0], [0.0, 2.0]], noise_scale=1))
 
 
 def test_finds_the_best_set_of_coins():

@@ -50,7 +50,7 @@ def test_kn_follows_its_box(seed):
             places[:] += counts
             return sums
 
-    outcome = sp.simulate(sp.Problem(np.eye(5)), KN(0.1, zone=0.4, first=8), Tapes())
+    outcome = sp.simulate(sp.Problem(np.eye(5), noise_scale=1), KN(0.1, zone=0.4, first=8), Tapes())
     assert (outcome.plan, outcome.n_measurements) == (answer, used)
 
 
@@ -61,7 +61,7 @@ def test_kn_follows_its_box(seed):
 )
 def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
     """80 runs here, within four standard errors and 10%; the arena has 400."""
-    problem, policy = sp.Problem(np.eye(len(means))), KN(zone=0.3)
+    problem, policy = sp.Problem(np.eye(len(means)), noise_scale=1), KN(zone=0.3)
     used = [sp.simulate(problem, policy, sp.Gaussian(means), seed=seed).n_measurements for seed in range(80)]
     assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
 
@@ -139,7 +139,9 @@ def test_pairs_save_what_their_noise_has_in_common():
     together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)
     truth = sp.Gaussian([0.3, 0.0, 0.0])
     found = [sp.simulate(together, policy, truth, seed=seed) for seed in range(250)]
-    alone = [sp.simulate(sp.Problem(np.eye(3)), policy, truth, seed=seed) for seed in range(20)]
+    alone = [
+        sp.simulate(sp.Problem(np.eye(3), noise_scale=1), policy, truth, seed=seed) for seed in range(20)
+    ]
     assert np.mean([o.n_measurements for o in found]) < 0.15 * np.mean([o.n_measurements for o in alone])
 
     def is_kept(outcomes):
@@ -164,7 +166,7 @@ def test_probes_that_read_one_arm_each_are_arms(policy):
 
 def test_probes_are_used_only_while_they_read_somebody_in_contention():
     probes = {"ab": ["arm 0", "arm 1"], "mix": {"arm 0": 1.0, "arm 2": 1.0}, "c": ["arm 2"]}
-    problem = sp.Problem(np.eye(3), probes=probes)
+    problem = sp.Problem(np.eye(3), probes=probes, noise_scale=1)
     outcome = sp.simulate(problem, KN(zone=0.1), sp.Gaussian([0.1, 0.0, -9.0]), seed=1)
     used = dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True))
     assert used["mix"] == 0
@@ -188,10 +190,12 @@ def test_pairs_of_unknown_noise_are_measured_in_a_session_that_is_opened_again(t
 
 def test_what_probes_cannot_show_is_said():
     with pytest.raises(sp.SurepickError, match="no probe reads 'arm 1' so"):
-        KN().start(sp.Problem(np.eye(2), probes={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}))
+        KN().start(
+            sp.Problem(np.eye(2), probes={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}, noise_scale=1)
+        )
     together = {"both": ["arm 0", "arm 1"]}
     with pytest.raises(sp.SurepickError, match="jointly Gaussian"):
-        KN().start(sp.Problem(np.eye(2), probes=together, readings="dependent"))
+        KN().start(sp.Problem(np.eye(2), probes=together, readings="dependent", noise_scale=1))
     unknown = sp.Problem(np.eye(2), probes=together, noise_scale=None)
     outcome = sp.simulate(unknown, KN(zone=0.5), sp.Gaussian([0.6, 0.0]), seed=1)
     assert outcome.plan == 0
@@ -228,7 +232,7 @@ def test_rinott_s_constant_by_simulation(n_plans, first):
 
 def test_rinott_takes_two_stages():
     policy, first = Rinott(zone=0.5, first=10), 10
-    run = policy.start(sp.Problem(np.eye(3)))
+    run = policy.start(sp.Problem(np.eye(3), noise_scale=1))
     rng = np.random.default_rng(2)
     values = rng.normal([1.0, 0.4, 0.0], [1.0, 2.0, 0.1], (first, 3))
     for row in values:
@@ -246,7 +250,7 @@ def test_what_they_promise():
         "the best plan, if it is better than every other by at least 0.3"
     )
     assert KNPlusPlus().guarantee.startswith("none: ")
-    outcome = sp.simulate(sp.Problem(np.eye(2)), KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.0]))
+    outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.0]))
     assert outcome.plan == 0
     assert outcome.guarantee.startswith("none")
     for wrong in ({"zone": 0.0}, {"zone": math.inf}, {"first": 1}, {"delta": 0.0}):

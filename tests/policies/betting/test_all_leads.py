@@ -40,7 +40,7 @@ def excess(kind):
     cash and the pieces of all these plans, cut off at `CAP`, which can only lower its mean.
     """
     means, found = np.array([EPSILON + 1e-9, 0, 0, 0, 0, 0]), []
-    problem = sp.Problem(np.eye(6))
+    problem = sp.Problem(np.eye(6), noise_scale=1)
     for seed in range(RUNS):
         run, rng = kind(problem, sp.BetGapE(delta=1e-9, epsilon=EPSILON)), np.random.default_rng(seed)
         for _ in range(8):
@@ -67,7 +67,7 @@ def test_a_wealth_that_is_not_fair_is_caught(control):
 )
 def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
     """Kim and Nelson's KN (2001) with a zone of .3, ten thousand runs of theirs against these few."""
-    problem, policy = sp.Problem(np.eye(len(means))), sp.BetGapE(epsilon=0.3)
+    problem, policy = sp.Problem(np.eye(len(means)), noise_scale=1), sp.BetGapE(epsilon=0.3)
     outcomes = [sp.simulate(problem, policy, sp.Gaussian(means), seed=50 + s) for s in range(60)]
     assert np.mean([outcome.n_measurements for outcome in outcomes]) < textbook
     assert sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes) <= 7
@@ -75,7 +75,7 @@ def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
 
 def test_two_plans_divide_nothing():
     """The whole stake against one plan is on the other as the lead."""
-    run = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(2)))
+    run = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(2), noise_scale=1))
     run.decide()
     staked = np.exp(run._purse).sum(axis=2)
     assert staked == pytest.approx(np.array([[0, 0.8], [0.8, 0]]))
@@ -83,9 +83,9 @@ def test_two_plans_divide_nothing():
 
 def test_many_plans_and_no_epsilon_go_another_way():
     few, many = np.eye(MOST_PLANS), np.eye(MOST_PLANS + 1)
-    assert isinstance(sp.BetGapE(epsilon=0.1).start(sp.Problem(few)), AllLeadsRun)
-    assert isinstance(sp.BetGapE(epsilon=0.1).start(sp.Problem(many)), BetRun)
-    assert isinstance(sp.BetGapE().start(sp.Problem(few)), BetRun)
+    assert isinstance(sp.BetGapE(epsilon=0.1).start(sp.Problem(few, noise_scale=1)), AllLeadsRun)
+    assert isinstance(sp.BetGapE(epsilon=0.1).start(sp.Problem(many, noise_scale=1)), BetRun)
+    assert isinstance(sp.BetGapE().start(sp.Problem(few, noise_scale=1)), BetRun)
 
 
 def test_sessions_of_version_2_go_on_and_decide_as_they_did():
@@ -96,12 +96,12 @@ def test_sessions_of_version_2_go_on_and_decide_as_they_did():
     older = codec.policy_from_json(kept)
     assert codec.policy_to_json(older) == kept
     assert changed(older, delta=0.01).version == 2
-    assert isinstance(older.start(sp.Problem(np.eye(3))), BetRun)
+    assert isinstance(older.start(sp.Problem(np.eye(3), noise_scale=1)), BetRun)
     assert codec.policy_from_json(kept | {"version": 1}).version == 3  # which sessions refuse
 
 
 def test_good_plans_are_within_epsilon_and_the_answer_is_one():
-    problem = sp.Problem(np.eye(4))
+    problem = sp.Problem(np.eye(4), noise_scale=1)
     for seed in range(20):
         outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.5), sp.Gaussian([1.0, 0.9, 0.2, 0.0]), seed=seed)
         assert outcome.plan in outcome.good
@@ -110,7 +110,7 @@ def test_good_plans_are_within_epsilon_and_the_answer_is_one():
 
 def test_prices_move_measurements_to_cheap_arms():
     plans, costs = np.eye(3), [1.0, 1.0, 50.0]
-    problem = sp.Problem(plans, costs=costs)
+    problem = sp.Problem(plans, costs=costs, noise_scale=1)
     counts = sum(
         sp.simulate(problem, sp.BetGapE(epsilon=0.3), sp.Gaussian([0.3, 0.0, 0.0]), seed=s).counts
         for s in range(10)
@@ -119,7 +119,7 @@ def test_prices_move_measurements_to_cheap_arms():
 
 
 def test_the_state_is_all_there_is():
-    problem, policy = sp.Problem(np.eye(5)), sp.BetGapE(epsilon=0.4, max_batch=3)
+    problem, policy = sp.Problem(np.eye(5), noise_scale=1), sp.BetGapE(epsilon=0.4, max_batch=3)
     run, rng = policy.start(problem), np.random.default_rng(0)
     means = np.array([0.4, 0.2, 0.0, 0.0, 0.0])
     for _ in range(200):
@@ -138,11 +138,14 @@ def test_the_state_is_all_there_is():
 
 
 def test_a_better_plan_that_arrives_is_found_and_begins_with_the_cash_alone():
-    run, rng = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(3)[:2])), np.random.default_rng(1)
+    run, rng = (
+        sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(3)[:2], noise_scale=1)),
+        np.random.default_rng(1),
+    )
     means = np.array([0.3, 0.0, 1.5])
     for n_round in range(200):
         if n_round == 5:
-            run.grow(sp.Problem(np.eye(3)))
+            run.grow(sp.Problem(np.eye(3), noise_scale=1))
             assert run._now[:, 2] == pytest.approx(run._cash)
         decision = run.decide()
         if isinstance(decision, Stop):

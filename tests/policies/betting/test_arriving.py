@@ -16,7 +16,7 @@ N_ARMS, N_RUNS, DELTA = 18, 150, 0.5
 
 def chain(n_plans):
     """Arms as plans, the first so many of them."""
-    return sp.Problem(np.eye(N_ARMS)[:n_plans])
+    return sp.Problem(np.eye(N_ARMS)[:n_plans], noise_scale=1)
 
 
 def is_ever_ruled_out(seed, n_rounds=6):
@@ -58,14 +58,14 @@ def test_newcomers_that_begin_with_a_wealth_of_one_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(epsilon):
-    problem = sp.Problem(np.eye(3)[:2])
+    problem = sp.Problem(np.eye(3)[:2], noise_scale=1)
     policy = as_version(BetGapE(epsilon=epsilon), 2)  # version 3 has a test in test_all_leads
     run, rng = policy.start(problem), np.random.default_rng(3)
     means, arrived = np.array([0.4, 0.0, 1.2]), False
     for n_round in range(400):
         if n_round == 6:
             before = run._books.plans["now"].copy()
-            run.grow(sp.Problem(np.eye(3)))
+            run.grow(sp.Problem(np.eye(3), noise_scale=1))
             arrived = True
             assert run._books.plans["now"][2] <= max(before.min(), 0.0) + 1e-12
             assert run._books.plans["now"][:2].tolist() == pytest.approx(before.tolist())
@@ -79,16 +79,16 @@ def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(epsilon):
 
 
 def test_an_arm_that_nobody_needed_is_measured_first_and_the_rest_goes_on():
-    run = BetGapE().start(sp.Problem(np.eye(3)[:2]))
+    run = BetGapE().start(sp.Problem(np.eye(3)[:2], noise_scale=1))
     assert isinstance(run, GrowingRun)
     for _ in range(3):
         counts = run.decide().counts
         assert counts[2] == 0
         run.absorb(counts, counts * np.array([0.3, 0.0, 0.0]))
-    run.grow(sp.Problem(np.eye(3)))
+    run.grow(sp.Problem(np.eye(3), noise_scale=1))
     assert run.decide().counts.tolist() == [0, 0, 1]
     kept = run.state()
-    again = BetGapE().start(sp.Problem(np.eye(3)))
+    again = BetGapE().start(sp.Problem(np.eye(3), noise_scale=1))
     again.restore(kept)
     for one in (run, again):
         one.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))
@@ -101,7 +101,7 @@ def test_the_relevant_arms_and_the_duplicates_of_a_longer_list():
     from scipy.sparse import csr_array
 
     for plans in ([[1, 0, 0], [0, 1, 0]], csr_array(np.eye(3)[:2])):
-        problem = sp.Problem(plans, arm_names=["tea", "milk", "cake"], plan_names=["A", "B"])
+        problem = sp.Problem(plans, arm_names=["tea", "milk", "cake"], plan_names=["A", "B"], noise_scale=1)
         longer = problem.with_plan("all", {"tea": 1, "milk": 2.5, "cake": 1})
         assert (longer.n_plans, longer.relevant.tolist()) == (3, [True, True, True])
         assert longer.vector(2).tolist() == [1.0, 2.5, 1.0]

@@ -93,7 +93,7 @@ RUNS = 60
 @pytest.mark.parametrize("policy", [sp.PolyBet, PeekingAverage])
 def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
     """Leads of small blocks are often the wrong arm, and then so is the average."""
-    problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0]), sp.Gaussian([0.3, 0.0])
+    problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), sp.Gaussian([0.3, 0.0])
     outcomes = [
         sp.simulate(problem, policy(delta=0.05, epsilon=0.05), truth, seed=r, budget=400) for r in range(RUNS)
     ]
@@ -103,7 +103,7 @@ def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
 
 def test_the_wealth_against_a_best_plan_does_not_grow_on_average():
     """The supermartingale of the proof: without epsilon, and with means of 0, every plan is best."""
-    problem, values = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0]), []
+    problem, values = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1), []
     best = np.array([[0.0, 1.0, 0.0]])
     for seed in range(200):
         rng, run = np.random.default_rng(seed), sp.PolyBet(delta=1e-9, epsilon=1.0).start(problem)

@@ -23,7 +23,7 @@ def plans():
 
 def compared(plans, lead, weight, mean, rivals=None):
     """Books whose lead is this plan, after the pass that compares it with the rivals."""
-    books = make_books(sp.Problem(plans), np.ones(plans.shape[1]), 0.05, 0.0)
+    books = make_books(sp.Problem(plans, noise_scale=1), np.ones(plans.shape[1]), 0.05, 0.0)
     vector = plans[lead] if isinstance(plans, np.ndarray) else plans.toarray()[lead]
     books.arms["lead"], books.arms["weight"], books.arms["average"] = vector, weight, mean
     bets = books.bets[: plans.shape[0] if rivals is None else len(rivals)]
@@ -105,7 +105,7 @@ def test_shares_are_near_the_certified_optimum(plans):
 
 
 def test_a_block_larger_than_the_batch_is_asked_for_in_parts():
-    problem, truth = sp.Problem(np.eye(3)), sp.Gaussian([0.5, 0.0, 0.0])
+    problem, truth = sp.Problem(np.eye(3), noise_scale=1), sp.Gaussian([0.5, 0.0, 0.0])
     whole = sp.simulate(problem, sp.BetGapE(), truth, seed=2)
     parts = sp.simulate(problem, sp.BetGapE(max_batch=2), truth, seed=2)
     assert parts.status is whole.status is sp.Status.CONFIDENT
@@ -119,7 +119,7 @@ def test_a_block_larger_than_the_batch_is_asked_for_in_parts():
 
 
 def test_parts_of_a_block_are_worth_the_whole():
-    problem, rng = sp.Problem(np.eye(3)), np.random.default_rng(0)
+    problem, rng = sp.Problem(np.eye(3), noise_scale=1), np.random.default_rng(0)
     whole, parts = sp.BetGapE().start(problem), sp.BetGapE(max_batch=2).start(problem)
     for _ in range(8):
         wanted = whole.decide().counts
@@ -133,7 +133,7 @@ def test_parts_of_a_block_are_worth_the_whole():
 
 
 def test_an_incomplete_answer_is_refused():
-    run = sp.BetGapE().start(sp.Problem(np.eye(3)))
+    run = sp.BetGapE().start(sp.Problem(np.eye(3), noise_scale=1))
     counts = run.decide().counts
     with pytest.raises(ParameterError, match="complete answer"):
         run.absorb(counts - np.array([1, 0, 0]), np.zeros(3))
@@ -146,7 +146,11 @@ def test_a_batch_of_nothing_is_refused(max_batch):
 
 
 def test_the_risk_never_rises_while_the_lead_stays_and_ends_below_delta():
-    problem, truth, rng = sp.Problem(np.eye(4)), sp.Gaussian([1.0, 0.4, 0.2, 0.0]), np.random.default_rng(1)
+    problem, truth, rng = (
+        sp.Problem(np.eye(4), noise_scale=1),
+        sp.Gaussian([1.0, 0.4, 0.2, 0.0]),
+        np.random.default_rng(1),
+    )
     run, before = sp.BetGapE(delta=0.01).start(problem), None
     while isinstance(decision := run.decide(), Measure):
         run.absorb(decision.counts, truth.measure(decision.counts, rng))
@@ -162,8 +166,8 @@ def test_the_risk_never_rises_while_the_lead_stays_and_ends_below_delta():
 
 def test_dear_arms_are_measured_less_often():
     truth = sp.Gaussian([0.3, 0.0])
-    cheap = sp.simulate(sp.Problem(np.eye(2)), sp.BetGapE(), truth, seed=5)
-    dear = sp.simulate(sp.Problem(np.eye(2), costs=[1.0, 25.0]), sp.BetGapE(), truth, seed=5)
+    cheap = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), truth, seed=5)
+    dear = sp.simulate(sp.Problem(np.eye(2), costs=[1.0, 25.0], noise_scale=1), sp.BetGapE(), truth, seed=5)
     assert cheap.counts[0] / cheap.counts[1] == pytest.approx(1, abs=0.1)
     assert dear.counts[0] / dear.counts[1] == pytest.approx(5, rel=0.3)  # n_s in proportion to 1/sqrt(c_s)
 
@@ -176,7 +180,7 @@ def test_noisy_arms_are_measured_more_often():
 
 def test_measuring_in_other_units_changes_nothing():
     plans, means = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]]), np.array([0.4, 0.1])
-    one = sp.simulate(sp.Problem(plans), sp.BetGapE(), sp.Gaussian(means), seed=3)
+    one = sp.simulate(sp.Problem(plans, noise_scale=1), sp.BetGapE(), sp.Gaussian(means), seed=3)
     other = sp.simulate(
         sp.Problem(plans, noise_scale=1024.0), sp.BetGapE(), sp.Gaussian(1024 * means, 1024.0), seed=3
     )
@@ -184,7 +188,7 @@ def test_measuring_in_other_units_changes_nothing():
 
 
 def test_epsilon_ends_exact_ties_with_confidence():
-    problem = sp.Problem(np.eye(3))
+    problem = sp.Problem(np.eye(3), noise_scale=1)
     outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.2), sp.Gaussian([0.3, 0.3, 0.0]), seed=4)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan in (0, 1)
@@ -192,7 +196,7 @@ def test_epsilon_ends_exact_ties_with_confidence():
 
 
 def test_epsilon_needs_fewer_measurements():
-    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.2, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.2, 0.0])
     exact, rough = (
         np.mean(
             [sp.simulate(problem, sp.BetGapE(epsilon=e), truth, seed=s).n_measurements for s in range(10)]
@@ -203,13 +207,15 @@ def test_epsilon_needs_fewer_measurements():
 
 
 def test_a_tiny_delta_needs_no_special_arithmetic():
-    outcome = sp.simulate(sp.Problem(np.eye(2)), sp.BetGapE(delta=1e-200), sp.Gaussian([1.0, 0.0]), seed=0)
+    outcome = sp.simulate(
+        sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(delta=1e-200), sp.Gaussian([1.0, 0.0]), seed=0
+    )
     assert outcome.plan == 0
     assert outcome.standing.risk <= 1e-200
 
 
 def test_a_best_plan_ruled_out_by_bad_luck_does_not_keep_the_run_from_ending():
-    problem, rng = sp.Problem(np.eye(3)), np.random.default_rng(0)
+    problem, rng = sp.Problem(np.eye(3), noise_scale=1), np.random.default_rng(0)
     run = sp.BetGapE(delta=0.2).start(problem)
     unlucky, truth = sp.Gaussian([0.0, 1.0, 1.0]), sp.Gaussian([1.0, 0.0, 0.0])
     for n_round in range(400):
@@ -223,7 +229,7 @@ def test_a_best_plan_ruled_out_by_bad_luck_does_not_keep_the_run_from_ending():
 
 def test_the_decisions_on_a_fixed_seed_are_known():
     plans = np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 1.0], [1.0, 1.0, 0.0]])
-    taken = decisions(sp.BetGapE(), sp.Problem(plans), sp.Gaussian([1.0, 0.9, 0.1]), 70)
+    taken = decisions(sp.BetGapE(), sp.Problem(plans, noise_scale=1), sp.Gaussian([1.0, 0.9, 0.1]), 70)
     assert taken[:3] == [(1, 1, 1)] * 3
     assert taken[20:23] == [(3, 3, 1), (4, 4, 1), (4, 4, 1)]
     assert taken[40:43] == [(23, 23, 4), (25, 25, 4), (28, 28, 5)]
@@ -244,18 +250,18 @@ class Stepped:
 def many_plans():
     rng = np.random.default_rng(8)
     plans = (rng.random((700, 12)) < 0.4) * rng.integers(1, 4, (700, 12))
-    return sp.Problem(plans.astype(float)), rng.normal(size=12)
+    return sp.Problem(plans.astype(float), noise_scale=1), rng.normal(size=12)
 
 
 @pytest.mark.parametrize(
     ("problem", "means", "epsilon"),
     [
-        (sp.Problem(np.eye(2)), [0.2, 0.0], 0.0),
-        (sp.Problem(np.eye(4), costs=[1.0, 9.0, 2.0, 30.0]), [0.5, 0.2, 0.4, 0.0], 0.0),
+        (sp.Problem(np.eye(2), noise_scale=1), [0.2, 0.0], 0.0),
+        (sp.Problem(np.eye(4), costs=[1.0, 9.0, 2.0, 30.0], noise_scale=1), [0.5, 0.2, 0.4, 0.0], 0.0),
         (sp.Problem(np.eye(5), noise_scale=[1.0, 2.0, 0.5, 1.0, 3.0]), [0.5, 0.5, 0.4, 0.0, 0.1], 0.4),
         (*many_plans(), 0.0),
         (*many_plans(), 2.0),
-        (sp.Problem(sparse.csr_array(many_plans()[0].plans)), many_plans()[1], 0.0),
+        (sp.Problem(sparse.csr_array(many_plans()[0].plans), noise_scale=1), many_plans()[1], 0.0),
     ],
 )
 def test_driven_and_step_by_step_take_the_same_decisions(problem, means, epsilon, monkeypatch):
@@ -271,13 +277,17 @@ def test_driven_and_step_by_step_take_the_same_decisions(problem, means, epsilon
 
 
 def test_parts_of_a_block_are_drawn_as_they_are_asked_for():
-    problem, policy, means = sp.Problem(np.eye(3)), sp.BetGapE(max_batch=2), [0.5, 0.2, 0.0]
+    problem, policy, means = sp.Problem(np.eye(3), noise_scale=1), sp.BetGapE(max_batch=2), [0.5, 0.2, 0.0]
     driven, stepped = (sp.simulate(problem, policy, truth(means), seed=4) for truth in (sp.Gaussian, Stepped))
     assert driven.counts.tolist() == stepped.counts.tolist()
 
 
 def test_a_driven_run_goes_on_step_by_step():
-    problem, means, rng = sp.Problem(np.eye(3)), np.array([0.3, 0.1, 0.0]), np.random.default_rng(5)
+    problem, means, rng = (
+        sp.Problem(np.eye(3), noise_scale=1),
+        np.array([0.3, 0.1, 0.0]),
+        np.random.default_rng(5),
+    )
     driven, stepped = (sp.BetGapE().start(problem) for _ in range(2))
     draws = rng.standard_normal(60)
     for run in (driven, stepped):
@@ -298,7 +308,7 @@ def test_a_driven_run_goes_on_step_by_step():
 
 @pytest.mark.parametrize(("n_arms", "is_bet_on"), [(2, True), (3, False)])
 def test_the_only_rival_left_is_bet_on_against_the_lead(n_arms, is_bet_on):
-    run = sp.BetGapE(delta=1e-6).start(sp.Problem(np.eye(n_arms)))
+    run = sp.BetGapE(delta=1e-6).start(sp.Problem(np.eye(n_arms), noise_scale=1))
     for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.6, 0.0, 0.0]):
         counts = run.decide().counts
         assert run.standing().lead in (None, 0)
@@ -311,7 +321,7 @@ def test_the_only_rival_left_is_bet_on_against_the_lead(n_arms, is_bet_on):
 
 def test_a_lead_forgotten_among_many_counts_as_new():
     rng = np.random.default_rng(0)
-    problem = sp.Problem(np.eye(80))
+    problem = sp.Problem(np.eye(80), noise_scale=1)
     run = sp.BetGapE().start(problem)
     for lead in range(80):  # every plan leads once, more than are remembered
         counts = run.decide().counts

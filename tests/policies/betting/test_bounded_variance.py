@@ -11,7 +11,7 @@ from surepick.errors import ParameterError, ProblemError
 from surepick.policies.betting.bets import factor_by_variance, log_mixture_by_variance
 from surepick.policies.betting.last_call import log_p
 
-SKEWED = sp.Problem(np.eye(2), noise="bounded variance")
+SKEWED = sp.Problem(np.eye(2), noise="bounded variance", noise_scale=1)
 N_RUNS, DELTA = 2000, 0.001
 
 
@@ -46,7 +46,7 @@ def test_the_promise_holds_under_log_normal_noise():
 
 
 def test_the_gaussian_factor_is_caught_there():
-    assert is_refuted(sp.Problem(np.eye(2)))
+    assert is_refuted(sp.Problem(np.eye(2), noise_scale=1))
 
 
 def test_the_factor_is_that_of_the_check_table_and_fair():
@@ -105,7 +105,9 @@ def largest_mean_wealth(problem):
 
 def test_a_challenge_bets_by_the_variance_alone():
     assert largest_mean_wealth(SKEWED) <= 1 + 1e-9
-    assert largest_mean_wealth(sp.Problem(np.eye(2))) > 1.01  # the Gaussian factor is not fair there
+    assert (
+        largest_mean_wealth(sp.Problem(np.eye(2), noise_scale=1)) > 1.01
+    )  # the Gaussian factor is not fair there
     outcome = sp.simulate(SKEWED, sp.Challenge(0, epsilon=0.3), sp.Gaussian([0.0, 1.0]), seed=1)
     assert outcome.plan == 1
     assert "standard deviation is at most the given scale" in outcome.guarantee
@@ -114,7 +116,7 @@ def test_a_challenge_bets_by_the_variance_alone():
 def test_epsilon_and_costs_and_driving_go_with_it():
     from surepick.testing import StepByStep
 
-    problem = sp.Problem(np.eye(3), noise="bounded variance", costs=[1, 2, 1])
+    problem = sp.Problem(np.eye(3), noise="bounded variance", costs=[1, 2, 1], noise_scale=1)
     truth = sp.Gaussian([0.3, 0.3, 0.0])
     for policy in (sp.BetGapE(epsilon=0.3), sp.BetGapE(epsilon=0.3, max_batch=5)):
         fast = sp.simulate(problem, policy, truth, seed=2)

@@ -36,7 +36,7 @@ def evidence_against_the_best(kind, scale, gaussian, seed):
 
     The best plan is to do nothing; each of six things to do is a hair's breadth worse.
     """
-    run = kind(sp.Problem(np.vstack([np.zeros(6), np.eye(6)])), BetGapE(delta=0.001))
+    run = kind(sp.Problem(np.vstack([np.zeros(6), np.eye(6)]), noise_scale=1), BetGapE(delta=0.001))
     rng = np.random.default_rng(seed)
     for n_round in range(9):
         if n_round == 3:
@@ -83,7 +83,7 @@ class PeakRun(BetRun):
 @pytest.mark.parametrize(("kind", "is_caught"), [(BetRun, False), (PeakRun, True)])
 def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
     """All that the peak adds is luck, and there is more of it the longer the bets before the call go on."""
-    problem, level, runs, wrong = sp.Problem(np.eye(2)), 0.2, 1500, 0
+    problem, level, runs, wrong = sp.Problem(np.eye(2), noise_scale=1), 0.2, 1500, 0
     for seed in range(runs):
         run, rng = kind(problem, BetGapE(delta=1e-6)), np.random.default_rng(seed)
         for n_round in range(17):
@@ -104,7 +104,7 @@ def test_the_values_of_the_check_table():
 
 
 def test_it_proves_more_than_bets_with_the_same_budget():
-    problem, truth = sp.Problem(np.eye(3)), sp.Gaussian([0.6, 0.0, 0.0])
+    problem, truth = sp.Problem(np.eye(3), noise_scale=1), sp.Gaussian([0.6, 0.0, 0.0])
     bets, test, sharper = [], [], []
     for seed in range(60):
         how = {"seed": seed, "budget": 120}
@@ -118,7 +118,7 @@ def test_it_proves_more_than_bets_with_the_same_budget():
 
 
 def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed():
-    problem, truth = sp.Problem(np.eye(2)), sp.Gaussian([0.5, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.5, 0.0])
     early = sp.simulate(problem, BetGapE(), truth, seed=1, budget=2_000, last_call=0.5, gaussian=True)
     assert early.plan == 0
     assert "sub-Gaussian" in early.guarantee
@@ -134,7 +134,7 @@ def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed(
 
 @pytest.mark.parametrize("policy", [BetGapE(), BetGapE(epsilon=0.3), BetGapE(max_batch=7)], ids=str)
 def test_step_by_step_and_driven_end_alike(policy):
-    problem, truth = sp.Problem(np.eye(4)[:, :4]), sp.Gaussian([0.4, 0.3, 0.2, 0.0])
+    problem, truth = sp.Problem(np.eye(4)[:, :4], noise_scale=1), sp.Gaussian([0.4, 0.3, 0.2, 0.0])
     for budget in (9, 33, 150):
         fast, slow = (
             sp.simulate(problem, policy, e, seed=3, budget=budget, last_call=0.4)
@@ -146,7 +146,7 @@ def test_step_by_step_and_driven_end_alike(policy):
 
 
 def test_a_run_is_kept_before_within_and_after_its_last_block():
-    problem, rng = sp.Problem(np.eye(3)), np.random.default_rng(0)
+    problem, rng = sp.Problem(np.eye(3), noise_scale=1), np.random.default_rng(0)
     run = BetGapE(max_batch=5).start(problem)
     for n_round in range(40):
         decision = run.decide()
@@ -164,7 +164,7 @@ def test_a_run_is_kept_before_within_and_after_its_last_block():
 
 
 def test_after_the_last_block_there_is_no_other():
-    run = BetGapE().start(sp.Problem(np.eye(2)))
+    run = BetGapE().start(sp.Problem(np.eye(2), noise_scale=1))
     run.absorb(run.decide().counts, np.zeros(2))
     run.call_last(10, gaussian=False)
     with pytest.raises(ParameterError, match="already"):
@@ -178,10 +178,10 @@ def test_after_the_last_block_there_is_no_other():
 
 def test_what_was_not_measured_in_it_is_not_tested():
     gap, error = behind(
-        sp.Problem(np.eye(3)),
+        sp.Problem(np.eye(3), noise_scale=1),
         0,
         np.array([9.0, 0.0, 0.0]),
-        mean_variance(sp.Problem(np.eye(3)), sp_evidence([4, 4, 0])),
+        mean_variance(sp.Problem(np.eye(3), noise_scale=1), sp_evidence([4, 4, 0])),
     )
     tested = log_p(gap, error, GAUSSIAN_NOISE)
     assert tested[1] < -10
@@ -205,7 +205,7 @@ def test_last_counts_spend_everything_and_leave_no_arm_out():
 
 def test_a_block_is_cut_to_what_is_left():
     assert cut(np.array([5, 5, 0]), 20).tolist() == [5, 5, 0]
-    problem, truth = sp.Problem(np.eye(6)), sp.Gaussian(np.zeros(6))
+    problem, truth = sp.Problem(np.eye(6), noise_scale=1), sp.Gaussian(np.zeros(6))
     for policy in (BetGapE(), BetGapE(max_batch=4), sp.OBet()):
         spent = [sp.simulate(problem, policy, truth, budget=b).n_measurements for b in (30, 31, 32, 33, 47)]
         least = 30 if policy.name == "BetGapE" else 24
@@ -224,7 +224,7 @@ def test_a_block_is_cut_to_what_is_left():
     ],
 )
 def test_what_makes_no_sense_is_refused(how, match):
-    given = {"problem": sp.Problem(np.eye(2)), "policy": BetGapE(), **how}
+    given = {"problem": sp.Problem(np.eye(2), noise_scale=1), "policy": BetGapE(), **how}
     problem, policy = given.pop("problem"), given.pop("policy")
     with pytest.raises(ParameterError, match=match):
         sp.simulate(problem, policy, sp.Gaussian([0.5, 0.4], scale=0.01), budget=100, **given)

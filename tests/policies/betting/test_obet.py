@@ -40,7 +40,11 @@ def oracle(plans, *, minimize=False, within=False, **settings):
         return inside[np.argmax(sign * (inside @ weights))] if len(inside) else None
 
     return sp.OracleProblem(
-        best, plans.shape[1], minimize=minimize, best_within=best_within if within else None, **settings
+        best,
+        plans.shape[1],
+        minimize=minimize,
+        best_within=best_within if within else None,
+        **{"noise_scale": 1, **settings},
     )
 
 
@@ -64,7 +68,7 @@ def families():
 def test_finds_the_best_plan_of_every_kind(name):
     family = families()[name]
     means = np.random.default_rng(3).uniform(0, 3, family.n_arms)
-    outcome = sp.simulate(family.oracle_problem(), sp.OBet(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(family.oracle_problem(noise_scale=1), sp.OBet(), sp.Gaussian(means), seed=1)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan == tuple(family.best(means))
     assert outcome.risk == pytest.approx(0.05)
@@ -82,7 +86,7 @@ def test_plans_that_contain_others_are_not_lost(minimize):
 def test_large_families_are_decided_without_a_list():
     names = [str(s) for s in range(40)]
     means = np.repeat([1.0, 0.0], 20)
-    problem = sp.problems.top_k_family(names, 20).oracle_problem()
+    problem = sp.problems.top_k_family(names, 20).oracle_problem(noise_scale=1)
     outcome = sp.simulate(problem, sp.OBet(), sp.Gaussian(means), seed=0)
     assert outcome.plan == tuple(means)
     assert outcome.n_measurements < 4000
@@ -284,10 +288,10 @@ def test_a_hull_has_the_least_log_sum_found():
 
 class TestBadOracles:
     def start(self, best, n_arms=3, **settings):
-        return sp.OBet().start(sp.OracleProblem(best, n_arms, **settings))
+        return sp.OBet().start(sp.OracleProblem(best, n_arms, **{"noise_scale": 1, **settings}))
 
     def test_a_single_plan_is_the_answer_at_once(self):
-        problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3)
+        problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise_scale=1)
         outcome = sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.0, 0.0]))
         assert (outcome.plan, outcome.n_measurements) == ((1.0, 0.0, 1.0), 0)
 
@@ -314,7 +318,7 @@ class TestBadOracles:
             self.start(lambda weights: [0.0, 0.9999999, 0.0])
 
     def test_a_real_family_says_what_is_covered(self):
-        problem = sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem()
+        problem = sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem(noise_scale=1)
         with pytest.raises(ProblemError, match="list of the plans"):
             sp.OBet().start(problem)
 
@@ -326,14 +330,14 @@ class TestBadOracles:
             values = plans @ weights
             return plans[np.argmax(values) if np.count_nonzero(weights) < 2 else np.argmin(values)]
 
-        problem = sp.OracleProblem(best, 3, arm_names=["tea", "milk", "rye"])
+        problem = sp.OracleProblem(best, 3, arm_names=["tea", "milk", "rye"], noise_scale=1)
         with pytest.raises(ProblemError, match=r"not exact: its plan '(tea|milk|rye)' is") as caught:
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.0]))
         assert "the plan with the largest total (minimize=False)" in str(caught.value)
 
     def test_one_that_finds_the_least_where_the_largest_is_asked_for(self):
         plans = chosen_plans(2)
-        problem = sp.OracleProblem(lambda weights: plans[np.argmin(plans @ weights)], 5)
+        problem = sp.OracleProblem(lambda weights: plans[np.argmin(plans @ weights)], 5, noise_scale=1)
         with pytest.raises(ProblemError, match="not exact"):
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]))
 
@@ -346,12 +350,15 @@ class TestBadOracles:
             return left[np.argmax(left @ weights)]
 
         with pytest.raises(ProblemError, match="always out of the same plans"):
-            sp.simulate(sp.OracleProblem(best, 3), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
+            sp.simulate(sp.OracleProblem(best, 3, noise_scale=1), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
 
     def test_one_that_overlooks_plans_within_bounds(self):
         plans = np.array([[2.0, 0.0], [0.0, 2.0]])
         problem = sp.OracleProblem(
-            lambda weights: plans[np.argmax(plans @ weights)], 2, best_within=lambda *asked: None
+            lambda weights: plans[np.argmax(plans @ weights)],
+            2,
+            best_within=lambda *asked: None,
+            noise_scale=1,
         )
         with pytest.raises(ProblemError, match=r"returned None, .* though '2 x arm \d', .* are inclusive"):
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5]))
@@ -364,13 +371,16 @@ class TestBadOracles:
             return next(answers, np.eye(3)[np.argmax(weights)])
 
         with pytest.raises(ProblemError, match="not a plan"):
-            sp.simulate(sp.OracleProblem(best, 3), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
+            sp.simulate(sp.OracleProblem(best, 3, noise_scale=1), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
 
     @pytest.mark.parametrize("answer", [[0.5, 0.0, 0.0], [3.0, 0.0, 0.0]])
     def test_whole_plans_must_be_whole_and_within_bounds(self, answer):
         plans = 2 * np.eye(3)
         problem = sp.OracleProblem(
-            lambda weights: plans[np.argmax(weights)], 3, best_within=lambda weights, lower, upper: answer
+            lambda weights: plans[np.argmax(weights)],
+            3,
+            best_within=lambda weights, lower, upper: answer,
+            noise_scale=1,
         )
         with pytest.raises(ProblemError, match=r"whole numbers within the bounds, got \d\.\d for arm 0"):
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
@@ -478,7 +488,7 @@ def test_plans_ruled_out_by_their_exchanges_have_the_wealth_that_it_takes(name, 
     for seed in range(2):
         rng = np.random.default_rng(seed)
         means, most = rng.normal(size=family.n_arms), np.full(n_plans, -np.inf)
-        run = OBet(delta=0.2).start(family.oracle_problem())
+        run = OBet(delta=0.2).start(family.oracle_problem(noise_scale=1))
         for _ in range(40):
             decision, account = run.decide(), run._account
             if account.wealth.n_rows:
@@ -494,7 +504,7 @@ def test_plans_ruled_out_by_their_exchanges_have_the_wealth_that_it_takes(name, 
 def listed_plans(family):
     """All plans as a run sees them: negated where the least is best."""
     if family.within is None:
-        return np.array(sp.problems.top_k(list(family.arm_names), 3).plans)
+        return np.array(sp.problems.top_k(list(family.arm_names), 3, noise_scale=1).plans)
     return (-1.0 if family.minimize else 1.0) * family.problem(every=True).plans + 0.0
 
 

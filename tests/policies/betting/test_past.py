@@ -14,8 +14,8 @@ from surepick.policies.betting.obet import OBetRun
 from surepick.problems import knapsack_instance
 from surepick.testing import StepByStep
 
-TWO = sp.Problem(np.eye(2))
-THREE = sp.Problem(np.eye(3))
+TWO = sp.Problem(np.eye(2), noise_scale=1)
+THREE = sp.Problem(np.eye(3), noise_scale=1)
 WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
 
 
@@ -80,7 +80,7 @@ def test_a_past_that_wins_bets_is_caught(kind, n_runs):
 
 @pytest.mark.parametrize("policy", [sp.OBet(), sp.OBet(epsilon=0.3), sp.Challenge(1, epsilon=0.3)], ids=str)
 def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
-    problem, means = sp.Problem(np.eye(4)), np.array([0.5, 0.1, 0.0, 0.0])
+    problem, means = sp.Problem(np.eye(4), noise_scale=1), np.array([0.5, 0.1, 0.0, 0.0])
     past = sp.Past.from_guess(problem, means, spread=0.5)
     run, again = (start(policy, problem, past) for _ in range(2))
     assert run.decide().counts.any()
@@ -110,7 +110,7 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
 
 
 def test_the_first_block_measures_what_nothing_was_thought_of():
-    problem = sp.Problem(np.eye(3))
+    problem = sp.Problem(np.eye(3), noise_scale=1)
     run = sp.BetGapE().start(problem)
     run.remember(sp.Past.from_guess(problem, [1.0, 0.0, 0.0], spread=[1.0, 1.0, np.inf]))
     assert run.decide().counts.tolist() == [0, 0, 1]
@@ -131,7 +131,7 @@ def test_a_past_of_everything_lets_the_first_block_bet():
 
 @pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.2), sp.BetGapE(max_batch=3)], ids=str)
 def test_step_by_step_and_driven_decide_alike(policy):
-    problem, truth = sp.Problem(np.eye(4)), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
+    problem, truth = sp.Problem(np.eye(4), noise_scale=1), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
     past = sp.Past.from_guess(problem, [0.4, 0.4, 0.0, 0.0], spread=[0.5, 2.0, 1.0, np.inf])
     for seed in range(5):
         fast = sp.simulate(problem, policy, truth, seed=seed, past=past)
@@ -141,7 +141,7 @@ def test_step_by_step_and_driven_decide_alike(policy):
 
 
 def test_a_past_worth_nothing_changes_nothing():
-    problem, truth = sp.Problem(np.eye(4)), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
+    problem, truth = sp.Problem(np.eye(4), noise_scale=1), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
     nothing = sp.Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
     for policy in (sp.BetGapE(), sp.Pick(), sp.OBet(), sp.Challenge(1)):
         bare = sp.simulate(problem, policy, truth, seed=3, budget=500)
@@ -150,7 +150,7 @@ def test_a_past_worth_nothing_changes_nothing():
 
 
 def test_a_pick_can_begin_with_fewer_measurements_than_arms():
-    problem = sp.Problem(np.eye(6))
+    problem = sp.Problem(np.eye(6), noise_scale=1)
     past = sp.Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
     outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian([3.0, 3.4, 0, 0, 0, 0]), budget=4, past=past)
     assert outcome.n_measurements == 4

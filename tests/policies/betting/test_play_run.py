@@ -21,7 +21,7 @@ def oracle(plans, *, minimize=False, **settings):
         plans.shape[1],
         minimize=minimize,
         probes="plan arms",
-        **settings,
+        **{"noise_scale": 1, **settings},
     )
 
 
@@ -75,7 +75,7 @@ def test_finds_the_published_trees_without_a_list(name):
 def test_finds_the_best_plan_of_families(family, minimize):
     chosen = family(minimize)
     means = np.random.default_rng(5).uniform(0, 3, chosen.n_arms)
-    problem = chosen.oracle_problem(probes="plan arms", costs=2.5)
+    problem = chosen.oracle_problem(probes="plan arms", costs=2.5, noise_scale=1)
     outcome = sp.simulate(problem, sp.OBet(), sp.Gaussian(means), seed=1)
     assert outcome.plan == tuple(chosen.best(means))
     assert outcome.cost == 2.5 * outcome.n_measurements
@@ -113,7 +113,7 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
     assert outcome.plan == tuple(plans[np.argmax(plans @ means)])
     keep = plans.any(axis=1)
     if keep.all():
-        listed = sp.Problem(plans, probes="plan arms")
+        listed = sp.Problem(plans, probes="plan arms", noise_scale=1)
         other = sp.simulate(listed, sp.BetGapE(), sp.Gaussian(means), seed=seed)
         assert outcome.plan == tuple(listed.plans[other.plan])
 
@@ -121,7 +121,7 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
 def test_takes_about_as_many_plays_as_betgape_with_the_list():
     plans = np.array([[1.0, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1]])
     means = np.array([0.5, 0.6, 0.2, 0.1, 0.0])
-    asked, listed = oracle(plans), sp.Problem(plans, probes="plan arms")
+    asked, listed = oracle(plans), sp.Problem(plans, probes="plan arms", noise_scale=1)
     taken = [
         [sp.simulate(problem, policy, sp.Gaussian(means), seed=s).n_measurements for s in range(6)]
         for problem, policy in ((asked, sp.OBet()), (listed, sp.BetGapE()))
@@ -212,7 +212,7 @@ class TestRefusals:
     def test_plans_that_use_an_arm_twice(self):
         family = sp.problems.knapsack_family([3, 5], 20)
         with pytest.raises(ProblemError, match="uses an arm more than once"):
-            sp.OBet().start(family.oracle_problem(probes="plan arms"))
+            sp.OBet().start(family.oracle_problem(probes="plan arms", noise_scale=1))
 
     @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE(), sp.BetGapE()])
     def test_policies_that_measure_single_arms(self, policy):

@@ -23,7 +23,7 @@ def test_without_noise_the_best_of_all_vertices_wins(seed, kind):
         problem, means = transport(seed, 3, 3)
     else:
         problem, means = (
-            sp.Polytope(A_ub=rng.uniform(0, 1, (2, 3)), b_ub=[0.8, 0.9], upper=1.0),
+            sp.Polytope(A_ub=rng.uniform(0, 1, (2, 3)), b_ub=[0.8, 0.9], upper=1.0, noise_scale=1),
             rng.normal(size=3),
         )
     values = problem.sign * (all_vertices(problem) @ means)
@@ -80,7 +80,7 @@ def test_costs_and_scales_enter_what_is_measured():
 
 
 def test_epsilon_ends_ties_and_the_answer_is_that_good():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0])
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
     truth = sp.Gaussian([1.0, 1.0, 0.2])
     outcome = sp.simulate(problem, sp.PolyBet(epsilon=0.1), truth, seed=0, budget=10**5)
     assert outcome.status is sp.Status.CONFIDENT
@@ -89,7 +89,7 @@ def test_epsilon_ends_ties_and_the_answer_is_that_good():
 
 
 def test_standing_names_the_neighbour_that_is_the_closest_call():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arm_names=["a", "b", "c"])
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arm_names=["a", "b", "c"], noise_scale=1)
     run = sp.PolyBet().start(problem)
     for _ in range(3):
         decision = run.decide()
@@ -120,7 +120,7 @@ def errors_of(policy, problem, means, budget):
 
 @pytest.mark.parametrize("policy", [sp.PolyBet, Peeking])
 def test_keeps_its_promise_and_bets_chosen_after_the_block_are_caught(policy):
-    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0])
+    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
     wrong = errors_of(policy(delta=0.05), problem, [0.05, 0.0], 1_000)
     assert is_refuted(wrong, RUNS, 0.05) == (policy is Peeking)
 
@@ -133,7 +133,7 @@ def test_keeps_its_promise_where_leads_change():
 
 def test_no_purse_grows_on_average_where_its_edge_improves():
     """The mean of cash and a fixed improving edge's purse stays at 1: the supermartingale of the proof."""
-    problem, values = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0]), []
+    problem, values = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), []
     for seed in range(400):
         rng, run = np.random.default_rng(seed), sp.PolyBet(delta=1e-9).start(problem)
         for _ in range(8):

@@ -16,8 +16,10 @@ from surepick.policies.betting.poly_run import PolyRun
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 300
-TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0])
-NOTHING_OR_ONE = sp.Polytope(A_ub=np.ones((1, 5)), b_ub=[1.0])  # nothing, or one of five, or mixtures
+TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
+NOTHING_OR_ONE = sp.Polytope(
+    A_ub=np.ones((1, 5)), b_ub=[1.0], noise_scale=1
+)  # nothing, or one of five, or mixtures
 
 
 class AfterwardsRun(PolyRun):
@@ -314,7 +316,7 @@ def test_a_past_worth_nothing_changes_nothing(epsilon):
 
 
 def test_the_lead_is_best_unless_the_best_plan_differs_in_one_of_those_named():
-    problem = sp.Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"])
+    problem = sp.Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"], noise_scale=1)
     run, rng = sp.PolyBet(0.05).start(problem), np.random.default_rng(0)
     means, named = np.array([1.0, 0.9, 0.2]), []
     while isinstance(decision := run.decide(), Measure):

@@ -30,7 +30,7 @@ def blends() -> tuple[sp.Problem, FloatArray]:
         "pair": sp.Probe({"x": {"a": 1}, "y": {"c": 1}}, covariance=[[1.0, 0.8], [0.8, 1.0]]),
         "third": sp.Probe({"a": 1, "b": 1, "c": 1}, noise_scale=1.0),
     }
-    return sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes), np.full(3, 0.5)
+    return sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, noise_scale=1), np.full(3, 0.5)
 
 
 def peaks(correlation: float = 0.8) -> Iterator[float]:

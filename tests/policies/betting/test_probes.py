@@ -27,6 +27,7 @@ def mixed(scales=(1.0, 2.0, 0.5)):
             "blend": {"a": 0.5, "c": 0.5},
             "plain": ["c"],
         },
+        noise_scale=1,
     )
 
 
@@ -34,6 +35,7 @@ def paired(covariance=((4.25, 4.0), (4.0, 4.25))):
     return sp.Problem(
         {"old": "a", "new": "b"},
         probes={"pair": sp.Probe(["a", "b"], covariance=[list(c) for c in covariance])},
+        noise_scale=1,
     )
 
 
@@ -110,8 +112,8 @@ def test_dependent_readings_are_bet_on_as_if_the_worst_were_true(dense):
     """Readings of one use are the same noise with opposite signs: the worst case for a difference."""
     probes = {"pair": {"a": {"a": 1, **({"b": 0.1} if dense else {})}, "b": {"b": 1}}}
     plans = {"one": "a", "two": "b"}
-    shared = sp.Problem(plans, probes=probes, readings="dependent")
-    apart = sp.Problem(plans, probes=probes)
+    shared = sp.Problem(plans, probes=probes, readings="dependent", noise_scale=1)
+    apart = sp.Problem(plans, probes=probes, noise_scale=1)
     factors = []
     for problem in (shared, apart):
         estimator, counts = estimator_for(problem.probes), np.array([3])
@@ -145,7 +147,7 @@ def test_a_difference_that_a_block_does_not_show_is_not_bet_on():
     plans = estimator.information.coordinates(problem.plans - problem.plans.mean(axis=0))
     shown = estimator.show(plans[0] - plans[1:], np.array([0, 0, 5]), np.zeros(5), 1.0)
     assert not shown.counts.any()
-    semi = sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]})
+    semi = sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise_scale=1)
     shown = estimator_for(semi.probes).show(
         np.array([[1.0, -1, 0], [1, 0, -1]]), np.array([2, 0]), np.zeros(3), 1.0
     )
@@ -205,7 +207,10 @@ def families():
     return {
         "mixed": (mixed(), close),
         "paired": (paired(), np.array([0.05, 0.0])),
-        "semi": (sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}), close),
+        "semi": (
+            sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise_scale=1),
+            close,
+        ),
     }
 
 
@@ -254,13 +259,13 @@ def test_the_best_plan_is_found(name, epsilon):
 
 
 def test_a_tie_ends_with_epsilon():
-    problem = sp.Problem(np.eye(3), probes=np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1]]))
+    problem = sp.Problem(np.eye(3), probes=np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1]]), noise_scale=1)
     outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.5), sp.Gaussian([0.0, 0.0, 0.0]), seed=1)
     assert outcome.plan is not None
 
 
 def test_minimizing_turns_the_answer_round():
-    problem = sp.Problem({"a": "x", "b": "y"}, probes="plans", minimize=True)
+    problem = sp.Problem({"a": "x", "b": "y"}, probes="plans", minimize=True, noise_scale=1)
     assert sp.simulate(problem, sp.BetGapE(), sp.Gaussian([0.0, 2.0]), seed=1).plan_name == "a"
 
 
@@ -325,7 +330,7 @@ def test_prices_are_heeded():
     rng = np.random.default_rng(0)
     probes = rng.normal(size=(30, 3))
     dear = 10.0 ** rng.uniform(0, 2, 30)
-    problem = sp.Problem(np.eye(3), probes=probes, costs=dear)
+    problem = sp.Problem(np.eye(3), probes=probes, costs=dear, noise_scale=1)
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, -1.0]), seed=0)
     assert outcome.cost / outcome.n_measurements < np.median(dear) / 2
 

@@ -71,6 +71,7 @@ CASES = {
                 a + b: sp.Probe([a, b], covariance=[[1.0, 0.8], [0.8, 1.0]])
                 for a, b in ("ab", "ac", "ad", "bc", "bd", "cd")
             },
+            noise_scale=1,
         ),
         np.array([0.5, 0.0, 0.0, 0.0]),
     ),
@@ -102,7 +103,7 @@ def told_to_the_end(session, means):
 
 
 def test_sessions_of_version_2_go_on_and_verify(monkeypatch):
-    problem, means = sp.Problem(np.eye(3) + 1.0, probes="plans"), np.array([4.0, 0.0, 1.0])
+    problem, means = sp.Problem(np.eye(3) + 1.0, probes="plans", noise_scale=1), np.array([4.0, 0.0, 1.0])
     store = open_store("memory://")
     with monkeypatch.context() as then:
         then.setattr(sp.BetGapE, "on_probes", 2)
@@ -133,7 +134,7 @@ def test_a_log_and_its_certificate_are_verified_on_another_machine(monkeypatch):
 
 
 def test_only_probes_have_a_version_of_their_own():
-    arms, probes = sp.Problem(np.eye(2)), sp.Problem(np.eye(2), probes="plans")
+    arms, probes = sp.Problem(np.eye(2), noise_scale=1), sp.Problem(np.eye(2), probes="plans", noise_scale=1)
     assert [suited(sp.BetGapE(), problem).version for problem in (arms, probes)] == [2, 4]
     assert [suited(sp.BetGapE(epsilon=0.1), problem).version for problem in (arms, probes)] == [3, 4]
     assert suited(sp.Uniform(), probes).version == sp.Uniform.version
@@ -205,7 +206,7 @@ def test_a_cover_shows_every_difference_of_few_and_of_many(n_plans):
 
 def test_readings_of_fewer_directions_than_arms_get_a_basis_of_these():
     rows = np.array([[1.0, -1, 0, 0], [0, 1, -1, 0]])
-    probes = sp.Problem([[1, -1, 0, 0], [0, 0, 0, 0], [0, 1, -1, 0]], probes=rows)
+    probes = sp.Problem([[1, -1, 0, 0], [0, 0, 0, 0], [0, 1, -1, 0]], probes=rows, noise_scale=1)
     basis = steady_estimator(probes.probes, probes.plans).information.basis
     assert basis.shape == (2, 4)
     np.testing.assert_allclose(basis @ basis.T, np.eye(2), atol=1e-12)
@@ -222,7 +223,7 @@ def drawn(seed):
     probes = {f"probe {i}": dict(zip(names, row, strict=False)) for i, row in enumerate(rows) if row.any()}
     given = {"probes": "plans" if rng.random() < 0.5 else probes, "arm_names": list(names[:n_arms])}
     try:
-        return sp.Problem(plans, **given), rng.normal(size=n_arms)
+        return sp.Problem(plans, **{"noise_scale": 1, **given}), rng.normal(size=n_arms)
     except ProblemError:
         return None
 

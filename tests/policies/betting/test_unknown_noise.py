@@ -21,7 +21,9 @@ SHARED = 0.2 * np.eye(4) + 0.8  # of the readings of one use
 def worlds(means=(0.0, 0.0, 0.0, 0.0), shared=SHARED):
     """Four arms in one use: the problem that knows nothing of the noise, and the world with this noise."""
     names = ["a", "b", "c", "d"]
-    known = sp.Problem(np.eye(4), arm_names=names, probes={"all": sp.Probe(names, covariance=shared)})
+    known = sp.Problem(
+        np.eye(4), arm_names=names, probes={"all": sp.Probe(names, covariance=shared)}, noise_scale=1
+    )
     unknown = sp.Problem(np.eye(4), arm_names=names, probes={"all": names}, noise_scale=None)
     return known, unknown, GaussianReadings(np.array(means), known.probes, None)
 
@@ -100,7 +102,9 @@ def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
 
 def test_mixes_and_pairs_of_unknown_noise_are_learned():
     probes = {"pair": ["a", "b"], "mix": {"a": 0.5, "c": 0.5}, "c": ["c"]}
-    problem = sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, readings="unknown")
+    problem = sp.Problem(
+        np.eye(3), arm_names=["a", "b", "c"], probes=probes, readings="unknown", noise_scale=1
+    )
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.3]), seed=2)
     assert outcome.plan == 0
     assert outcome.noise_scale is not None  # the guess, with which the simulation drew

@@ -78,7 +78,10 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
 @pytest.mark.parametrize("policy", [sp.CLUCB(), sp.LinGapE(norm_bound=1.0)], ids=["CLUCB", "LinGapE"])
 def test_is_right_on_easy_instances(policy):
     wrong = sum(
-        sp.simulate(sp.Problem(np.eye(3)), policy, sp.Gaussian([0.8, 0.0, 0.0]), seed=seed).plan != 0
+        sp.simulate(
+            sp.Problem(np.eye(3), noise_scale=1), policy, sp.Gaussian([0.8, 0.0, 0.0]), seed=seed
+        ).plan
+        != 0
         for seed in range(200)
     )
     assert wrong <= 3

@@ -73,7 +73,7 @@ def test_an_unknown_radius_names_the_known_ones():
 
 
 def test_the_risk_is_the_delta_at_which_the_run_would_stop_now():
-    problem, means = sp.Problem(np.eye(3)), np.array([0.5, 0.0, -0.2])
+    problem, means = sp.Problem(np.eye(3), noise_scale=1), np.array([0.5, 0.0, -0.2])
     counts = np.array([300, 350, 200])
     run = sp.CombGapE(delta=1e-9).start(problem)
     run.absorb(counts, counts * means)

@@ -123,7 +123,7 @@ def test_long_runs_do_not_drift(radius, storage):
     """What the incremental updates keep equals what is computed from the counts and sums."""
     rng = np.random.default_rng(3)
     plans = rng.uniform(size=(300, 12)) * (rng.random((300, 12)) < 0.4)
-    problem, means = sp.Problem(storage(plans)), rng.normal(size=12) * 1e-3
+    problem, means = sp.Problem(storage(plans), noise_scale=1), rng.normal(size=12) * 1e-3
     run = sp.CombGapE(radius=radius).start(problem)
     first = run.decide()
     run.absorb(first.counts, first.counts * means)

@@ -132,7 +132,7 @@ def test_a_knapsack_file_is_the_knapsack_of_its_values(load):
     loaded = load(
         KNAPSACK + 'spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ["tea", "coffee"]\ncosts = [1, 2]'
     )
-    expected = problems.knapsack([4, 5], [4, 5], 10, spread=2.0, n_draws=30, seed=4)
+    expected = problems.knapsack([4, 5], [4, 5], 10, spread=2.0, n_draws=30, seed=4, noise_scale=1)
     assert (loaded.problem.plans == expected.plans).all()
     assert loaded.problem.arm_names == ("tea", "coffee")
     assert loaded.problem.costs.tolist() == [1, 2]
@@ -140,7 +140,7 @@ def test_a_knapsack_file_is_the_knapsack_of_its_values(load):
 
 def test_a_transport_file_is_the_transport_of_its_values(load):
     loaded = load(TRANSPORT + 'seed = 2\nsupplier_names = ["X", "Y"]\ncosts = 2.0')
-    expected = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], n_draws=50, seed=2)
+    expected = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], n_draws=50, seed=2, noise_scale=1)
     assert (loaded.problem.plans == expected.plans).all()
     assert loaded.problem.minimize
     assert loaded.axes == (("X", "Y"), ("0", "1"))

@@ -59,7 +59,7 @@ def test_mps_and_lp_files_say_the_same(tmp_path, name, text):
     assert not program.minimize
     assert solve_program(program, program.objective).tolist() == [9, 3]
     assert solve_program(program, np.array([-1.0, -1.0])).tolist() == [0, 3]
-    problem = problems.production(tmp_path / name, spread=[30, 1], n_draws=100)
+    problem = problems.production(tmp_path / name, spread=[30, 1], n_draws=100, noise_scale=1)
     assert problem.arm_names == ("CHAIR", "TABLE")
 
 

@@ -17,6 +17,7 @@ from surepick.store import open_store
 from surepick.web.charts import map_chart
 
 TRANSPORT = """kind = "transport"
+noise_scale = 1
 supply = [60, 40]
 demand = [55, 45]
 guess = [[2.0, 3.0], [2.0, 2.0]]
@@ -65,9 +66,9 @@ def test_places_by_latitude_and_longitude(load: Load, places: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f'kind = "paths"\nsource = "A"\ntarget = "D"\n{EDGES}{CORNERS}',
-        f'kind = "paths"\nsource = "A"\ntarget = "D"\nlist_plans = false\n{EDGES}{CORNERS}',
-        f'kind = "trees"\n{EDGES}{CORNERS}',
+        f'kind = "paths"\nnoise_scale = 1\nsource = "A"\ntarget = "D"\n{EDGES}{CORNERS}',
+        f'kind = "paths"\nnoise_scale = 1\nsource = "A"\ntarget = "D"\nlist_plans = false\n{EDGES}{CORNERS}',
+        f'kind = "trees"\nnoise_scale = 1\n{EDGES}{CORNERS}',
         (
             'kind = "matchings"\nguess = [[4, 6], [5, 5]]\nspread = 2\nrow_names = ["A", "B"]\n'
             f'column_names = ["C", "D"]\n{CORNERS}'
@@ -152,10 +153,10 @@ def test_wrong_files_of_places_are_refused(tmp_path: Path, rows: str, reason: st
 
 def test_what_has_no_places_takes_none(load: Load) -> None:
     with pytest.raises(FileError, match="unknown key 'places'"):
-        load('kind = "subsets"\narms = ["a", "b"]\nk = 1\n' + CORNERS)
-    legs = 'kind = "paths"\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
+        load('kind = "subsets"\nnoise_scale = 1\narms = ["a", "b"]\nk = 1\n' + CORNERS)
+    legs = 'kind = "paths"\nnoise_scale = 1\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
     legs += 'arms = ["road", "toll"]\n'
     with pytest.raises(FileError, match="with 'arms'"):
         load(legs + CORNERS)
     with pytest.raises(ProblemError, match="nothing to put on a map"):
-        sp.Problem([[1, 0], [0, 1]]).with_places({"A": (0, 0)})
+        sp.Problem([[1, 0], [0, 1]], noise_scale=1).with_places({"A": (0, 0)})

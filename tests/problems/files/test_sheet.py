@@ -1,8 +1,11 @@
 """A spreadsheet alone is a problem; tables of other files may be given by name."""
 
+import tracemalloc
+
 import openpyxl
 import pytest
 
+from surepick.core import tables
 from surepick.errors import FileError, MissingExtraError
 from surepick.problems import load
 
@@ -193,3 +196,42 @@ def test_names_that_are_not_known_are_refused_in_files_too(tmp_path):
             'kind = "table"\nplans = [[1,0],[0,1]]\narm_names = ["road", "rail"]\n'
             "[costs]\nraod = 1\nrail = 2",
         )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_a_row_without_a_number_is_no_plan(tmp_path, ending):
+    note = ["Note: Mill lane only before 9:00!", "", ""]
+    rows = [["route", "road", "rail"], ["North", 1, ""], ["South", "", 1], note]
+    file = write(tmp_path / f"ways{ending}", rows)
+    with pytest.raises(FileError) as caught:
+        load(file)
+    assert caught.value.field == "plans"
+    assert "A4" in str(caught.value)
+
+
+def far_away(folder, *, column, value=None):
+    """Write a workbook of two plans with a formatted cell in the last row that Excel has."""
+    book = openpyxl.Workbook()
+    for row in (["route", "road", "rail"], ["North", 1, None], ["South", None, 1]):
+        book.active.append(row)
+    cell = book.active.cell(1_048_576, column, value)
+    cell.number_format = "0.00"
+    book.save(folder / "far.xlsx")
+    return folder / "far.xlsx"
+
+
+@pytest.mark.parametrize("column", [1, 16_384])
+def test_a_blank_cell_far_away_costs_nothing(tmp_path, column):
+    file = far_away(tmp_path, column=column)
+    tracemalloc.start()
+    assert load(file).problem.plan_names == ("North", "South")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**25
+
+
+def test_a_sheet_of_too_many_cells_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_CELLS", 10_000)
+    with pytest.raises(FileError) as caught:
+        load(far_away(tmp_path, column=16_384, value=1))
+    assert "16,384" in str(caught.value)

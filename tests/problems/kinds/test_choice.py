@@ -11,7 +11,7 @@ from surepick.errors import ProblemError
 def test_the_best_k_are_the_k_largest(means, k, minimize):
     names = [f"a{s}" for s in range(len(means))]
     family = problems.top_k_family(names, k, minimize=minimize)
-    problem = problems.top_k(names, k, minimize=minimize)
+    problem = problems.top_k(names, k, minimize=minimize, noise_scale=1)
     assert problem.n_plans == family.n_plans
     chosen = np.sort(means)[:k] if minimize else np.sort(means)[-k:]
     values = problem.values(means)
@@ -29,7 +29,7 @@ def test_a_guess_narrows_many_choices_down():
     names = [f"a{s}" for s in range(40)]
     with pytest.raises(ProblemError, match="too many to list"):
         problems.top_k(names, 20, list_plans=True)
-    problem = problems.top_k(names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True)
+    problem = problems.top_k(names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True, noise_scale=1)
     assert 2 <= problem.n_plans < 10
 
 

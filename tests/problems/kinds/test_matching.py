@@ -44,13 +44,17 @@ def test_no_assignment_is_better_and_all_are_listed(guess, minimize):
     assert sorted(problem.values(weights)) == pytest.approx(sorted(totals))
     best = (min if minimize else max)(totals)
     assert weights @ problem.family.best(weights) == pytest.approx(best)
-    some = problems.matchings(guess, minimize=minimize, n_best=2)
+    some = problems.matchings(guess, minimize=minimize, n_best=2, noise_scale=1)
     assert some.values(weights)[0] == pytest.approx(best)
 
 
 def test_names_lead_from_the_table_to_the_answer():
     problem = problems.matchings(
-        [[1, 5], [np.nan, 2], [3, 3]], row_names=["Ann", "Bob", "Cleo"], column_names=["x", "y"], spread=3
+        [[1, 5], [np.nan, 2], [3, 3]],
+        row_names=["Ann", "Bob", "Cleo"],
+        column_names=["x", "y"],
+        spread=3,
+        noise_scale=1,
     )
     assert problem.arm_names == ("Ann: x", "Ann: y", "Bob: y", "Cleo: x", "Cleo: y")
     assert "Ann: x, Bob: y" in problem.plan_names

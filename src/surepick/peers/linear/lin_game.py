@@ -47,7 +47,7 @@ class LinGame(LinearPolicy):
     `radius` is "normal-mixture" (proved) or "heuristic" (no promise; published experiments).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0.5, 0.5]], probes="plans")
+    >>> problem = sp.Problem([[1, 0], [0.5, 0.5]], probes="plans", noise_scale=1)
     >>> sp.simulate(problem, sp.policies.LinGame(), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

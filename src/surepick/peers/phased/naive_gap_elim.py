@@ -42,7 +42,7 @@ class NaiveGapElim(SoundPolicy):
     """Know gaps twice as well each phase and drop the sets that are further behind, for sets of arms.
 
     >>> import surepick as sp
-    >>> problem = sp.problems.top_k(["a", "b", "c"], 2)
+    >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise_scale=1)
     >>> sp.simulate(problem, sp.policies.NaiveGapElim(), sp.Gaussian([2.0, 1.0, 0.0]), seed=1).plan_name
     'a + b'
     """

@@ -52,7 +52,7 @@ class Peace(SoundPolicy):
     measurement of every arm sets it.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.Peace(delta=0.05, max_gap=2.0), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

@@ -58,7 +58,7 @@ class RAGE(SoundPolicy):
     fewer measurements.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.RAGE(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

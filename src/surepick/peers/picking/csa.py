@@ -42,7 +42,7 @@ class CSA(BudgetPolicy):
     `budget` is divided over the phases; without one it is what the loop or the session has.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]])
+    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise_scale=1)
     >>> outcome = sp.simulate(problem, sp.policies.CSA(), sp.Gaussian([1.0, 0.5, 0.1]), budget=600)
     >>> outcome.plan, outcome.lead, outcome.n_measurements <= 600
     (None, 0, True)

@@ -25,7 +25,7 @@ class CSAR(BudgetPolicy):
     `budget` is divided over the phases; without one it is what the loop or the session has.
 
     >>> import surepick as sp
-    >>> problem = sp.problems.top_k(["a", "b", "c", "d"], 2)
+    >>> problem = sp.problems.top_k(["a", "b", "c", "d"], 2, noise_scale=1)
     >>> truth = sp.Gaussian([1.0, 0.9, 0.1, 0.0])
     >>> sp.simulate(problem, sp.policies.CSAR(), truth, budget=400).lead_name
     'a + b'

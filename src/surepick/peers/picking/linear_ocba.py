@@ -33,7 +33,7 @@ class LinearOCBA(PickingPolicy):
     """OCBA for any plans: a budget, the plan that looks best at its end. It never stops by itself.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]])
+    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise_scale=1)
     >>> sp.simulate(problem, sp.policies.LinearOCBA(), sp.Gaussian([1.0, 0.5, 0.1]), budget=300).lead
     0
     """

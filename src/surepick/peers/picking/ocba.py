@@ -45,7 +45,7 @@ class OCBA(PickingPolicy):
     It never stops by itself. `first` is how often every arm is measured before the allocation is trusted.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
     >>> outcome = sp.simulate(problem, sp.policies.OCBA(), sp.Gaussian([1.0, 0.6, 0.0]), budget=300)
     >>> outcome.lead, outcome.counts.argmin().item()
     (0, 2)

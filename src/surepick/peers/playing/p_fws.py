@@ -42,7 +42,7 @@ class PFWS(SemiBanditPolicy):
 
     >>> import surepick as sp
     >>> family = sp.problems.top_k_family([str(s) for s in range(8)], 3)
-    >>> problem = family.oracle_problem(probes="plan arms")
+    >>> problem = family.oracle_problem(probes="plan arms", noise_scale=1)
     >>> means = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     >>> sp.simulate(problem, sp.policies.PFWS(delta=0.1), sp.Gaussian(means), seed=1).plan == tuple(means)
     True

@@ -39,7 +39,7 @@ class GenTSExplore(DrawPolicy):
     one call of the oracle, and answers are plan vectors; there, and with `draws="all"`, all draws are made.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.GenTSExplore(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

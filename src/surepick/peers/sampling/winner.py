@@ -71,7 +71,7 @@ class Turn(NamedTuple):
 @functools.cache
 def warm_up(*, thin: bool) -> None:
     """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
-    problem = Problem(np.eye(11 if thin else 2))
+    problem = Problem(np.eye(11 if thin else 2), noise_scale=1)
     plans = make_plans(problem)
     race = make_race(problem, Settings(PUBLISHED, "gap", delta=0.5), np.arange(2, dtype=np.int64))
     work = with_proposals(make_workspace(plans[0], race, 1.0, 0.1), 200)

@@ -44,7 +44,7 @@ class KN(ZonePolicy):
     that read several arms in one use are used as pairs.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.policies.KN(zone=0.5), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """

@@ -52,7 +52,7 @@ class TTUCB(PairwisePolicy):
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.policies.TTUCB(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """
@@ -72,7 +72,7 @@ class EBTCI(PairwisePolicy):
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.policies.EBTCI(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """
@@ -91,7 +91,7 @@ class TTTS(PairwisePolicy):
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.policies.TTTS(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """

@@ -375,7 +375,7 @@ class AverageRun(LastCallRun[Bets]):
 @functools.cache
 def warm_up() -> None:
     """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
-    run = AverageRun(Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0]), PolyBet(epsilon=0.5))
+    run = AverageRun(Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0], noise_scale=1), PolyBet(epsilon=0.5))
     for _ in range(200):
         decision = run.decide()
         if not isinstance(decision, Measure):

@@ -50,7 +50,7 @@ class BetGapE(BettingPolicy):
     `max_batch` limits how many measurements are asked for at once. Larger blocks are asked for in parts.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
     >>> sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """
@@ -263,5 +263,5 @@ class BetRun(LastCallRun[int]):
 @functools.cache
 def _warm_up() -> None:
     """Compile the blocks, or load them from the cache, so that no run has to wait for it half-way."""
-    run = BetRun(Problem([[1.0, 0.0], [0.0, 1.0]]), BetGapE())
+    run = BetRun(Problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=1), BetGapE())
     run._take(run._blocks.CHOOSE)

@@ -84,7 +84,8 @@ class OBet(BettingPolicy):
     >>> import surepick as sp
     >>> family = sp.problems.top_k_family([str(s) for s in range(30)], 15)  # 155,117,520 choices
     >>> means = [1.0] * 15 + [0.0] * 15
-    >>> outcome = sp.simulate(family.oracle_problem(), sp.OBet(delta=0.05), sp.Gaussian(means), seed=1)
+    >>> problem = family.oracle_problem(noise_scale=1)
+    >>> outcome = sp.simulate(problem, sp.OBet(delta=0.05), sp.Gaussian(means), seed=1)
     >>> outcome.plan == tuple(means)
     True
     """
@@ -472,7 +473,7 @@ def _filled_means(evidence: Evidence) -> FloatArray:
 @functools.cache
 def _warm_up() -> None:
     """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
-    run = OBetRun(Problem([[1.0, 0.0], [0.0, 1.0]]), OBet())
+    run = OBetRun(Problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=1), OBet())
     for _ in range(3):
         decision = run.decide()
         if isinstance(decision, Measure):

@@ -44,7 +44,7 @@ class PolyBet(BettingPolicy):
     `max_batch` limits how many measurements are asked for at once. Larger blocks are asked for in parts.
 
     >>> import surepick as sp
-    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9])
+    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
     >>> outcome = sp.simulate(problem, sp.PolyBet(delta=0.05), sp.Gaussian([3.0, 4.0]), seed=1)
     >>> outcome.plan
     (2.0, 3.0)

@@ -358,7 +358,7 @@ def _weights(variance: FloatArray, counts: IntArray | FloatArray) -> FloatArray:
 def warm_up() -> None:
     """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
     edge_bets.warm_up()
-    problem = Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0])
+    problem = Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0], noise_scale=1)
     run = PolyRun(problem, PolyBet())
     for _ in range(2):
         decision = run.decide()

@@ -401,7 +401,7 @@ def warm_up(mixed: bool, steady: bool) -> None:
     Readings that mix arms need others than those of single arms.
     """
     plans = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
-    problem = Problem(plans, probes="plans" if mixed else "plan arms")
+    problem = Problem(plans, probes="plans" if mixed else "plan arms", noise_scale=1)
     assert problem.probes is not None
     run, owner = ProbeRun(problem, _Anybody(), steady=steady), problem.probes.owner
     for _ in range(3):

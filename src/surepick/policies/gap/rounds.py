@@ -73,7 +73,7 @@ _lam_log_weight = compiled_in_place(radius.lam_log_weight)
 @functools.cache
 def warm_up(*, thin: bool) -> None:
     """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
-    problem = Problem(np.eye(11 if thin else 2))
+    problem = Problem(np.eye(11 if thin else 2), noise_scale=1)
     race = make_race(problem, Settings(PUBLISHED, "gap", delta=0.5), np.arange(2, dtype=np.int64))
     race.arms["count"] = race.now.measured = 1
     advance(*make_plans(problem), race, unchanged(problem.n_arms), np.zeros(1), True)

@@ -25,7 +25,8 @@ class Uniform(RadiusPolicy):
     """Measure every relevant arm equally often, and stop when the lead is sure.
 
     >>> import surepick as sp
-    >>> outcome = sp.simulate(sp.Problem([[1, 0], [0, 1]]), sp.Uniform(), sp.Gaussian([1.0, 0.0]), seed=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> outcome = sp.simulate(problem, sp.Uniform(), sp.Gaussian([1.0, 0.0]), seed=1)
     >>> int(outcome.counts.max() - outcome.counts.min()) <= 1
     True
     """

@@ -263,14 +263,14 @@ def _list_plans(document: Section) -> bool | None:
 def measuring(document: Section) -> dict[str, Any]:
     """The options of every kind: noise scale and costs. Bounds come when the arms are known."""
     if probes_in(document) != ARMS and document.values.get("kind") != "table":
-        return {"noise_scale": 1.0, "costs": None}  # those of arms; `probed` has those of probes
+        return {"noise_scale": None, "costs": None}  # those of arms; `probed` has those of probes
     return of_readings(document)
 
 
 def of_readings(document: Section) -> dict[str, Any]:
     """Noise scale and costs as the file gives them: of arms, or of readings and probes where it has some."""
     unknown = document.values.get("noise_scale") == "unknown"
-    noise = None if unknown else document.numbers("noise_scale", 1.0)
+    noise = None if unknown else document.numbers("noise_scale")
     return {"noise_scale": noise, "costs": document.numbers("costs")}
 
 
@@ -291,19 +291,21 @@ def _played(document: Section, problem: OracleProblem, probes: Any) -> OraclePro
             f"plans that are in no list can be played, with probes = {PLAN_ARMS!r}; for other "
             "probes ask for a list of candidates with n_draws or n_best"
         )
+    played = problem.with_probes(probes, **of_readings(document))
     if _readings(document) != INDEPENDENT:
         raise document.error(
             "readings of a play are independent where plans are in no list; for others ask for a list of "
             "candidates with n_draws or n_best"
         )
-    played = problem.with_probes(probes, **of_readings(document))
     plans = plan_set(played)
     play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones
     return played
 
 
 def _readings(document: Section) -> str:
-    return document.text("readings", INDEPENDENT, options=(INDEPENDENT, DEPENDENT, UNKNOWN))
+    """Return how the readings of one use belong together; scales beside an unknown noise are guesses."""
+    readings = document.text("readings", INDEPENDENT, options=(INDEPENDENT, DEPENDENT, UNKNOWN))
+    return UNKNOWN if document.values.get("noise_scale") == UNKNOWN else readings
 
 
 def _of_family(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from surepick.core.tables import SHEETS, cell_number, named_rows
+from surepick.core.wording import shortened
 from surepick.errors import FileError, ParameterError, ProblemError
 
 SUFFIXES = (".csv", ".tsv", *SHEETS)
@@ -33,8 +34,8 @@ def read_sheet(path: Path) -> dict[str, Any]:
     """The keys of the problem file that this CSV or Excel file stands for.
 
     The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows called goal,
-    unit, guess, spread, noise, cost or truth, in any order, say more. Without a row `noise` the noise scale
-    is unknown: a session learns it first.
+    unit, guess, spread, noise, cost or truth, in any order, say more. Any other row without a number is
+    refused. Without a row `noise` the noise scale is unknown and is learned.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
@@ -52,6 +53,12 @@ def read_sheet(path: Path) -> dict[str, Any]:
         key = name.strip().lower() if known else name
         if key in (said if known else plans):
             raise FileError(f"line {number} of {str(path)!r}: there is a row {name!r} already; rename one")
+        if not known and not any(cells):
+            raise FileError(
+                f"cell A{number} of {str(path)!r}: {shortened(repr(name), 60)} has no number beside it, "
+                "so it is no plan. Delete the row, or write how much of each arm it takes (0 for none)",
+                field="plans",
+            )
         (said if known else plans)[key] = cells
     sheet = _Sheet(path, arms)
     return {

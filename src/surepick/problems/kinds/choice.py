@@ -27,7 +27,7 @@ def subsets(
     sets: Iterable[Iterable[str]],
     *,
     minimize: bool = False,
-    noise_scale: PerArm | None = 1.0,
+    noise_scale: PerArm | None = None,
     costs: PerArm | None = None,
     bounds: Bounds | None = None,
     plan_names: Sequence[str] | None = None,
@@ -64,7 +64,7 @@ def best_arm(
     arm_names: Sequence[str],
     *,
     minimize: bool = False,
-    noise_scale: PerArm | None = 1.0,
+    noise_scale: PerArm | None = None,
     costs: PerArm | None = None,
     bounds: Bounds | None = None,
 ) -> Problem:

@@ -167,7 +167,7 @@ def knapsack_instance(n_items: int, seed: int) -> Instance:
         draw_seed = int(rng.integers(2**63))
         try:
             problem = knapsack_family(weights, PAPER_CAPACITY).problem(
-                weights, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed
+                weights, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed, noise_scale=1
             )
         except OneCandidateError:
             continue

@@ -171,7 +171,7 @@ def transport_instance(
     family, rng = _between_cities(seed, hours)
     means = read_only(hours.numbers.ravel())
     seed_of_draws = int(rng.integers(2**63))
-    problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, progress=progress)
+    problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, noise_scale=1, progress=progress)
     return Instance(problem, means, f"transport between cities, {source} hours, seed {seed}")
 
 
@@ -184,7 +184,7 @@ def whole_transport(seed: int, *, distances: Distances | Table = "great-circle")
     hours, source = _hours(distances)
     family, _ = _between_cities(seed, hours)
     title = f"all transports between cities, {source} hours, seed {seed}"
-    return Truth(family.all_plans(), read_only(hours.numbers.ravel()), title=title)
+    return Truth(family.all_plans(noise_scale=1), read_only(hours.numbers.ravel()), title=title)
 
 
 def _hours(distances: Distances | Table) -> tuple[Table, str]:

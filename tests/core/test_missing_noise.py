@@ -1,0 +1,112 @@
+"""A noise scale that is left out is unknown, whichever way a problem is made; it is never taken to be 1."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import surepick as sp
+from surepick import problems
+from surepick.cli import app
+from surepick.policies import parse_policy
+
+PLANS = np.eye(2)
+TABLE = {"kind": "table", "plans": [[1, 0], [0, 1]]}
+DOORS = {
+    "Problem": lambda: sp.Problem(PLANS),
+    "OracleProblem": lambda: sp.OracleProblem(lambda weights: PLANS[np.argmax(weights)], 2, n_plans=2),
+    "Polytope": lambda: sp.Polytope(A_eq=[[1, 1]], b_eq=[1]),
+    "best_arm": lambda: problems.best_arm(["a", "b"]),
+    "subsets": lambda: problems.subsets(["a", "b"], [["a"], ["b"]]),
+    "top_k": lambda: problems.top_k(["a", "b", "c"], 2),
+    "knapsack": lambda: problems.knapsack([4, 5], [4.0, 5.0], 10),
+    "transport": lambda: problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]]),
+    "paths": lambda: problems.paths([("A", "B"), ("B", "C"), ("A", "C")], "A", "C"),
+    "trees": lambda: problems.trees([("A", "B"), ("B", "C"), ("A", "C")]),
+    "matchings": lambda: problems.matchings([[1, 2], [2, 1]]),
+    "portfolio": lambda: problems.portfolio([1, 2, 3], upper=0.5),
+    "production": lambda: problems.production([[1, 2]], [3], [1.0, 1.0]),
+    "family": lambda: problems.top_k_family(["a", "b", "c"], 2).oracle_problem(),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_noise_that_was_not_stated_is_unknown(door):
+    problem = DOORS[door]()
+    assert problem.noise_scale is None
+    assert not problem.knows_noise
+    assert problem.unstated_noise == problem.arm_names
+
+
+@pytest.mark.parametrize("probes", ["plans", "plan arms", {"both": ["arm 0", "arm 1"]}])
+def test_the_noise_of_readings_too(probes):
+    problem = sp.Problem(PLANS, probes=probes)
+    assert not problem.knows_noise
+    assert problem.unstated_noise == problem.reading_names
+    assert sp.Problem(PLANS, probes=probes, noise_scale=2.0).unstated_noise == ()
+
+
+def test_probes_that_all_state_their_noise_state_it_and_one_that_does_not_makes_all_unknown():
+    stated = {"a": sp.Probe(["arm 0"], noise_scale=2.0), "b": sp.Probe(["arm 1"], covariance=[[4.0]])}
+    assert sp.Problem(PLANS, probes=stated).knows_noise
+    partly = sp.Problem(PLANS, probes={**stated, "c": ["arm 0"]})
+    assert not partly.knows_noise
+    assert partly.unstated_noise == ("c: arm 0",)
+
+
+def write(folder, text, name):
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "unstated"),
+    [
+        ("p.toml", 'kind = "table"\nplans = [[1, 0], [0, 1]]\n', ["arm 0", "arm 1"]),
+        ("p.json", json.dumps(TABLE), ["arm 0", "arm 1"]),
+        ("p.csv", "plan,a,b\nfirst,1,\nsecond,,1\n", ["a", "b"]),
+        ("p.json", json.dumps({**TABLE, "noise_scale": 1}), []),
+        ("p.json", json.dumps({**TABLE, "bounds": [0, 1]}), []),
+        ("p.json", json.dumps({**TABLE, "probes": "plans"}), ["plan 0", "plan 1"]),
+    ],
+)
+def test_check_says_which_noise_was_stated(tmp_path, name, text, unstated):
+    file = write(tmp_path, text, name)
+    result = CliRunner().invoke(app, ["check", str(file), "--json"])
+    data = json.loads(result.stdout)
+    assert data["noise_not_stated"] == unstated
+    assert data["noise_stated"] is not bool(unstated)
+    assert (data["noise_scale"] is None) == bool(unstated)
+
+
+@pytest.mark.parametrize(
+    ("policy", "door"),
+    [
+        *(("CombGapE", "Problem"), ("BetGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "best_arm")),
+        *(("PolyBet", "Polytope"), ("OBet", "OracleProblem")),
+    ],
+)
+def test_a_policy_that_cannot_do_without_the_noise_scale_names_the_field(policy, door):
+    with pytest.raises(sp.SurepickError) as caught:
+        parse_policy(policy).start(DOORS[door]())
+    assert caught.value.field == "noise_scale"
+
+
+def wrong_answers(problem, runs=40):
+    """Return how often two arms 1 apart with noise of 20 are decided wrongly."""
+    truth, policy = sp.Gaussian([1.0, 0.0], 20.0), sp.BetGapE(delta=0.05)
+    outcomes = [
+        sp.simulate(problem, policy, truth, seed=seed, budget=400, allow_noisier=True) for seed in range(runs)
+    ]
+    return sum(outcome.plan == 1 for outcome in outcomes)
+
+
+def test_a_forgotten_noise_scale_breaks_no_guarantee_and_a_wrong_one_is_seen_to():
+    def p_value(wrong):
+        return stats.binomtest(wrong, 40, 0.05, alternative="greater").pvalue
+
+    assert p_value(wrong_answers(sp.Problem(PLANS))) > 1e-3
+    assert p_value(wrong_answers(sp.Problem(PLANS, noise_scale=1))) < 1e-6  # the control: 18 of 40 or so
