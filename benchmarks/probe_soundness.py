@@ -21,7 +21,6 @@ import numpy as np
 from scipy.stats import beta
 
 import surepick as sp
-from surepick.core.policy import suited
 from surepick.policies.betting import block_estimates
 from surepick.policies.betting.steady import SteadyEstimator
 from surepick.simulation.probed import GaussianReadings, UniformReadings
@@ -173,7 +172,7 @@ FAMILIES = {  # name: (problem and means, environment)
 
 def peak(problem, environment, best, seed, budget):
     """The largest log wealth against the best plan within the budget."""
-    run, rng = suited(sp.BetGapE(TINY), problem).start(problem), np.random.default_rng(seed)
+    run, rng = sp.BetGapE(TINY).start(problem), np.random.default_rng(seed)
     used = 0
     while used < budget:
         decision = run.decide(rng)

@@ -14,10 +14,7 @@ from surepick.core.pilot import Begun, Pilot, after_pilot, begin, hand_over
 from surepick.core.policy import Policy
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies import describe
-from surepick.sessions import codec
-from surepick.sessions.ledger import Ledger
 from surepick.sessions.session import Session
-from surepick.sessions.settings import Setup
 from surepick.simulation.seeds import round_rng
 
 UNKNOWN = sp.Problem(PLANS, noise_scale=None)
@@ -132,7 +129,9 @@ def test_the_whole_answer_is_wrong_no_more_often_than_delta_and_a_plug_in_scale_
     "policy", [sp.BetGapE(delta=0.2), sp.CombGapE(delta=0.2), sp.RAGE(delta=0.2, variant="authors")]
 )
 def test_answers_after_a_pilot_of_usual_size_are_right_often_enough(policy: Policy) -> None:
-    outcomes = [sp.simulate(TWO, policy, sp.Gaussian([1.0, 0.0], 1), seed=seed) for seed in range(60)]
+    outcomes = [
+        sp.simulate(TWO, policy, sp.Gaussian([1.0, 0.0], 1), seed=seed, pilot=Pilot()) for seed in range(60)
+    ]
     assert all(outcome.status is sp.Status.CONFIDENT and outcome.n_pilot == 24 for outcome in outcomes)
     wrong = sum(outcome.plan != 0 for outcome in outcomes)
     assert stats.binomtest(wrong, 60, 0.2, alternative="greater").pvalue > 1e-4
@@ -141,8 +140,8 @@ def test_answers_after_a_pilot_of_usual_size_are_right_often_enough(policy: Poli
 @pytest.mark.parametrize("policy", CASES, ids=describe)
 def test_a_session_with_a_pilot_decides_as_the_simulation_does(policy: Policy) -> None:
     budget = 300 if policy.name == "Pick" else None  # it never stops by itself
-    simulated = sp.simulate(UNKNOWN, policy, Tapes(scale=0.1), seed=4, budget=budget or 10**7)
-    session = Session.create("memory://", UNKNOWN, policy, name="mine", seed=4, budget=budget)
+    simulated = sp.simulate(UNKNOWN, policy, Tapes(scale=0.1), seed=4, budget=budget or 10**7, pilot=Pilot())
+    session = Session.create("memory://", UNKNOWN, policy, name="mine", seed=4, budget=budget, pilot=Pilot())
     lived = run_to_end(session, Tapes(scale=0.1), n=500)
     assert same_run(lived, simulated)
     assert lived.noise_scale.tolist() == simulated.noise_scale.tolist()
@@ -183,21 +182,6 @@ def test_policies_that_promise_nothing_begin_without_the_pilot() -> None:
         assert decision.counts.tolist() == [1, 1]
 
 
-def test_a_session_from_before_gives_its_pilot_to_those_that_had_it_then() -> None:
-    setup = Setup(TWO, sp.BetGapE(), 0, None, Pilot(size=10)).to_json()
-    del setup["recalls"]
-    for policy, n_known in ((sp.BetGapE(), 0), (sp.CombGapE(), 20)):
-        ledger = Ledger(Setup.from_json({**setup, "policy": codec.policy_to_json(policy)}))
-        ledger.decide()
-        for arm in range(2):
-            values = list(np.random.default_rng(arm).standard_normal(10))
-            ledger.apply("measured", {"arm": arm, "index": 0, "values": values, "places": list(range(10))})
-        ledger.apply("recorded", {"arm": 0, "value": 99.0})
-        ledger.decide()
-        assert ledger.run._run.evidence.n_measurements == n_known  # type: ignore[union-attr]
-        assert ledger.run.n_unasked_counted == 0
-
-
 def test_the_promise_names_the_pilot() -> None:
     outcome = sp.simulate(TWO, sp.CombGapE(delta=0.1), sp.Gaussian([3.0, 0.0], 1))
     assert outcome.guarantee.endswith(
@@ -207,8 +191,8 @@ def test_the_promise_names_the_pilot() -> None:
 
 def test_a_budget_below_the_pilot_is_refused_with_the_number_that_it_needs() -> None:
     for begin_it in (
-        lambda: sp.simulate(TWO, sp.BetGapE(), sp.Gaussian(CLOSE, 1), budget=20),
-        lambda: Session.create("memory://", TWO, sp.BetGapE(), name="mine", budget=20),
+        lambda: sp.simulate(TWO, sp.CombGapE(), sp.Gaussian(CLOSE, 1), budget=20),
+        lambda: Session.create("memory://", TWO, sp.CombGapE(), name="mine", budget=20),
     ):
         with pytest.raises(
             ParameterError, match=r"takes 24 measurements \(12 per arm\), more than the budget of 20"

@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.core.policy import as_version
 from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.problems.files.load import load
 from surepick.sessions.codec import dumps
@@ -255,14 +254,13 @@ def test_a_session_with_new_arms_decides_as_one_that_had_them_from_the_start():
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
-@pytest.mark.parametrize("policy_version", [2, 3])
-def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon, policy_version):
+def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon):
     problem = sp.Problem(
         {"by bus": "bus + walk", "by train": "train + walk"}, arm_names=ARMS[:3], costs=[1.0, 2.0, 1.0],
         noise_scale=[2.0, 1.0, 2.0], minimize=True,
     )  # fmt: skip
     past = sp.Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
-    policy = as_version(sp.BetGapE(epsilon=epsilon), policy_version if epsilon else sp.BetGapE().version)
+    policy = sp.BetGapE(epsilon=epsilon)
     session = measured(begun(problem, policy, past=past), 5)
     for words, arm in (("noise scale", sp.NewArm("bike", cost=1.0)), ("cost", sp.NewArm("bike", 2.0))):
         with pytest.raises(SurepickError, match=f"say the {words}"):

@@ -159,7 +159,7 @@ def test_there_is_one_and_nothing_comes_after_it() -> None:
 
 def test_a_pilot_makes_it_gaussian() -> None:
     unknown = problem(noise_scale=None)
-    session = Session.create("memory://", unknown, sp.BetGapE(delta=0.05), name="mine")
+    session = Session.create("memory://", unknown, sp.BetGapE(delta=0.05), name="mine", pilot=sp.Pilot())
     tapes = Tapes(scale=1.0)
     session.last_call(90)
     outcome = run_to_end(session, tapes)

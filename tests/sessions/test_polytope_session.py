@@ -7,10 +7,8 @@ import pytest
 
 import surepick as sp
 from surepick import views
-from surepick.core.policy import decide_as
 from surepick.core.run import Measure
 from surepick.core.vertex_proof import objections
-from surepick.policies.betting import poly_bet
 from surepick.sessions.codec import problem_from_json, problem_to_json
 from surepick.store import MemoryStore
 
@@ -95,37 +93,6 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
     assert any("do not rule out all plans" in words for words in session.verify(written).objections)
 
 
-def test_exact_sessions_of_version_1_go_on_and_those_within_epsilon_are_refused(problem, monkeypatch):
-    """Decisions of exact answers are as they were; within epsilon they are others, and say so."""
-    store = MemoryStore()
-    with monkeypatch.context() as then:
-        then.setattr(poly_bet, "decide_as", lambda policy, *_: decide_as(policy, 1))
-        sp.Session.create(store, problem, sp.PolyBet(), name="exact")
-        sp.Session.create(store, problem, sp.PolyBet(epsilon=0.4), name="within")
-    assert sp.Session.load(store, "exact").ask(1)
-    with pytest.raises(sp.SurepickError, match="PolyBet version 1, and this surepick has version 3"):
-        sp.Session.load(store, "within")
-
-
-@pytest.mark.parametrize(("epsilon", "version"), [(0.0, 1), (1e-6, 2)])
-def test_a_budget_cuts_blocks_since_version_3_and_logs_of_earlier_ones_verify_as_they_ended(
-    problem, monkeypatch, epsilon, version
-):
-    """A session of an earlier version ends where a block does not fit, and never goes on with a cut one."""
-    store, spent = MemoryStore(), {}
-    for now, name in ((version, "then"), (3, "now")):
-        with monkeypatch.context() as when:
-            when.setattr(poly_bet, "decide_as", lambda policy, *_, now=now: decide_as(policy, now))
-            policy = sp.PolyBet(1e-9, epsilon)
-        session = sp.Session.create(store, problem, policy, name=name, budget=29)
-        measure(session, np.random.default_rng(4))
-        session = sp.Session.load(store, name)
-        assert session.policy.version == now
-        assert session.verify(session.certificate().to_json()).holds
-        spent[name] = session.outcome.n_measurements
-    assert spent["then"] < spent["now"] == 29
-
-
 def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):
     session = sp.Session.create("memory://", problem, sp.PolyBet(delta=0.05), name="mix")
     measure(session, np.random.default_rng(2))
@@ -174,21 +141,6 @@ def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     assert any("it has another form" in words for words in session.verify(written).objections)
     written["proof"] = None
     assert session.verify(written).objections == ("the certificate's 'proof' is not what the log gives",)
-
-
-def test_a_certificate_of_version_2_may_lack_the_proof_of_its_last_call(problem, monkeypatch):
-    """Version 2 wrote none; the log is decided again all the same."""
-    with monkeypatch.context() as then:
-        then.setattr(poly_bet, "decide_as", lambda policy, *_: decide_as(policy, 2))
-        session = sp.Session.create("memory://", problem, sp.PolyBet(0.01, 0.3), name="called")
-    rng = np.random.default_rng(7)
-    measure(session, rng, n=3)
-    session.last_call(300, gaussian=True)
-    measure(session, rng)
-    written = json.loads(json.dumps(session.certificate().to_json()))
-    assert written["last_call"] == 300
-    written["proof"] = None
-    assert session.verify(written).holds
 
 
 def test_a_budget_is_spent_to_the_last_measurement_and_the_log_verifies(problem):

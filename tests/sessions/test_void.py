@@ -110,7 +110,7 @@ def test_other_processes_and_later_ones_see_the_same(tmp_path: Path):
 
 
 def test_a_voided_pilot_is_made_again():
-    session = sp.Session.create("memory://", problem(noise_scale=None), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", problem(noise_scale=None), sp.CombGapE(), name="s")
     values, used = tapes(4), [0, 0, 0]
     slip = session.ask()[0]
     session.tell(slip, SLIP)

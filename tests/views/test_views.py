@@ -126,9 +126,8 @@ def test_a_policy_without_a_promise_is_not_said_to_be_sure_of_anything() -> None
 
 
 def test_a_pilot_is_called_one() -> None:
-    session = new(problem=problem(noise_scale=None))
-    seen = views.summary(look(session))
-    assert seen.sentence.startswith("Learning how noisy the measurements are: 48 of")
+    session = new(problem=problem(noise_scale=None), pilot=sp.Pilot())
+    assert look(session).is_piloting
     assert views.progress(look(session)).forecast is None
 
 

@@ -36,7 +36,7 @@ def compare(
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = 10**6,
-    pilot: PilotSize = 12,
+    pilot: PilotSize = None,
     one_scale: Pooled = False,
     as_json: Json = False,
 ) -> None:

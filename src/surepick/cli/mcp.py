@@ -16,7 +16,7 @@ from surepick._version import __version__
 from surepick.cli.ask import request_to_json
 from surepick.cli.check import describe_file
 from surepick.cli.opening import open_session, open_to_read
-from surepick.cli.options import DEFAULT_STORE, StoreUrl, pilot_of
+from surepick.cli.options import DEFAULT_STORE, StoreUrl
 from surepick.cli.status import state_of
 from surepick.errors import SessionError, SurepickError, missing_extra
 
@@ -105,9 +105,8 @@ class Tools:
 
         loaded = load(Path(file))
         policy = policy_for(loaded.problem, None, delta=delta, epsilon=epsilon)
-        pilot = pilot_of(loaded, 12, False)
         past = loaded.past if takes_past(policy) else None
-        settings: Any = {"name": name, "budget": budget, "pilot": pilot, "past": past}
+        settings: Any = {"name": name, "budget": budget, "past": past}
         begun = Session.create(self._store, loaded.problem, policy, **settings)
         return {
             "session": begun.name,

@@ -44,7 +44,7 @@ class Wishes(NamedTuple):
     budget: int | None
     seed: int
     lease: float
-    pilot: int
+    pilot: int | None
     one_scale: bool
     guess: bool
     store: str
@@ -59,7 +59,7 @@ def new(
     budget: SessionBudget = None,
     seed: PolicySeed = 0,
     lease: Lease = HAND_LEASE,
-    pilot: PilotSize = 12,
+    pilot: PilotSize = None,
     one_scale: Pooled = False,
     guess: UseGuess = True,
     announce: Annotated[

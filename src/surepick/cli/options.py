@@ -30,7 +30,10 @@ PolicyText = Annotated[
         show_default="BetGapE; where plans are not listed OBet, or PolyBet for amounts",
     ),
 ]
-PilotSize = Annotated[int, typer.Option(help="Pilot measurements per arm when the noise scale is unknown.")]
+PilotSize = Annotated[
+    int | None,
+    typer.Option(help="Measure every arm so often first, to bound unknown noise.", show_default=False),
+]
 UseGuess = Annotated[
     bool,
     typer.Option(
@@ -72,8 +75,10 @@ First = Annotated[
 Named = Annotated[str | None, typer.Option("--session", "-s", help="The same, as other commands take it.")]
 
 
-def pilot_of(loaded: Loaded, size: int, one_scale: bool) -> Pilot | None:
-    """The pilot of these options, where the file leaves the noise scale unknown."""
+def pilot_of(loaded: Loaded, size: int | None, one_scale: bool) -> Pilot | None:
+    """Return the pilot that these options ask for; None leaves it to the policy."""
     from surepick.core.pilot import Pilot
 
-    return Pilot(size=size, pooled=one_scale) if loaded.problem.noise_scale is None else None
+    if loaded.problem.noise_scale is not None or (size is None and not one_scale):
+        return None
+    return Pilot(size=size or Pilot().size, pooled=one_scale)

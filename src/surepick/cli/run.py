@@ -75,7 +75,7 @@ def run(
     ] = None,
     gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
     notify: Notify = None,
-    pilot: PilotSize = 12,
+    pilot: PilotSize = None,
     one_scale: Pooled = False,
     guess: UseGuess = True,
     store: StoreUrl = DEFAULT_STORE,

@@ -69,7 +69,7 @@ def simulate(
         float | None, typer.Option(help="Share of the budget for a last block, settled as a test.")
     ] = None,
     gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
-    pilot: PilotSize = 12,
+    pilot: PilotSize = None,
     one_scale: Pooled = False,
     guess: UseGuess = True,
     as_json: Json = False,

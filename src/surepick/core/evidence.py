@@ -10,6 +10,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.measurable import Measurable
 
+_TRUST = 10.0  # degrees of freedom that what all arms have in common counts in the estimate of one
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -106,6 +108,21 @@ class Moments:
         freedom = self.counts() - 1
         nowhere = np.full(len(freedom), np.nan)
         return np.asarray(np.divide(self._m2, freedom, out=nowhere, where=freedom > 0))
+
+    def estimated_scale(self) -> FloatArray | None:
+        """Return an estimate of each arm's noise, leaning to what all have in common; None without one.
+
+        >>> moments = Moments(2)
+        >>> for value in (1.0, 3.0, 2.0):
+        ...     moments.add(0, value)
+        >>> moments.estimated_scale().tolist()
+        [1.0, 1.0]
+        """
+        freedom, squares = np.maximum(self.counts() - 1, 0), np.array(self._m2)
+        if not squares.sum() > 0.0:
+            return None
+        common = squares.sum() / freedom.sum()
+        return np.asarray(np.sqrt((squares + _TRUST * common) / (freedom + _TRUST)))
 
     def to_json(self) -> list[list[Any]]:
         """As JSON values."""

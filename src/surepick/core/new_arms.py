@@ -71,8 +71,7 @@ def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
         raise ProblemError("arms that are measured by probes cannot be added", field="new_arms")
     if problem.noise_scale is None:
         raise ProblemError(
-            f"the noise scale is learned by a pilot, which has not measured {arm.name!r}; begin a new "
-            "session",
+            f"the noise of this session is unknown, so {arm.name!r} cannot be added; begin a new session",
             field="new_arms",
         )
     cost = _alike(arm.name, "cost", problem.costs[:, None])[0] if arm.cost is None else arm.cost

@@ -27,7 +27,7 @@ from surepick.core.evidence import Evidence
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.policy import Policy, changed, recalling, start
+from surepick.core.policy import Policy, needs_pilot, recalling, start
 from surepick.core.run import Run, Standing
 from surepick.errors import ParameterError, ProblemError
 
@@ -101,18 +101,23 @@ class Begun(NamedTuple):
     run: Run
 
 
-def pilot_for(problem: AnyProblem, given: Pilot | None, budget: int | None) -> Pilot | None:
-    """The pilot that this problem needs: the given one or the usual one; None when the scale is known.
+def pilot_for(problem: AnyProblem, policy: Policy, given: Pilot | None, budget: int | None) -> Pilot | None:
+    """Return the given pilot, or the usual one where the policy cannot learn the noise without one.
 
     >>> import surepick as sp
-    >>> pilot_for(sp.Problem([[1, 0], [0, 1]], noise_scale=None), None, budget=1000)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
+    >>> pilot_for(problem, sp.BetGapE(), None, budget=1000)
+    >>> pilot_for(problem, sp.CombGapE(), None, budget=1000)
     Pilot(size=12, share=0.2, pooled=False)
     """
     if problem.noise_scale is not None:
         if given is not None:
             raise ParameterError(
-                "a pilot is for noise_scale=None, and this problem has a noise scale; leave one out"
+                "a pilot is for noise_scale=None, and this problem has a noise scale; leave one out",
+                field="pilot",
             )
+        return None
+    if given is None and not needs_pilot(policy, problem):
         return None
     pilot = given or Pilot()
     needed = int(pilot.counts(problem).sum())
@@ -176,12 +181,25 @@ def standing_after(pilot: Pilot | None, delta: float, standing: Standing) -> Sta
     return dataclasses.replace(standing, risk=min(1.0, standing.risk + pilot.share * delta))
 
 
+def evidence_after(pilot: Pilot | None, delta: float, log_evidence: FloatArray | None) -> FloatArray | None:
+    """Return the log evidence against each plan with the risk of the pilot in it, as `standing_after` has it.
+
+    A plan that the run has ruled out at its own part of delta is then ruled out at delta.
+
+    >>> evidence_after(Pilot(share=0.2), 0.1, np.log([1 / 0.08])).round(4).tolist()
+    [2.3026]
+    """
+    if pilot is None or log_evidence is None:
+        return log_evidence
+    return -np.logaddexp(-log_evidence, math.log(pilot.share * delta))
+
+
 def after_pilot(policy: Policy, pilot: Pilot) -> Policy:
     """The same policy with the part of delta that the pilot leaves; as it is where it has none."""
     if "delta" not in {setting.name for setting in dataclasses.fields(cast(Any, policy))}:
         return policy
     left = (1.0 - pilot.share) * policy.delta
-    return changed(policy, delta=left)
+    return cast(Policy, dataclasses.replace(cast(Any, policy), delta=left))
 
 
 def _refuse_constant(variances: FloatArray, problem: AnyProblem) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
-from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -49,8 +47,8 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
     """The run, if it can end with a last call; a clear error if not."""
     if not isinstance(run, LastCallRun):
         raise ParameterError(
-            f"{policy.name} has no last call here: only bets on single arms can go over into a test; use "
-            "BetGapE, or PolyBet on a Polytope, on a problem without probes",
+            f"{policy.name} has no final batch here: it needs single arms, and noise that is stated or "
+            "bounded by a pilot. State noise_scale, or begin with pilot=sp.Pilot()",
             field="last_call",
         )
     return run
@@ -84,39 +82,20 @@ class Policy(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Policy)
+def needs_pilot(policy: Policy, problem: AnyProblem) -> bool:
+    """Return whether the noise has to be learned by a pilot before this policy can start.
 
+    A policy says by `learns_noise(problem)` that its runs learn the noise while they measure.
 
-def decide_as(policy: Policy, *versions: int) -> None:
-    """Say, in the __post_init__ of a policy, which versions of it decide with these parameters.
-
-    New runs are of the first; sessions begun with one of the others go on with it (`earlier`).
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
+    >>> needs_pilot(sp.BetGapE(), problem), needs_pilot(sp.Uniform(), problem)
+    (False, True)
     """
-    object.__setattr__(policy, "version", versions[0])
-    object.__setattr__(policy, "earlier", versions[1:])
-
-
-def as_version(policy: P, version: int) -> P:
-    """The policy, deciding as this version of it if it still can (`earlier`); for sessions begun with it."""
-    if version != policy.version and version in getattr(policy, "earlier", ()):
-        object.__setattr__(policy, "version", version)
-    return policy
-
-
-def suited(policy: P, problem: AnyProblem) -> P:
-    """The policy as new runs on this problem decide: on probes some have an own version (`on_probes`).
-
-    A session that was begun keeps its version.
-    """
-    version = getattr(policy, "on_probes", policy.version)
-    if getattr(problem, "probes", None) is None or version == policy.version:
-        return policy
-    return as_version(copy(policy), version)
-
-
-def changed(policy: P, **parameters: Any) -> P:
-    """The same policy with these parameters, and of the same version where that depends on its age."""
-    return as_version(cast(P, replace(cast(Any, policy), **parameters)), policy.version)
+    if problem.noise_scale is not None:
+        return False
+    learns = getattr(policy, "learns_noise", None)
+    return learns is None or not learns(problem)
 
 
 @runtime_checkable

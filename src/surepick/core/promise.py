@@ -17,8 +17,8 @@ GAUSSIAN = "independent Gaussian noise of the given scale"
 PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
 BOUNDED = "independent measurements within the given bounds"  # in place of the first
 OF_VARIANCE = "independent noise whose standard deviation is at most the given scale"  # the same
-# in place of any of them, where probes have noise that nothing is known of
-UNKNOWN_NOISE = "Gaussian noise, independent from use to use, whatever its scales and covariances are"
+# in place of any of them, where noise is learned from replicates
+UNKNOWN_NOISE = "independent Gaussian noise of unknown scale, the same in every use"
 # besides, where one use of a probe gives several readings
 SHARED_USE = ", where the readings of one use are independent or have the given covariance"
 DEPENDENT_USE = ", however the readings of one use depend on each other beyond the given covariances"
@@ -93,7 +93,9 @@ class Promise:
             shared = DEPENDENT_USE if probes is not None and probes.dependent else SHARED_USE
             promise = replace(promise, besides=promise.besides + shared)
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
-            return replace(promise, assumption=PILOTED)
+            learns = getattr(policy, "learns_noise", None)
+            learned = learns is not None and learns(problem)
+            return replace(promise, assumption=UNKNOWN_NOISE if learned else PILOTED)
         if problem.noise == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:
             return replace(promise, assumption=OF_VARIANCE)
         if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:

@@ -215,6 +215,15 @@ class ProvingRun(Run, Protocol):
 
 
 @runtime_checkable
+class NoiseLearningRun(Run, Protocol):
+    """A run that learns the noise while it measures."""
+
+    def noise_estimate(self) -> FloatArray:
+        """Return the standard deviation of one measurement of each arm, as it is estimated now."""
+        ...
+
+
+@runtime_checkable
 class GrowingRun(Run, Protocol):
     """A run to whose problem plans may be added, as its proof allows: between two blocks."""
 

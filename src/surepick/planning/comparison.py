@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Pilot
-from surepick.core.policy import Policy, epsilon_of, start, suited
+from surepick.core.policy import Policy, epsilon_of, start
 from surepick.core.run import Answer
 from surepick.errors import ParameterError, SurepickError
 from surepick.simulation.environments import Environment
@@ -64,7 +64,7 @@ def takers(problem: AnyProblem, policies: Sequence[Policy]) -> Takers:
     for policy in policies:
         try:
             if problem.probes is not None:
-                start(suited(policy, problem), problem)
+                start(policy, problem)
         except SurepickError as error:
             found.left_out.append((policy, str(error)))
             if len(found.left_out) == len(policies):

@@ -1,8 +1,8 @@
 """Forecasts: how many measurements a decision may take, before any is made.
 
 The means are not known, but where they are thought to lie is. For worlds drawn from there, the limit of any
-method is computed; its quantiles over the worlds are the forecast. Where the noise scale is unknown, "any
-method" is any one that runs after the same pilot, with its bounds on the scale and the delta that it leaves.
+method is computed; its quantiles over the worlds are the forecast. Where unknown noise is learned by a
+pilot, "any method" is any one that runs after the same pilot, with its bounds and the delta that it leaves.
 Within epsilon, of a polytope, the limit is a bracket, and so is the forecast.
 """
 
@@ -20,6 +20,7 @@ from surepick.core.wording import how_many
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.planning.limit import limit
+from surepick.policies import parse_policy, usual_name
 from surepick.problems.candidates import Progress
 from surepick.problems.numbers import half_widths
 
@@ -92,8 +93,8 @@ def forecast(
 
     With `epsilon`, which is for a `Polytope`, to find a plan within epsilon of the best.
 
-    A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement: the
-    forecast then has the pilot (`Pilot()` unless given) and what its bounds cost.
+    A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement. Where the
+    usual policy needs a pilot, or one is given, the forecast has it and what its bounds cost.
 
     >>> from surepick.core.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]], noise_scale=1)
@@ -104,7 +105,7 @@ def forecast(
     check_delta(delta)
     if n_worlds < 1:
         raise ParameterError(f"n_worlds must be 1 or more, got {n_worlds!r}")
-    told, level, n_pilot = _after_pilot(problem, delta, noise, pilot_for(problem, pilot, None))
+    told, level, n_pilot = _with_noise(problem, delta, noise, pilot)
     centre = problem.as_means(guess)
     width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
     worlds = 1 if not width.any() else n_worlds
@@ -129,17 +130,21 @@ def forecast(
     )
 
 
-def _after_pilot(
+def _with_noise(
     problem: AnyProblem, delta: float, noise: PerArm | None, pilot: Pilot | None
 ) -> tuple[AnyProblem, float, int]:
     """The problem and the delta that a policy runs with, and the measurements that were made before."""
-    if pilot is None:
+    if pilot is None and problem.noise_scale is not None:
         return problem, delta, 0
+    first = pilot_for(problem, parse_policy(usual_name(problem)), pilot, None)
     if noise is None:
         raise ParameterError(
             "the problem does not know its noise scale, so a forecast needs a rough one: pass noise=... (on "
-            "the command line --noise)"
+            "the command line --noise)",
+            field="noise",
         )
     rough = per_arm("noise", noise, problem.arm_names)
-    bound = pilot.factor(problem, delta) * rough
-    return problem.with_noise(bound), (1 - pilot.share) * delta, int(pilot.counts(problem).sum())
+    if first is None:
+        return problem.with_noise(rough), delta, 0
+    bound = first.factor(problem, delta) * rough
+    return problem.with_noise(bound), (1 - first.share) * delta, int(first.counts(problem).sum())

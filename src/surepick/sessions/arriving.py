@@ -104,8 +104,8 @@ def growing(ledger: Ledger) -> Problem:
         )
     if not ledger.run.can_grow:
         raise ParameterError(
-            f"{ledger.setup.policy.name} cannot take in plans that arrive; of those that there are BetGapE "
-            "can, so begin a new session",
+            f"{ledger.setup.policy.name} cannot take in plans here; BetGapE can, where noise is stated or "
+            "bounded by a pilot. Begin a new session with all plans",
             field="plan",
         )
     if ledger.run.is_piloting:

@@ -271,6 +271,8 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
         )
     if setup.problem.noise == BOUNDED_VARIANCE:
         return "independent measurements with noise whose standard deviation is at most the given scale"
+    if setup.pilot is None and setup.problem.noise_scale is None:
+        return "independent measurements with Gaussian noise of unknown scale, the same in every measurement"
     if setup.pilot is None:
         called = ledger.run.called
         kind = "Gaussian" if called is not None and called["gaussian"] else "sub-Gaussian"

@@ -17,7 +17,7 @@ from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.layout import Layout
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
-from surepick.core.policy import Policy, as_version
+from surepick.core.policy import Policy
 from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
 from surepick.core.probes import Entries, Probes
 from surepick.core.problem import Problem
@@ -317,8 +317,7 @@ def version_now(data: Mapping[str, Any]) -> int:
     try:
         return policy_from_json(data).version
     except SurepickError:  # its parameters are of another version
-        kind, version = policy_named(data["name"]), data["version"]
-        return int(version if version in getattr(kind, "earlier", ()) else kind.version)
+        return int(policy_named(data["name"]).version)
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
@@ -334,7 +333,7 @@ def _policy_from_json(data: Mapping[str, Any]) -> Policy:
         name: tuple(value) if isinstance(value, list) else value for name, value in data["parameters"].items()
     }
     try:
-        return as_version(kind(**parameters), data["version"])
+        return kind(**parameters)
     except TypeError as error:
         raise FileError(
             f"policy {data['name']} does not take the parameters it was kept with: {error}"

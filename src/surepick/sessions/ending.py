@@ -94,7 +94,7 @@ def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:
     """How the session ended, this long after it began; None while it runs."""
     if ledger.status is None:
         return None
-    problem, evidence, setup = ledger.problem, ledger.evidence, ledger.setup
+    problem, evidence, setup = ledger.estimated_problem, ledger.evidence, ledger.setup
     standing = ledger.standing()
     lead = standing.lead if ledger.plan is None else ledger.plan
     return Outcome(

@@ -143,6 +143,15 @@ class Ledger:
         return self.setup.problem if self.setup.pilot is None else self.run.problem
 
     @property
+    def estimated_problem(self) -> AnyProblem:
+        """The problem, with an estimate of the noise where it is unknown; for displays, never for proofs."""
+        problem = self.problem
+        if problem.noise_scale is not None:
+            return problem
+        scale = self.run.seen.moments.estimated_scale()
+        return problem if scale is None else problem.with_noise(scale)
+
+    @property
     def evidence(self) -> Evidence:
         """What the policy has seen."""
         return self.run.seen.evidence

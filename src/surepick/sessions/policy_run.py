@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.pilot import Begun, begin, hand_over, known_after, standing_after
+from surepick.core.pilot import Begun, begin, evidence_after, hand_over, known_after, standing_after
 from surepick.core.policy import Onlooker, Policy, last_calling, n_asked, recalling, start
 from surepick.core.problem import Problem
 from surepick.core.run import (
@@ -35,8 +35,6 @@ from surepick.sessions.tapes import LostTapesError, Used
 from surepick.simulation.outcome import Status, proved_stop
 from surepick.simulation.seeds import round_rng
 
-# Sessions begun before other policies could take in a pilot, and any of them unasked measurements.
-ONCE_RECALLING = ("CombGapE", "Uniform")
 UNNUMBERED = -1  # in place of an event: snapshots once kept how many unasked measurements, and not which
 
 
@@ -128,6 +126,7 @@ class PolicyRun:
         if self._asleep is not None:
             return None if self._asleep.log_evidence is None else self._asleep.log_evidence.copy()
         known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+        known = evidence_after(self.setup.pilot, self.setup.policy.delta, known)
         return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
 
     def proof(self) -> Mapping[str, Any] | None:
@@ -294,8 +293,6 @@ class PolicyRun:
         self.seen.check_from(counts, sums)
         if self.setup.recalls:
             hand_over(begun, Evidence(counts, sums))
-        elif begun.policy.name in ONCE_RECALLING:
-            begun.run.absorb(counts, sums)
 
     def _begun(self, scale: FloatArray) -> Begun:
         assert self.setup.pilot is not None

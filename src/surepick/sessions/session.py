@@ -22,7 +22,7 @@ from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.pilot import Pilot, check_gaussian
-from surepick.core.policy import Policy, suited
+from surepick.core.policy import Policy
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.ending import calling, closing, epoch_of, next_name
@@ -95,7 +95,7 @@ class Session(Looking):
         your own all is kept but the function, so `load` needs it again. A `past`, guesses or a history, is
         what the policy begins with; it wins no bet.
         """
-        new = NewSession(problem, suited(policy, problem), name, seed, budget, lease, pilot, past)
+        new = NewSession(problem, policy, name, seed, budget, lease, pilot, past)
         events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))

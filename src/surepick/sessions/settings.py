@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, Required, TypedDict, cast
 
@@ -14,7 +13,7 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
-from surepick.core.policy import Policy, as_version, changed, epsilon_of
+from surepick.core.policy import Policy, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, SurepickError
@@ -93,7 +92,7 @@ class Setup:
             if self.budget is not None and budget < self.budget:
                 raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
             budget = whole("budget", "a number of measurements", budget, least=1, most=MOST_BUDGET)
-        policy = changed(self.policy, **changes)
+        policy = cast(Policy, replace(cast(Any, self.policy), **changes))
         return replace(self, policy=policy, budget=self.budget if budget is None else budget)
 
 
@@ -109,7 +108,7 @@ class NewSession:
     | seed | fixes the policy's own randomness; a whole number, 0 or more | 0 |
     | budget | measurements after which it gives up | no limit |
     | lease | seconds until a token that was not told is handed out again | 3600 |
-    | pilot | how an unknown noise scale is learned | `Pilot()` where it is unknown |
+    | pilot | measures unknown noise first, for policies that cannot learn it | `Pilot()` where needed |
     | past | guesses or a history to begin with; it wins no bet | none |
     """
 
@@ -136,7 +135,7 @@ class NewSession:
             what = "a number of measurements"
             checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)
         checked["lease"] = seconds("lease", self.lease)
-        checked["pilot"] = pilot_for(self.problem, self.pilot, self.budget)
+        checked["pilot"] = pilot_for(self.problem, self.policy, self.pilot, self.budget)
         checked["past"] = fitting(self.problem, self.past)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -202,8 +201,7 @@ def is_about(begun: AnyProblem, given: AnyProblem) -> bool:
 
 def _decides_otherwise(begun: Setup, problem: AnyProblem, policy: Policy) -> bool:
     """Whether a policy is another than the one that the session has, or would have without a list."""
-    given = as_version(copy(policy), begun.policy.version)
-    if codec.policy_to_json(given) == codec.policy_to_json(begun.policy):
+    if codec.policy_to_json(policy) == codec.policy_to_json(begun.policy):
         return False
     was_listed = begun.problem.is_listed and not problem.is_listed
     if not was_listed or policy.name != usual_name(problem):

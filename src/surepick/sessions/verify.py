@@ -160,8 +160,6 @@ class _Log:
             accepted["noise_findings"] = any(same(one, given["noise_findings"]) for one in either)
         if given.get("rivals") == [] and needs_function:
             accepted["rivals"] = True  # they are not known to who writes it without the function
-        if given.get("proof") is None and replay.setup.policy.version < type(replay.setup.policy).version:
-            accepted["proof"] = True  # earlier versions had none after a last call
         last_bits = LAST_BITS if replay.setup.problem.probes is not None else 0.0
         names = sorted(mine.keys() | given.keys())
         differing = [

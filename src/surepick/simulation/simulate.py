@@ -16,11 +16,11 @@ from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
-from surepick.core.policy import Policy, last_calling, n_asked, start, suited
+from surepick.core.policy import Policy, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
-from surepick.core.run import BudgetedRun, Measure, Run, Standing, Stop
+from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.simulation.compile_notice import compile_notice, is_started
 from surepick.simulation.environments import (
@@ -117,9 +117,9 @@ def simulate(
         raise ParameterError(f"last_call is a share of the budget, between 0 and 1, got {last_call!r}")
     check_gaussian(problem, gaussian)
     environment = fitted(problem, environment, allow_noisier=allow_noisier)
-    policy, past = suited(policy, problem), fitting(problem, past)
+    past = fitting(problem, past)
     loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian, past)
-    run = loop.start(pilot_for(problem, pilot, budget))
+    run = loop.start(pilot_for(problem, policy, pilot, budget))
     return loop.outcome(run, loop.run_to_end(run))
 
 
@@ -289,6 +289,8 @@ class _Loop:
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
         standing = self._standing(run)
+        if self.noise_scale is None and isinstance(run, NoiseLearningRun):
+            self.noise_scale = run.noise_estimate()
         plan = None if stop is None else proved_stop(stop, standing, self.policy.delta).plan
         lead = standing.lead if plan is None else plan
         return Outcome(

@@ -60,7 +60,7 @@ class Look:
     layout: Layout | None
     policy: Policy  # as it was chosen or extended
     promise: Promise  # on the problem as it was given
-    delta: float  # what the policy may spend: without the share of a pilot
+    delta: float  # of the whole answer, which risks and evidence are compared with
     seed: int
     budget: int | None
     status: Status | None
@@ -306,11 +306,11 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         created_at=session.created_at,
         now=session.now(),
         head=session.fingerprint,
-        problem=ledger.problem,
+        problem=ledger.estimated_problem,
         layout=session.layout,
         policy=session.policy,
         promise=promised(ledger),
-        delta=ledger.run.policy.delta,
+        delta=ledger.setup.policy.delta,
         seed=session.seed,
         budget=session.budget,
         status=ledger.status,

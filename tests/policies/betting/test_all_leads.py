@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.policy import changed
 from surepick.core.run import Stop
 from surepick.policies.betting.all_leads import MOST_PLANS, AllLeadsRun
 from surepick.policies.betting.bet_gap_e import BetRun
-from surepick.sessions import codec
 
 EPSILON, RUNS, CAP = 0.5, 400, 20.0
 
@@ -86,18 +84,6 @@ def test_many_plans_and_no_epsilon_go_another_way():
     assert isinstance(sp.BetGapE(epsilon=0.1).start(sp.Problem(few, noise_scale=1)), AllLeadsRun)
     assert isinstance(sp.BetGapE(epsilon=0.1).start(sp.Problem(many, noise_scale=1)), BetRun)
     assert isinstance(sp.BetGapE().start(sp.Problem(few, noise_scale=1)), BetRun)
-
-
-def test_sessions_of_version_2_go_on_and_decide_as_they_did():
-    assert sp.BetGapE().version == 2
-    policy = sp.BetGapE(epsilon=0.1)
-    assert policy.version == 3
-    kept = codec.policy_to_json(policy) | {"version": 2}
-    older = codec.policy_from_json(kept)
-    assert codec.policy_to_json(older) == kept
-    assert changed(older, delta=0.01).version == 2
-    assert isinstance(older.start(sp.Problem(np.eye(3), noise_scale=1)), BetRun)
-    assert codec.policy_from_json(kept | {"version": 1}).version == 3  # which sessions refuse
 
 
 def test_good_plans_are_within_epsilon_and_the_answer_is_one():

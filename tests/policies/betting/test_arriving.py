@@ -5,11 +5,10 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.policy import as_version
 from surepick.core.run import GrowingRun
 from surepick.errors import ProblemError
 from surepick.policies.betting import arriving
-from surepick.policies.betting.bet_gap_e import BetGapE
+from surepick.policies.betting.bet_gap_e import BetGapE, BetRun
 
 N_ARMS, N_RUNS, DELTA = 18, 150, 0.5
 
@@ -59,8 +58,8 @@ def test_newcomers_that_begin_with_a_wealth_of_one_are_caught(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(epsilon):
     problem = sp.Problem(np.eye(3)[:2], noise_scale=1)
-    policy = as_version(BetGapE(epsilon=epsilon), 2)  # version 3 has a test in test_all_leads
-    run, rng = policy.start(problem), np.random.default_rng(3)
+    # few plans within epsilon have another run, and a test in test_all_leads
+    run, rng = BetRun(problem, BetGapE(epsilon=epsilon)), np.random.default_rng(3)
     means, arrived = np.array([0.4, 0.0, 1.2]), False
     for n_round in range(400):
         if n_round == 6:

@@ -13,7 +13,6 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import suited
 from surepick.policies.betting.probe_run import ProbeRun
 from surepick.policies.betting.steady import SteadyEstimator
 from surepick.simulation.probed import GaussianReadings
@@ -40,7 +39,7 @@ def peaks(correlation: float = 0.8) -> Iterator[float]:
     assert probes is not None
     world, wrong = GaussianReadings(means, probes, None), np.array([[1.0, correlation], [correlation, 1.0]])
     for seed in range(RUNS):
-        run, rng, used = suited(sp.BetGapE(1e-9), problem).start(problem), np.random.default_rng(seed), 0
+        run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
         assert isinstance(run, ProbeRun)
         while used < BUDGET:
             decision = run.decide(rng)

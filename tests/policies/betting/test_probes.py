@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.policy import suited
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.experiments import probe_cases
@@ -274,8 +273,8 @@ def test_parts_of_a_block_and_a_snapshot_change_nothing(name):
     """Asked in parts, and carried on by a fresh run from its state, it decides as when asked at once."""
     problem, means = CASES[name]
     whole, parts = (
-        suited(sp.BetGapE(), problem).start(problem),
-        suited(sp.BetGapE(max_batch=2), problem).start(problem),
+        sp.BetGapE().start(problem),
+        sp.BetGapE(max_batch=2).start(problem),
     )
     rng = np.random.default_rng(5)
     for _ in range(6):
@@ -289,7 +288,7 @@ def test_parts_of_a_block_and_a_snapshot_change_nothing(name):
             part = parts.decide()
             assert isinstance(part, Measure)
             assert part.counts.sum() <= 2
-            fresh = suited(sp.BetGapE(max_batch=2), problem).start(problem)
+            fresh = sp.BetGapE(max_batch=2).start(problem)
             fresh.restore(parts.state())
             parts = fresh
             assert np.array_equal(parts.decide().counts, part.counts)
@@ -302,7 +301,7 @@ def test_parts_of_a_block_and_a_snapshot_change_nothing(name):
 
 def test_what_came_unasked_informs_and_wins_nothing():
     problem, means = CASES["dense"]
-    run = suited(sp.BetGapE(), problem).start(problem)
+    run = sp.BetGapE().start(problem)
     counts = np.full(problem.n_probes, 50, dtype=np.int64)
     run.recall(counts, counts * (problem.probes.rows @ means))
     assert run.standing().lead == problem.best(means)
@@ -311,7 +310,7 @@ def test_what_came_unasked_informs_and_wins_nothing():
 
 def test_the_complete_answer_is_taken_and_nothing_else():
     problem, _ = CASES["dense"]
-    run = suited(sp.BetGapE(), problem).start(problem)
+    run = sp.BetGapE().start(problem)
     counts = run.decide().counts
     with pytest.raises(ParameterError, match="complete answer"):
         run.absorb(counts + 1, np.zeros(problem.probes.n_readings))

@@ -5,7 +5,6 @@ import pytest
 from scipy.sparse import csr_array
 
 import surepick as sp
-from surepick.core.policy import as_version, suited
 from surepick.core.run import Stop
 from surepick.core.telling_apart import span
 from surepick.design import information
@@ -16,7 +15,6 @@ from surepick.experiments import probe_cases
 from surepick.policies.betting.block_estimates import DenseEstimator, estimator_for
 from surepick.policies.betting.purses import Purses
 from surepick.policies.betting.steady import Steady, steady_estimator
-from surepick.sessions import codec
 from surepick.sessions.verify import verify
 from surepick.store import open_store
 
@@ -46,9 +44,9 @@ def other_machine(monkeypatch, seed):
     monkeypatch.setattr(Purses, "count", count_shaken)
 
 
-def counts_asked(problem, means, version, n_blocks=25):
+def counts_asked(problem, means, n_blocks=25):
     """The counts of the first blocks; readings are whole numbers, so that plans and probes tie."""
-    run, probes = as_version(sp.BetGapE(), version).start(problem), problem.probes
+    run, probes = sp.BetGapE().start(problem), problem.probes
     rng, asked = np.random.default_rng(3), []
     for _ in range(n_blocks):
         request = run.decide()
@@ -82,17 +80,10 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_last_bits_of_another_machine_change_no_decision(name, monkeypatch):
     problem, means = CASES[name]()
-    here = counts_asked(problem, means, 4)
+    here = counts_asked(problem, means)
     assert len(here) > 5
     other_machine(monkeypatch, 1)
-    assert counts_asked(problem, means, 4) == here
-
-
-def test_control_they_changed_decisions_of_earlier_versions(monkeypatch):
-    problem, means = probe_cases.top_k(8, 3, 0, "full")
-    here = counts_asked(problem, means, 2)
-    other_machine(monkeypatch, 1)
-    assert counts_asked(problem, means, 2) != here
+    assert counts_asked(problem, means) == here
 
 
 def told_to_the_end(session, means):
@@ -100,23 +91,6 @@ def told_to_the_end(session, means):
     while session.status is None:
         for request in session.ask(200):
             session.tell(request, float(truth[request.probe] + rng.normal()))
-
-
-def test_sessions_of_version_2_go_on_and_verify(monkeypatch):
-    problem, means = sp.Problem(np.eye(3) + 1.0, probes="plans", noise_scale=1), np.array([4.0, 0.0, 1.0])
-    store = open_store("memory://")
-    with monkeypatch.context() as then:
-        then.setattr(sp.BetGapE, "on_probes", 2)
-        old = sp.Session.create(store, problem, sp.BetGapE(), name="old")
-    assert old.policy.version == 2
-    again = sp.Session.open(store, problem, sp.BetGapE(), name="old")
-    told_to_the_end(again, means)
-    assert codec.policy_to_json(again.policy)["version"] == 2
-    assert verify(store, "old").holds
-    new = sp.Session.open(store, problem, sp.BetGapE(), name="new")
-    assert new.policy.version == 4
-    told_to_the_end(sp.Session.open(store, problem, sp.BetGapE(), name="new"), means)
-    assert verify(store, "new").holds
 
 
 def test_a_log_and_its_certificate_are_verified_on_another_machine(monkeypatch):
@@ -131,16 +105,6 @@ def test_a_log_and_its_certificate_are_verified_on_another_machine(monkeypatch):
     assert verify(store, "plans", certificate).objections == (
         "the certificate's 'risk' is not what the log gives",
     )
-
-
-def test_only_probes_have_a_version_of_their_own():
-    arms, probes = sp.Problem(np.eye(2), noise_scale=1), sp.Problem(np.eye(2), probes="plans", noise_scale=1)
-    assert [suited(sp.BetGapE(), problem).version for problem in (arms, probes)] == [2, 4]
-    assert [suited(sp.BetGapE(epsilon=0.1), problem).version for problem in (arms, probes)] == [3, 4]
-    assert suited(sp.Uniform(), probes).version == sp.Uniform.version
-    policy = sp.BetGapE()
-    assert suited(policy, probes) is not policy
-    assert policy.version == 2  # a policy of the caller's is not changed
 
 
 def test_loops_of_our_own_agree_with_linear_algebra():

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.policy import suited
+from surepick.core.promise import UNKNOWN_NOISE
 from surepick.core.run import Measure, Stop
 from surepick.errors import ProblemError
 from surepick.policies.betting import by_parts, parted_run
@@ -52,7 +52,7 @@ def ruled_out(problem, world, n, delta=0.2, budget=120):
     found = 0
     for seed in range(n):
         run, rng, used = (
-            suited(sp.BetGapE(1e-9), problem).start(problem),
+            sp.BetGapE(1e-9).start(problem),
             np.random.default_rng([31, seed]),
             0,
         )
@@ -110,17 +110,19 @@ def test_mixes_and_pairs_of_unknown_noise_are_learned():
     assert outcome.noise_scale is not None  # the guess, with which the simulation drew
 
 
-def test_noise_without_any_spread_is_no_error():
-    names = ["a", "b"]
-    problem = sp.Problem(np.eye(2), arm_names=names, probes={"both": names}, noise_scale=None)
-    run = suited(sp.BetGapE(), problem).start(problem)
-    for _ in range(60):
-        decision = run.decide()
-        if isinstance(decision, Stop):
-            break
-        run.absorb(decision.counts, decision.counts[[0, 0]] * np.array([2.0, 1.0]))
-    assert isinstance(decision, Stop)
-    assert decision.plan == 0
+def test_noise_without_any_spread_is_refused_and_wins_no_bet():
+    problem = sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, noise_scale=None)
+    run = sp.BetGapE().start(problem)
+
+    def measure_constants():
+        for _ in range(100):
+            counts = run.decide().counts
+            run.absorb(counts, counts[[0, 0]] * np.array([2.0, 1.0]))
+
+    with pytest.raises(sp.SurepickError) as caught:
+        measure_constants()
+    assert caught.value.field == "noise_scale"
+    assert run.standing().risk == 1.0
 
 
 def test_parts_asked_in_smaller_parts_and_a_snapshot_change_nothing():
@@ -128,8 +130,8 @@ def test_parts_asked_in_smaller_parts_and_a_snapshot_change_nothing():
     problem = sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, noise_scale=None)
     rng = np.random.default_rng(3)
     whole, parts = (
-        suited(sp.BetGapE(), problem).start(problem),
-        suited(sp.BetGapE(max_batch=1), problem).start(problem),
+        sp.BetGapE().start(problem),
+        sp.BetGapE(max_batch=1).start(problem),
     )
     for _ in range(20):
         wanted = whole.decide()
@@ -140,7 +142,7 @@ def test_parts_asked_in_smaller_parts_and_a_snapshot_change_nothing():
         while left.any():
             part = parts.decide()
             assert isinstance(part, Measure)
-            fresh = suited(sp.BetGapE(max_batch=1), problem).start(problem)
+            fresh = sp.BetGapE(max_batch=1).start(problem)
             fresh.restore(parts.state())
             parts = fresh
             assert np.array_equal(parts.decide().counts, part.counts)
@@ -174,5 +176,5 @@ def test_a_session_with_unknown_noise_says_what_it_rests_on():
     certificate = session.certificate()
     assert certificate.plan_name == "plan 0"
     assert "whatever its scales are" in certificate.noise
-    assert "whatever its scales and covariances are" in certificate.guarantee
+    assert UNKNOWN_NOISE in certificate.guarantee
     assert not certificate.noise_findings

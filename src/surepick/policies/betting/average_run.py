@@ -6,7 +6,6 @@ Amounts are in units of the standard form, where they are near 1; means are turn
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -90,8 +89,7 @@ class AverageRun(LastCallRun[Bets]):
 
         The lead stays, and the weight falls with the counts: both are fixed before the block, as ever.
         """
-        left = self._left if self._policy.cuts_blocks else None
-        counts = fitted(self._last, left, block.counts, -1, self._test_counts)
+        counts = fitted(self._last, self._left, block.counts, -1, self._test_counts)
         if counts is block.counts:
             return block
         if self._last is not None:
@@ -370,14 +368,3 @@ class AverageRun(LastCallRun[Bets]):
         self._tested = Claim(*state["tested"]) if "tested" in state else None
         self._asked = Question(*state["asked"]) if "asked" in state else None
         self._risk_now = None
-
-
-@functools.cache
-def warm_up() -> None:
-    """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
-    run = AverageRun(Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0], noise_scale=1), PolyBet(epsilon=0.5))
-    for _ in range(200):
-        decision = run.decide()
-        if not isinstance(decision, Measure):
-            break
-        run.absorb(decision.counts, np.array([5.0, 1.0]) * decision.counts)

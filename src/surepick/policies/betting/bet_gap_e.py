@@ -27,8 +27,9 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.policy import decide_as, known_deviation
+from surepick.core.policy import known_deviation
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
@@ -37,9 +38,11 @@ from surepick.policies.betting.arriving import grown
 from surepick.policies.betting.block_run import BettingPolicy, Block
 from surepick.policies.betting.books import make_books, put_past, refill, state_of
 from surepick.policies.betting.last_call import LastCall, LastCallRun, fitted, last_counts, tested
-from surepick.policies.betting.parted_run import probe_run
+from surepick.policies.betting.parted_run import probe_run, single_arm_run
 from surepick.policies.betting.probe_run import ProbeRun
 from surepick.policies.betting.tuning import first_uses
+
+MOST_ENTRIES = 2_000_000  # plans times arms up to which unknown noise is learned from replicates
 
 
 @dataclass(frozen=True)
@@ -56,26 +59,25 @@ class BetGapE(BettingPolicy):
     """
 
     name: ClassVar[str] = "BetGapE"
-    version: ClassVar[int] = 3  # of answers within epsilon, see below
-    on_probes: ClassVar[int] = 4  # decides alike on every machine
-    earlier: ClassVar[tuple[int, ...]] = (2, 4)  # of exact ones, and of sessions begun with it; on probes
+    version: ClassVar[int] = 5
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        decide_as(self, *((3, 2, 4) if self.epsilon else (2, 4)))
+    def learns_noise(self, problem: AnyProblem) -> bool:
+        """Return whether a run learns the noise of this problem while it measures, without a pilot.
+
+        Its tables are dense, so that thousands of arms in thousands of plans take a pilot still.
+        """
+        return problem.is_listed and problem.n_plans * problem.n_arms <= MOST_ENTRIES
 
     def start(self, problem: Problem) -> BetRun | AllLeadsRun | ProbeRun:
         """A fresh run on this problem."""
         if problem.probes is not None:
-            return probe_run(problem, self, steady=self.version > 3)
-        if self.epsilon and self.version > 2 and problem.n_plans <= MOST_PLANS:
-            from surepick.policies.betting import division  # imports Numba, which takes half a second
-
-            division.warm_up()
+            return probe_run(problem, self)
+        if problem.noise_scale is None and self.learns_noise(problem):
+            return single_arm_run(problem, self)
+        if self.epsilon and problem.n_plans <= MOST_PLANS:
             return AllLeadsRun(problem, self)
-        _warm_up()
         return BetRun(problem, self)
 
 
@@ -258,10 +260,3 @@ class BetRun(LastCallRun[int]):
         arms = self._books.arms
         arms["count"], arms["total"] = self._evidence.counts, self._evidence.sums
         self._take(self._blocks.CHOOSE)
-
-
-@functools.cache
-def _warm_up() -> None:
-    """Compile the blocks, or load them from the cache, so that no run has to wait for it half-way."""
-    run = BetRun(Problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=1), BetGapE())
-    run._take(run._blocks.CHOOSE)

@@ -70,13 +70,12 @@ class Estimator(Protocol):
         ...
 
 
-def estimator_for(probes: Probes, basis: FloatArray | None = None) -> Estimator:
-    """Chosen by the problem alone, never by the data; `basis` is that of the same readings, if known."""
-    information = information_of(probes, basis)
+def estimator_for(probes: Probes) -> Estimator:
+    """Return the estimator for these probes, chosen by the problem alone, never by the data."""
+    information = information_of(probes)
     if isinstance(information, Diagonal):
-        return DiagonalEstimator(
-            information, np.sqrt(information.precision) * np.sign(probes.rows.data), probes
-        )
+        size = np.sqrt(information.precision) * np.sign(probes.rows.data)
+        return DiagonalEstimator(information, size, probes)
     assert isinstance(information, Dense)
     return DenseEstimator(information, probes)
 
@@ -94,7 +93,8 @@ class DiagonalEstimator:
         del largest  # there is no bias to bound
         n = counts[self.information.owner]
         precision = self.information.matrix(counts.astype(float))
-        seen = self.means(precision, self.vector(np.where(n > 0, n * means, 0.0)))
+        columns = [np.where(n > 0, n * column, 0.0) for column in np.atleast_2d(means.T)]
+        seen = np.column_stack([self.means(precision, self.vector(sums)) for sums in columns])
         variance = self.spread(precision, away)
         if self.probes.dependent:
             used = np.flatnonzero(n)
@@ -102,7 +102,8 @@ class DiagonalEstimator:
             weights = away[:, arm] * (self.size[used] * n[used] / precision[arm])
             together = self.probes.variances(weights, used, n[used].astype(float))
             variance = np.where(variance < np.inf, together, np.inf)
-        return Shown(away @ seen, variance, np.zeros(len(away)))
+        gap = away @ seen if means.ndim == 2 else away @ seen[:, 0]
+        return Shown(gap, variance, np.zeros(len(away)))
 
     def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
         """0 for an arm without a measurement."""

@@ -191,11 +191,10 @@ class BlockRun(ABC, Generic[B]):
         self._evidence, self._waiting = (none.with_sums(*state[name]) for name in ("evidence", "waiting"))
         self._block = None
         if state["block"]:
-            counts, left, sums, *lost = state["block"]
+            counts, left, sums, lost = state["block"]
             self._block = Block(counts, bets, len(none.sums))
             if not np.array_equal(left, counts):
-                self._block.left, self._block.sums = left, sums
-                self._block.lost = lost[0] if lost else self._block.lost  # not in the first snapshots
+                self._block.left, self._block.sums, self._block.lost = left, sums, lost
 
     @property
     def _is_started(self) -> bool:

@@ -92,9 +92,6 @@ class Challenge:
 
     def start(self, problem: Problem) -> ChallengeRun:
         """A fresh run on this problem."""
-        from surepick.policies.betting import division  # imports Numba, which takes half a second
-
-        division.warm_up()
         return ChallengeRun(problem, self)
 
     def place(self, problem: Problem) -> int:

@@ -253,8 +253,3 @@ def _sharpen(dual: FloatArray, value: FloatArray, average: float, worst: float) 
         dual[q] /= total
         if dual[q] < 1e-4 / len(dual) and value[q] < 0.7 * worst:
             dual[q] = 0.0
-
-
-def warm_up() -> None:
-    """Compile the division, or load it from the cache."""
-    divide(np.eye(2), np.full(2, 0.5), np.empty(2), np.empty(2), np.empty(2), 1, 1.0)

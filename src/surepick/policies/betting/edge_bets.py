@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
-
-import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.kernels.compiled import compiled
@@ -56,12 +53,3 @@ def settle_edges(
             if bets.centre[k] >= 0.0 and purses.purse[k] > NOTHING:
                 purses.purse[k] += log_mixture(gap[k], spread[k], bets.centre[k], bets.prior[k])
             purses.peak[k] = max(purses.peak[k], log_add(log_cash, purses.purse[k]))
-
-
-def warm_up() -> None:
-    """Compile both passes, or load them from the cache."""
-    rows = NonZeros(np.array([0, 1]), np.zeros(1, dtype=np.int64), np.ones(1))
-    one = np.ones(1)
-    compare_edges(rows, one, one, one.copy(), one.copy())
-    bets = EdgeBets(np.ones(1, dtype=bool), one, one)
-    settle_edges(bets, Purses(np.zeros(1), np.zeros(1)), one, one, math.log(0.5))

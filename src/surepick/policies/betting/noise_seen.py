@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import MOST_SCALES, FloatArray, IntArray
 from surepick.core.probes import Probes
+from surepick.errors import ProblemError
 
 _TRUST = 10.0  # degrees of freedom that what all probes have in common counts in the estimate of one
 _LEAST, _MOST = -0.5, 0.99  # of the correlation that all have in common, the least shared by m - 1
+_ENOUGH = 11  # degrees of freedom without any difference, after which readings count as constant
 _ROUNDING = 1e-24  # of the largest average, squared: noise below it is rounding
 
 
@@ -53,6 +55,26 @@ class NoiseSeen:
             own = around[kind.readings]  # (n, m, n_parts)
             kind.squares[...] += part[kind.probes][:, None, None] * (own @ own.transpose(0, 2, 1))
         self._freedom = self._freedom + np.where(part > 0, averages.shape[1] - 1.0, 0.0)
+
+    def refuse_unusable(self) -> None:
+        """Refuse readings that never differ, or lie too far from zero for their noise to be learned."""
+        for kind in self._kinds:
+            seen = np.einsum("nmm->nm", kind.squares) > _ROUNDING * self._largest**2
+            constant = ~seen & (self._freedom[kind.probes] >= _ENOUGH)[:, None]
+            if constant.any():
+                reading = int(kind.readings[constant][0])
+                raise ProblemError(
+                    f"all measurements of {self._guess.reading_name(reading)} are equal, so its noise cannot "
+                    "be learned from them; give noise_scale",
+                    field="noise_scale",
+                )
+        varies = any(kind.squares.any() for kind in self._kinds)
+        if varies and self._largest > MOST_SCALES * float(self.probes().noise_scale.max()):
+            raise ProblemError(
+                f"measurements of about {self._largest:g} are over {MOST_SCALES:g} times their noise, so "
+                "rounding outweighs it; begin again with a constant subtracted from all values",
+                field="noise_scale",
+            )
 
     def probes(self) -> Probes:
         """The probes with noise as it is estimated now: that of each, leaning to what all have in common."""

@@ -22,7 +22,6 @@ Longer than other files: the proof goes through it line by line.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,7 +97,6 @@ class OBet(BettingPolicy):
 
     def start(self, problem: Problem | OracleProblem) -> OBetRun:
         """A fresh run on this problem."""
-        _warm_up()
         if problem.plays and not problem.is_listed:
             from surepick.policies.betting.play_run import PlayRun
 
@@ -468,13 +466,3 @@ def _filled_means(evidence: Evidence) -> FloatArray:
     """The means, and 0 where nothing was measured: on such arms no plan is compared."""
     zeros = np.zeros(len(evidence.sums))
     return np.divide(evidence.sums, evidence.counts, out=zeros, where=evidence.counts > 0)
-
-
-@functools.cache
-def _warm_up() -> None:
-    """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
-    run = OBetRun(Problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=1), OBet())
-    for _ in range(3):
-        decision = run.decide()
-        if isinstance(decision, Measure):
-            run.absorb(decision.counts, np.array([5.0, 0.0]) * decision.counts)

@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, first_few
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, first_few
 from surepick.core.evidence import Evidence
-from surepick.core.probes import Probes
+from surepick.core.probes import VALUE, Entries, Probes
 from surepick.core.problem import Problem
-from surepick.design.information import Dense
 from surepick.policies.betting.block_estimates import Estimator, estimator_for
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.noise_seen import NoiseSeen
-from surepick.policies.betting.probe_run import Bets, ProbePolicy, ProbeRun, warm_up
-from surepick.policies.betting.steady import steady_estimator
+from surepick.policies.betting.probe_run import Bets, ProbePolicy, ProbeRun
+from surepick.policies.betting.steady import Steady, steady_estimator
 
-FEWEST_PARTS, MOST_PARTS = 6, 12  # of a block
+FEWEST_PARTS, MOST_PARTS = 4, 12  # of a block
+_ROUNDING = 1e-12  # of a gap: parts that differ by less are equal
 
 
 @dataclass(eq=False)
@@ -73,11 +73,10 @@ class PartedRun(ProbeRun):
     _batches = FEWEST_PARTS
 
     def __init__(
-        self, problem: Problem, policy: ProbePolicy, *, even: bool = False, steady: bool = False
+        self, problem: Problem, policy: ProbePolicy, probes: Probes | None = None, *, even: bool = False
     ) -> None:
-        super().__init__(problem, policy, even=even, steady=steady)
-        assert isinstance(self._information, Dense)
-        self._basis = self._information.basis
+        super().__init__(problem, policy, probes, even=even)
+        self._basis = self._information.basis if isinstance(self._information, Steady) else None
         self._noise = NoiseSeen(self._probes)
         self._n_parts = FEWEST_PARTS
 
@@ -100,7 +99,17 @@ class PartedRun(ProbeRun):
         if block.bets is not None:
             self._settle_shown(block.bets, block.part, averages)
         self._noise.add(block.part, averages)
+        self._noise.refuse_unusable()
         super()._close_block(block)
+
+    def _varies(self, gap: FloatArray, away: FloatArray) -> BoolArray:
+        """Return which gaps differ from part to part by more than rounding.
+
+        Equal parts have probability 0 under Gaussian noise, so that skipping their bets costs the proof
+        nothing; coarse readings, whose parts are often equal, would win them by rounding alone.
+        """
+        del away
+        return np.asarray(np.ptp(gap, axis=1) > _ROUNDING * np.abs(gap).max(axis=1))
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Nothing: the bets were settled by the parts."""
@@ -122,9 +131,13 @@ class PartedRun(ProbeRun):
 
     def _weighed(self, probes: Probes) -> Estimator:
         """How gaps are read off blocks with this noise."""
-        if self._steady:
-            return steady_estimator(probes, self._plans, self._basis)
-        return estimator_for(probes, self._basis)
+        if self._basis is None:
+            return estimator_for(probes)
+        return steady_estimator(probes, self._plans, self._basis)
+
+    def noise_estimate(self) -> FloatArray:
+        """Return the standard deviation of each reading as it is estimated now."""
+        return self._noise.probes().noise_scale
 
     def _nomination(self, lead: int) -> FloatArray:
         """M of the counts when this lead was nominated, as it is weighed now."""
@@ -154,8 +167,16 @@ class PartedRun(ProbeRun):
             self._block = block
 
 
-def probe_run(problem: Problem, policy: ProbePolicy, *, even: bool = False, steady: bool = False) -> ProbeRun:
-    """A fresh run on the problem's probes, whose noise is known or not."""
+def probe_run(problem: Problem, policy: ProbePolicy, *, even: bool = False) -> ProbeRun:
+    """Return a fresh run on the problem's probes, whose noise is known or not."""
     assert problem.probes is not None
-    warm_up(not problem.probes.is_diagonal, steady)
-    return (PartedRun if problem.probes.unknown else ProbeRun)(problem, policy, even=even, steady=steady)
+    return (PartedRun if problem.probes.unknown else ProbeRun)(problem, policy, even=even)
+
+
+def single_arm_run(problem: Problem, policy: ProbePolicy) -> PartedRun:
+    """Return a fresh run on single arms of unknown noise: every arm is a probe with one reading."""
+    n = problem.n_arms
+    each = np.arange(n)
+    entries = Entries(np.ones(n), each, np.arange(n + 1), (n, n))
+    probes = Probes(problem.arm_names, ((VALUE,),) * n, entries, problem.costs, np.ones(n))
+    return PartedRun(problem, policy, probes)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import decide_as, known_noise_scale
+from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.run import Run
 from surepick.errors import ParameterError
@@ -52,18 +52,8 @@ class PolyBet(BettingPolicy):
 
     name: ClassVar[str] = "PolyBet"
     version: ClassVar[int] = 3
-    earlier: ClassVar[tuple[int, ...]] = (2, 1)  # of answers within epsilon, and of exact ones: see below
     takes_oracle: ClassVar[bool] = True
     takes_past: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        decide_as(self, 3, 2 if self.epsilon else 1)
-
-    @property
-    def cuts_blocks(self) -> bool:
-        """Whether blocks are cut to a budget; sessions of earlier versions end where one does not fit."""
-        return self.version > 2
 
     def start(self, problem: AnyProblem) -> Run:
         """A fresh run on this problem."""
@@ -77,9 +67,7 @@ class PolyBet(BettingPolicy):
         if self.epsilon:
             from surepick.policies.betting import average_run  # imports Numba, which takes half a second
 
-            average_run.warm_up()
             return average_run.AverageRun(problem, self)
         from surepick.policies.betting import poly_run
 
-        poly_run.warm_up()
         return poly_run.PolyRun(problem, self)

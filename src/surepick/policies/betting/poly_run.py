@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,6 @@ from surepick.core.polytope import Polytope
 from surepick.core.run import Measure, Standing, Stop
 from surepick.core.standard_form import BASIC
 from surepick.core.vertex_proof import proof_of, variable_names
-from surepick.policies.betting import edge_bets
 from surepick.policies.betting.block_run import Block
 from surepick.policies.betting.edge_bets import NOTHING, EdgeBets, Purses, compare_edges, settle_edges
 from surepick.policies.betting.edges import Edges, Vertices
@@ -108,8 +106,7 @@ class PolyRun(LastCallRun[EdgeBets]):
 
         Its bets stay, and depend on the past alone, as its counts do; a test does not settle them.
         """
-        left = self._left if self._policy.cuts_blocks else None
-        counts = fitted(self._last, left, block.counts, -1, self._test_counts)
+        counts = fitted(self._last, self._left, block.counts, -1, self._test_counts)
         return block if counts is block.counts else Block(counts, block.bets)
 
     def _test_counts(self, n: int) -> IntArray:
@@ -327,16 +324,12 @@ class PolyRun(LastCallRun[EdgeBets]):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the run whose state this is; the lead is the account that was used last.
-
-        States of earlier versions also have a margin, of bets and of accounts, which is 0.
-        """
-        self._restore_measured(state, EdgeBets(*state["bets"][:3]) if state["bets"] else None)
+        """Become the run whose state this is; the lead is the account that was used last."""
+        self._restore_measured(state, EdgeBets(*state["bets"]) if state["bets"] else None)
         self._log_cash, self._is_sure = state["log_cash"], state["is_sure"]
         self._last = LastCall(*state["last_call"]) if "last_call" in state else None
         self._accounts, self._account = {}, None
-        for at, born, *others in state["accounts"]:
-            purse, peak, next_stake, dual = others[-4:]
+        for at, born, purse, peak, next_stake, dual in state["accounts"]:
             edges = self._vertices.edges(at)
             self._account = Account(edges, born, Purses(purse, peak), next_stake, dual)
             self._accounts[edges.key] = self._account
@@ -352,15 +345,3 @@ def _weights(variance: FloatArray, counts: IntArray | FloatArray) -> FloatArray:
     """The variance of each arm's mean of so many measurements; infinite for none."""
     nothing = np.full(len(counts), np.inf)
     return np.asarray(np.divide(variance, counts, out=nothing, where=counts > 0))
-
-
-@functools.cache
-def warm_up() -> None:
-    """Compile the passes, or load them from the cache, so that no run has to wait for it half-way."""
-    edge_bets.warm_up()
-    problem = Polytope(A_ub=[[1.0, 1.0]], b_ub=[1.0], noise_scale=1)
-    run = PolyRun(problem, PolyBet())
-    for _ in range(2):
-        decision = run.decide()
-        assert isinstance(decision, Measure)
-        run.absorb(decision.counts, np.array([5.0, 1.0]) * decision.counts)

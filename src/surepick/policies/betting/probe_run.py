@@ -9,20 +9,18 @@ Cost of a block: quadratic forms of the rivals that are left, and a division of 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
-from surepick.design.information import Dense
 from surepick.design.probe_allocation import Effort, ProbeAllocation, probe_allocation
 from surepick.policies.betting.block_estimates import Estimator, estimator_for
 from surepick.policies.betting.block_run import Block, BlockPolicy, BlockRun
@@ -83,9 +81,9 @@ class ProbeRun(BlockRun[Bets]):
     _batches = 1  # that a block is asked for in
 
     def __init__(
-        self, problem: Problem, policy: ProbePolicy, *, even: bool = False, steady: bool = False
+        self, problem: Problem, policy: ProbePolicy, probes: Probes | None = None, *, even: bool = False
     ) -> None:
-        probes = problem.probes
+        probes = problem.probes if probes is None else probes
         assert probes is not None
         none = Evidence.none_of(problem)
         super().__init__(policy, np.zeros(len(probes), dtype=bool), none)
@@ -93,7 +91,6 @@ class ProbeRun(BlockRun[Bets]):
         self._costs = probes.costs.copy()  # compiled code is called sooner with what could be written to
         self._setup_cost = problem.setup_cost
         dense = as_dense(problem.oriented)
-        self._steady = steady
         self._estimator = self._estimator_for(probes, dense)
         information = self._information = self._estimator.information
         self._plans = information.coordinates(dense - dense.mean(axis=0))
@@ -117,10 +114,8 @@ class ProbeRun(BlockRun[Bets]):
         self._is_stopped = False
 
     def _estimator_for(self, probes: Probes, plans: FloatArray) -> Estimator:
-        """How gaps are read off blocks; the same for the same problem and version."""
-        if self._steady and not probes.is_diagonal:
-            return steady_estimator(probes, plans)
-        return estimator_for(probes)
+        """Return how gaps are estimated from blocks, a function of the problem alone."""
+        return estimator_for(probes) if probes.is_diagonal else steady_estimator(probes, plans)
 
     def _first_shares(self, targets: FloatArray) -> FloatArray:
         """Of cost, before anything is known."""
@@ -129,7 +124,7 @@ class ProbeRun(BlockRun[Bets]):
             start = np.full(n, 1.0 / n), np.full(m, 1.0 / m)
             return self._information.divided(targets, self._costs, start, _FIRST_STEPS)[0]
         shares = probe_allocation(self._information, targets, self._costs, _FIRST_EFFORT).shares
-        return on_grid(shares, _SHARE_BITS) if self._steady else shares
+        return on_grid(shares, _SHARE_BITS)
 
     def _even_shares(self) -> FloatArray:
         return np.asarray(self._costs / self._costs.sum())
@@ -179,21 +174,22 @@ class ProbeRun(BlockRun[Bets]):
         purses, costs = self._purses, self._costs
         deficit = np.clip(purses.target - purses.now[rivals], _LEAST_DEFICIT, 2 * purses.target)
         ahead = np.maximum(gap, 0.0) ** 2
-        urgency = deficit / (ahead + self._smoothing * spread)
-        urgency = rounded(urgency, _BITS) if self._steady else urgency
+        urgency = rounded(deficit / (ahead + self._smoothing * spread), _BITS)
         targets, dual = self._divide(rivals, away, urgency)
         price = self._estimator.spread(self._information.matrix(self._shares / costs), away)
         need = 2.0 * float((deficit / (ahead + TUNING.need_smoothing * spread) * price).max())
         span = cover(self._information, self._shares, costs, away)
-        dense = isinstance(self._information, Dense)
         spent = float(self._evidence.counts @ costs)
         wished = min(TUNING.block_share * spent, TUNING.need_share * need)
         wished = block_cost(wished, need, self._batches * self._setup_cost)
-        wished = float(rounded(wished, _BITS)) if self._steady else wished
-        budget = self._budget(float(costs[span].sum()) * (self._covers if dense else 1.0), wished)
+        wished = float(rounded(wished, _BITS))
+        budget = self._budget(
+            float(costs[span].sum()) * (self._covers if isinstance(self._information, Steady) else 1.0),
+            wished,
+        )
         if self._even:
             return np.full(len(costs), max(1, round(budget / float(costs.sum()))), dtype=np.int64)
-        if isinstance(self._information, Dense):
+        if isinstance(self._information, Steady):
             keep = dual > _BINDING * dual.max()
             weighted = targets[keep] * np.sqrt(dual[keep])[:, None]
             counts = fill(self._information, self._shares, costs, weighted, budget)
@@ -216,7 +212,7 @@ class ProbeRun(BlockRun[Bets]):
         worst = np.arange(len(rivals))
         if len(rivals) > _WORKING_SET:
             price = self._estimator.spread(self._information.matrix(self._shares / self._costs), away)
-            worth = rounded(urgency * price, _BITS) if self._steady else urgency * price
+            worth = rounded(urgency * price, _BITS)
             worst = np.sort(np.argsort(-worth, kind="stable")[:_WORKING_SET])
         targets = away[worst] * np.sqrt(urgency[worst])[:, None]
         if self._even:
@@ -238,19 +234,9 @@ class ProbeRun(BlockRun[Bets]):
             dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)
             effort = _STEPS[0], steps, _STEPS[2]
             return information.divided(targets, self._costs, (shares, dual), effort)
-        if not isinstance(information, Dense):
-            start = ProbeAllocation(self._shares, dual, np.inf, 0.0, 0)
-            found = probe_allocation(information, targets, self._costs, _EFFORT, start=start)
-            if self._steady:
-                return on_grid(found.shares, _SHARE_BITS), on_grid(found.dual, _SHARE_BITS)
-            return found.shares, found.dual
-        from surepick.policies.betting.probe_kernels import Readings, divide_probes
-
-        readings = Readings(information.rows, information.owner, self._costs, information.even(self._costs))
-        shares = _WARMTH * self._shares + (1 - _WARMTH) / n
-        dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)
-        divide_probes(readings, targets, shares, dual, (_EFFORT.tolerance, _EFFORT.most_steps))
-        return shares, dual
+        start = ProbeAllocation(self._shares, dual, np.inf, 0.0, 0)
+        found = probe_allocation(information, targets, self._costs, _EFFORT, start=start)
+        return on_grid(found.shares, _SHARE_BITS), on_grid(found.dual, _SHARE_BITS)
 
     def _settle(self, bets: Bets, seen: Evidence) -> None:
         """Multiply every stake by its bet's factor, a function of what this block alone has shown."""
@@ -261,7 +247,7 @@ class ProbeRun(BlockRun[Bets]):
         rivals, purses = bets.rivals, self._purses
         away = self._plans[bets.lead] - self._plans[rivals]
         shown = self._estimator.show(away, counts, self._probes.whiten(averages), self._largest)
-        ok = shown.counts
+        ok = shown.counts & self._varies(shown.gap, away)
         settled = Settled(
             plans=rivals[ok],
             gap=(shown.gap.T - shown.bias).T[ok],
@@ -279,6 +265,11 @@ class ProbeRun(BlockRun[Bets]):
             against = settled._replace(plans=lead, gap=-(shown.gap.T + shown.bias).T, centre=np.zeros(1))
             purses.settle(against)
             purses.count(lead, bets.lead)
+
+    def _varies(self, gap: FloatArray, away: FloatArray) -> BoolArray:
+        """Return which gaps can be bet on by what the block shows of them; here all."""
+        del away
+        return np.ones(len(gap), dtype=bool)
 
     @property
     def _is_started(self) -> bool:
@@ -299,7 +290,7 @@ class ProbeRun(BlockRun[Bets]):
         self._largest = float(np.abs(averages).max())
         self._means = self._estimator.means(self._matrix, self._vector)
         values = self._plans @ self._means
-        best = int(np.argmax(on_grid(values, _VALUE_BITS) if self._steady else values))
+        best = int(np.argmax(on_grid(values, _VALUE_BITS)))
         if best == self._lead or (self._purses.epsilon and self._lead >= 0 and self._stays(best)):
             return
         self._lead = best
@@ -383,28 +374,3 @@ class ProbeRun(BlockRun[Bets]):
         self._lead, self._unit, self._is_stopped = state["lead"]
         self._nominated = {int(lead): matrix for lead, matrix in state["nominated"]}
         self._shares, self._dual = state["division"][0], state["division"][1].copy()
-
-
-class _Anybody(NamedTuple):
-    """Whoever asks."""
-
-    name: str = "nobody"
-    delta: float = 0.05
-    epsilon: float = 0.0
-    max_batch: int | None = None
-
-
-@functools.cache
-def warm_up(mixed: bool, steady: bool) -> None:
-    """Compile the loops, or load them from the cache, so that no run has to wait for it half-way.
-
-    Readings that mix arms need others than those of single arms.
-    """
-    plans = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]
-    problem = Problem(plans, probes="plans" if mixed else "plan arms", noise_scale=1)
-    assert problem.probes is not None
-    run, owner = ProbeRun(problem, _Anybody(), steady=steady), problem.probes.owner
-    for _ in range(3):
-        decision = run.decide()
-        if isinstance(decision, Measure):
-            run.absorb(decision.counts, np.linspace(1.0, 0.0, len(owner)) * decision.counts[owner])

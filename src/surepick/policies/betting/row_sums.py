@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from surepick.core.arrays import FloatArray
 from surepick.kernels.compiled import compiled, compiled_inner
 
@@ -95,8 +93,3 @@ def _softmax(total: FloatArray, tilt: FloatArray) -> float:
     for r in range(len(total)):
         tilt[r] /= mass
     return top + math.log(mass)
-
-
-def warm_up() -> None:
-    """Compile the loop, or load it from the cache."""
-    least_log_sum(np.eye(2), np.full(2, 0.5), np.empty(2), np.empty(2))

@@ -1,0 +1,128 @@
+"""Single arms of unknown noise: learned from replicates, without a pilot."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.policy import needs_pilot
+from surepick.core.run import Stop
+from surepick.policies.betting.parted_run import PartedRun
+from surepick.testing import Tape
+
+ROUTES = np.array([[float((s * 7 + j * 5) % 12 < 4) for s in range(12)] for j in range(6)])
+CASES = {
+    "2 arms": (np.eye(2), [0.5, 0.0]),
+    "5 arms": (np.eye(5), [1.0, 0.5, 0.4, 0.2, 0.0]),
+    "6 routes": (ROUTES, np.linspace(1.5, 0.0, 12)),
+}
+
+
+def measured(problem, tape):
+    """How many measurements a run takes on this tape, and its answer."""
+    run, n = sp.BetGapE(0.05).start(problem), 0
+    while True:
+        decision = run.decide()
+        if isinstance(decision, Stop):
+            return n, decision.plan
+        run.absorb(decision.counts, tape.measure(decision.counts, None))
+        n += decision.n_measurements
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_not_knowing_the_noise_costs_at_most_a_third(name):
+    """On paired tapes: the k-th use of an arm gives the same value to both."""
+    plans, means = CASES[name]
+    total, best = np.zeros(2), int(np.argmax(plans @ np.array(means)))
+    for seed in range(12):
+        for k, scale in enumerate((1.0, None)):
+            keys = 1000 * (seed + 1) + np.arange(len(means))
+            n, answer = measured(sp.Problem(plans, noise_scale=scale), Tape(means, keys.tolist()))
+            total[k] += n
+            assert answer == best
+    assert total[1] <= 1.35 * total[0]
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1.0, 300.0])
+def test_answers_are_right_whatever_the_scale_is(scale):
+    problem, wrong = sp.Problem(np.eye(3), noise_scale=None), 0
+    for seed in range(40):
+        truth = sp.Gaussian(scale * np.array([0.0, 0.4, 0.0]), scale)
+        wrong += sp.simulate(problem, sp.BetGapE(0.2), truth, seed=seed).plan != 1
+    assert wrong <= 12  # 8 are expected at most; 13 or more have probability 0.04
+
+
+def test_it_takes_no_pilot_and_estimates_the_noise():
+    problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise_scale=None)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([30.0, 0.0, 0.0], 20.0))
+    assert (outcome.plan, outcome.n_pilot, outcome.counts[2]) == (0, 0, 0)
+    assert outcome.noise_scale[:2] == pytest.approx(20.0, rel=0.4)
+    assert not needs_pilot(sp.BetGapE(), problem)
+
+
+def test_large_lists_and_other_policies_need_a_pilot():
+    large = sp.Problem(np.eye(1500), noise_scale=None)
+    assert needs_pilot(sp.BetGapE(), large)
+    assert needs_pilot(sp.CombGapE(), sp.Problem(np.eye(2), noise_scale=None))
+
+
+def test_readings_that_never_differ_are_refused():
+    run = sp.BetGapE().start(sp.Problem(np.eye(2), noise_scale=None))
+    assert isinstance(run, PartedRun)
+
+    def measure_constants():
+        for _ in range(100):
+            counts = run.decide().counts
+            run.absorb(counts, counts * np.array([3.0, 2.0]))
+
+    with pytest.raises(sp.SurepickError) as caught:
+        measure_constants()
+    assert caught.value.field == "noise_scale"
+
+
+def session_of(store="memory://", **settings):
+    problem = sp.Problem(np.eye(3), noise_scale=None, arm_names=["a", "b", "c"])
+    return sp.Session.create(store, problem, sp.BetGapE(0.1), name="learned", **settings)
+
+
+def tell_all(session, rng, most=10**6):
+    while most > 0 and (batch := session.ask(4)):
+        for one in batch:
+            session.tell(one, float(5.0 * (one.arm == 1) + 2.0 * rng.normal()))
+        most -= len(batch)
+
+
+def test_a_session_learns_the_noise_and_verifies(sqlite_url):
+    rng = np.random.default_rng(1)
+    session = session_of(sqlite_url)
+    tell_all(session, rng, 30)
+    session = sp.Session.load(sqlite_url, "learned")
+    tell_all(session, rng)
+    assert (session.outcome.plan, session.pilot) == (1, None)
+    assert session.outcome.noise_scale == pytest.approx(2.0, rel=0.5)
+    session.extend(delta=1e-4)
+    tell_all(session, rng)
+    assert session.outcome.plan == 1
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_a_value_is_removed_and_the_session_goes_on():
+    rng, session = np.random.default_rng(2), session_of()
+    slip = session.ask()[0]
+    session.tell(slip, 1e6)
+    tell_all(session, rng, 20)
+    session.void(slip, "a slip")
+    tell_all(session, rng)
+    assert session.outcome.plan == 1
+    assert session.verify().holds
+
+
+@pytest.mark.parametrize(
+    ("field", "act"),
+    [("last_call", lambda s: s.last_call(50)), ("plan", lambda s: s.add_plan("ab", "a + b"))],
+)
+def test_what_replicates_cannot_do_yet_names_its_field(field, act):
+    session = session_of()
+    tell_all(session, np.random.default_rng(3), 12)
+    with pytest.raises(sp.SurepickError) as caught:
+        act(session)
+    assert caught.value.field == field
