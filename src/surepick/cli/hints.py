@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from surepick.cli.options import DEFAULT_STORE
+from surepick.core.policy import delta_of
 
 if TYPE_CHECKING:
     from surepick.sessions.requests import Request
@@ -67,5 +68,5 @@ def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
             (command("verify", session, store), "replay the log and check every decision"),
         ]
     budget, spent = session.budget, session.status is Status.BUDGET_SPENT
-    further = f"--budget {2 * budget}" if spent and budget else f"--delta {session.policy.delta:g}"
+    further = f"--budget {2 * budget}" if spent and budget else f"--delta {delta_of(session.policy):g}"
     return [(command(f"extend {further}", session, store), "go on measuring"), report]

@@ -202,6 +202,26 @@ def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun
     return run if run.recalls_unasked or not unasked else None
 
 
+def delta_of(policy: Policy) -> float:
+    """Return the allowed probability of a wrong answer; 1 for a policy without a delta, which allows all.
+
+    >>> from surepick.policies import BetGapE, Pick
+    >>> delta_of(BetGapE(0.1)), delta_of(Pick())
+    (0.1, 1.0)
+    """
+    return float(getattr(policy, "delta", 1.0))
+
+
+def is_proved(policy: Policy) -> bool:
+    """Return whether the policy's answers come with a guarantee.
+
+    >>> from surepick.policies import BetGapE, CombGapE
+    >>> is_proved(BetGapE()), is_proved(CombGapE(radius="heuristic"))
+    (True, False)
+    """
+    return Promise.read(policy.guarantee).proved
+
+
 def epsilon_of(policy: Policy) -> float:
     """How much worse than the best plan the policy's answer may be; 0 for a policy without such a setting.
 

@@ -122,7 +122,7 @@ class Row:
     @property
     def cut_off(self) -> bool:
         """Whether the budget ended the run, so that its measurements are a lower bound."""
-        return self.status != Status.CONFIDENT
+        return self.status not in (Status.CONFIDENT, Status.DONE)
 
     @property
     def proved(self) -> bool:

@@ -15,7 +15,7 @@ from surepick.core.policy import Policy, epsilon_of, start
 from surepick.core.run import Answer
 from surepick.errors import ParameterError, SurepickError
 from surepick.simulation.environments import Environment
-from surepick.simulation.outcome import Outcome, Status
+from surepick.simulation.outcome import Outcome
 from surepick.simulation.simulate import simulate
 
 ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
@@ -123,7 +123,7 @@ def summary(
         mean_cost=float(np.mean([outcome.cost for outcome in outcomes])),
         errors=errors,
         error_interval=binomial_interval(errors, len(outcomes)),
-        cut_off=sum(outcome.status is not Status.CONFIDENT for outcome in outcomes),
+        cut_off=sum(outcome.plan is None for outcome in outcomes),
         risk=_median_risk(outcomes),
         seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
     )

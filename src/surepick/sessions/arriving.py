@@ -114,7 +114,7 @@ def growing(ledger: Ledger) -> Problem:
         )
     if ledger.run.called is not None:
         raise SessionError("after the last call no plan can be added; begin a new session", field="plan")
-    if ledger.status not in (None, Status.CONFIDENT):
+    if ledger.status not in (None, Status.CONFIDENT, Status.DONE):
         raise SessionError(
             f"this session has ended: {ledger.status}; extend its budget first, then add the plan",
             field="plan",

@@ -14,7 +14,7 @@ from surepick.core.cards import card, note
 from surepick.core.gaps import behind_by, closest_first, runner_up
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.plan_words import amounts, value_of
-from surepick.core.policy import epsilon_of
+from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.promise import Promise
 from surepick.core.run import Answer
 from surepick.core.wording import how_many, plural, shortened
@@ -138,9 +138,9 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         status=str(status),
         plan=ledger.plan,
         plan_name=problem.name_of(ledger.plan),
-        delta=setup.policy.delta,
+        delta=delta_of(setup.policy),
         epsilon=epsilon_of(setup.policy),
-        guarantee=promised(ledger).text if status is Status.CONFIDENT else Promise.none(str(status)).text,
+        guarantee=promised(ledger).text if ledger.plan is not None else Promise.none(str(status)).text,
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         noise=_noise_assumption(setup, ledger),

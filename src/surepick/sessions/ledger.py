@@ -387,7 +387,7 @@ class Ledger:
             return
         self.setup = setup
         self._give(lambda run: run.go_on_with(setup))
-        if self.status is not Status.CONFIDENT:
+        if self.status not in (Status.CONFIDENT, Status.DONE):
             self._go_on()
 
     def to_json(self) -> Body | None:

@@ -12,7 +12,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Begun, begin, evidence_after, hand_over, known_after, standing_after
-from surepick.core.policy import Onlooker, Policy, last_calling, n_asked, recalling, start
+from surepick.core.policy import Onlooker, Policy, delta_of, last_calling, n_asked, recalling, start
 from surepick.core.problem import Problem
 from surepick.core.run import (
     BudgetedRun,
@@ -32,7 +32,7 @@ from surepick.sessions.seen import Seen
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.snapshot import as_answer, from_json, restore_run, run_to_json, to_json
 from surepick.sessions.tapes import LostTapesError, Used
-from surepick.simulation.outcome import Status, proved_stop
+from surepick.simulation.outcome import Status, end_of
 from surepick.simulation.seeds import round_rng
 
 UNNUMBERED = -1  # in place of an event: snapshots once kept how many unasked measurements, and not which
@@ -118,7 +118,7 @@ class PolicyRun:
             return self._asleep.standing
         if self._run is None:
             return Standing()
-        standing = standing_after(self.setup.pilot, self.setup.policy.delta, self._run.standing())
+        standing = standing_after(self.setup.pilot, delta_of(self.setup.policy), self._run.standing())
         return _with_new(standing, self.problem, self._n_new) if self._n_new else standing
 
     def log_evidence(self) -> FloatArray | None:
@@ -126,7 +126,7 @@ class PolicyRun:
         if self._asleep is not None:
             return None if self._asleep.log_evidence is None else self._asleep.log_evidence.copy()
         known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
-        known = evidence_after(self.setup.pilot, self.setup.policy.delta, known)
+        known = evidence_after(self.setup.pilot, delta_of(self.setup.policy), known)
         return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
 
     def proof(self) -> Mapping[str, Any] | None:
@@ -239,9 +239,8 @@ class PolicyRun:
         if self.trace.wants(self.n_rounds):
             self.trace.add(Sample(self.n_rounds, self.standing(), self.seen.evidence))
         if isinstance(decision, Stop):
-            answer = proved_stop(decision, self.standing(), self.setup.policy.delta).plan
+            answer, status = end_of(decision, self.standing(), self.setup.policy)
             plan = list(answer) if isinstance(answer, tuple) else answer
-            status = Status.BUDGET_SPENT if plan is None else Status.CONFIDENT
             return Decision("stopped", {"status": str(status), "plan": plan})
         n = n_asked(self.policy, decision)
         if budget is not None and self.seen.evidence.n_measurements + n > budget:
@@ -286,7 +285,7 @@ class PolicyRun:
         """Start the policy with the noise scale that the pilot bounds."""
         assert self.setup.pilot is not None
         scale = self.setup.pilot.scale_bound(
-            self.seen.moments.variances(), self.problem, self.setup.policy.delta
+            self.seen.moments.variances(), self.problem, delta_of(self.setup.policy)
         )
         begun = self._begun(scale)
         self.problem, self.policy, self._own = begun

@@ -14,6 +14,7 @@ from surepick.core.frames import make_frame
 from surepick.core.wording import how_many, shortened
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Measurement
+from surepick.simulation.outcome import described
 
 COLUMNS = ("token", "arm_name", "value", "worker")
 PROBE_COLUMNS = ("token", "probe_name", "reading", "value", "worker")
@@ -55,7 +56,7 @@ class Shown:
                 ("state", state),
                 ("answer" if ledger.plan is not None else "lead", "none yet" if lead is None else lead),
                 ("measurements", f"{ledger.n_measurements:,} in {how_many(ledger.n_rounds, 'round')}"),
-                ("policy", f"{ledger.setup.policy.name}, delta {ledger.setup.policy.delta:g}"),
+                ("policy", described(ledger.setup.policy)),
             ]
             if risk is not None:
                 now = ", if declared now" if ledger.plan is None else ""

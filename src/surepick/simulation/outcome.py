@@ -17,7 +17,7 @@ from surepick.core.estimates import Estimate, estimate
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import runner_up
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, epsilon_of
+from surepick.core.policy import Policy, delta_of, epsilon_of, is_proved
 from surepick.core.run import Answer, Standing, Stop
 from surepick.core.what_if import turn, worth_of_one
 from surepick.core.wording import how_many, shortened
@@ -31,6 +31,7 @@ class Status(enum.StrEnum):
     """Why a run ended."""
 
     CONFIDENT = "confident"
+    DONE = "done"  # the policy has answered, and guarantees nothing
     BUDGET_SPENT = "budget spent"
     CLOSED = "closed"  # a session that somebody ended by hand
 
@@ -39,8 +40,8 @@ class Status(enum.StrEnum):
 class Outcome:
     """How a run ended.
 
-    `plan` is the answer, and None unless `status` is CONFIDENT; `lead` is the plan that looked best at
-    the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
+    `plan` is the answer, and None unless `status` is CONFIDENT or DONE; `lead` is the plan that looked best
+    at the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
     are vectors. `guarantee` says what the answer promises and under which assumption. `ranging` is
     for every arm the interval in which its mean may lie, the other estimates as they are, while the plan
     stays the best one; it is about the estimates and no part of the guarantee.
@@ -122,7 +123,7 @@ class Outcome:
     def __repr__(self) -> str:
         named = repr(shortened(self.plan_name or str(self.plan), LONGEST_NAME))
         answer = "no answer" if self.plan is None else named
-        delta = f"delta={self.policy.delta:g}"
+        delta = f"delta={delta_of(self.policy):g}" if is_proved(self.policy) else "no guarantee"
         n = how_many(self.n_measurements, "measurement")
         return f"Outcome({answer}, {self.status}, {n}, {self.policy.name}, {delta})"
 
@@ -134,7 +135,7 @@ class Outcome:
             ("promise", self.guarantee if self.plan is not None else "none"),
             ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
             ("cost", self.cost),
-            ("policy", f"{self.policy.name}, delta {self.policy.delta:g}"),
+            ("policy", described(self.policy)),
         ]
         if self.risk is not None:
             rows.insert(2, ("risk", f"at most {self.risk:.3g}"))
@@ -157,6 +158,26 @@ class Outcome:
     def good(self) -> tuple[Answer, ...]:
         """Plans proved to be within epsilon of the best, right as a list up to delta; the answer is one."""
         return self.standing.good
+
+
+def described(policy: Policy) -> str:
+    """Return the policy's name and its delta, or that it guarantees nothing."""
+    return f"{policy.name}, " + (f"delta {delta_of(policy):g}" if is_proved(policy) else "no guarantee")
+
+
+def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answer | None, Status]:
+    """Return the answer of a run that ended, and why it ended; no stop means that the budget is spent.
+
+    >>> from surepick.policies import BetGapE, Pick
+    >>> end_of(Stop(1), Standing(lead=1, risk=0.01), BetGapE())
+    (1, <Status.CONFIDENT: 'confident'>)
+    >>> end_of(Stop(1), Standing(lead=1), Pick())
+    (1, <Status.DONE: 'done'>)
+    """
+    plan = None if stop is None else proved_stop(stop, standing, delta_of(policy)).plan
+    if plan is None:
+        return None, Status.BUDGET_SPENT
+    return plan, Status.CONFIDENT if is_proved(policy) else Status.DONE
 
 
 def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:

@@ -16,7 +16,7 @@ from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
-from surepick.core.policy import Policy, last_calling, n_asked, start
+from surepick.core.policy import Policy, delta_of, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
@@ -32,7 +32,7 @@ from surepick.simulation.environments import (
     is_compiled,
 )
 from surepick.simulation.fitting import fitted, refuse_far_sums, refuse_outside_sums
-from surepick.simulation.outcome import Outcome, Progress, Status, proved_stop
+from surepick.simulation.outcome import Outcome, Progress, end_of
 from surepick.simulation.seeds import environment_rng, round_rng
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class _Loop:
             with self._compiling():
                 return start(self.policy, self.problem, self.past)
         moments, seen = self._measure_pilot(pilot)
-        self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, self.policy.delta)
+        self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, delta_of(self.policy))
         with self._compiling():
             begun = begin(self.problem, self.policy, pilot, self.noise_scale, self.past)
         if not hand_over(begun, seen):
@@ -284,19 +284,19 @@ class _Loop:
         self.progress(Progress(n, self.n_rounds, self.budget, self._standing(run), now - self.began))
 
     def _standing(self, run: Run) -> Standing:
-        return standing_after(self.pilot, self.policy.delta, run.standing())
+        return standing_after(self.pilot, delta_of(self.policy), run.standing())
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
         standing = self._standing(run)
         if self.noise_scale is None and isinstance(run, NoiseLearningRun):
             self.noise_scale = run.noise_estimate()
-        plan = None if stop is None else proved_stop(stop, standing, self.policy.delta).plan
+        plan, status = end_of(stop, standing, self.policy)
         lead = standing.lead if plan is None else plan
         return Outcome(
             plan=plan,
             plan_name=self.problem.name_of(plan),
-            status=Status.BUDGET_SPENT if plan is None else Status.CONFIDENT,
+            status=status,
             lead=lead,
             lead_name=self.problem.name_of(lead),
             n_measurements=self.evidence.n_measurements,

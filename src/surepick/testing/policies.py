@@ -14,7 +14,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Policy, needs_pilot, recalling, start
+from surepick.core.policy import Policy, is_proved, needs_pilot, recalling, start
 from surepick.core.run import KeptRun, Measure, ProvingRun, RecallingRun, Run, Stop, WeighingRun
 from surepick.policies import parse_policy, policy_named
 from surepick.sessions.snapshot import restore_run, run_to_json
@@ -357,14 +357,15 @@ class PolicyContract:
         problem = self.problem(plans)
         budget = DRAWN_BUDGET if self.never_stops(policy) else 10**9
         outcome = sp.simulate(problem, policy, sp.Gaussian(means, scale=0.0), seed=seed, budget=budget)
-        assert self.never_stops(policy) or outcome.status is sp.Status.CONFIDENT
+        assert self.never_stops(policy) or outcome.plan is not None
+        assert is_proved(policy) or outcome.status is not sp.Status.CONFIDENT
         assert self.has_found(outcome.lead, plans[np.argmax(plans @ means)], problem)
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0], [0.0, 1.0]])
         outcome = sp.simulate(problem, policy, sp.Gaussian([0.3, 0.3], scale=0.0), budget=3000)
         if self.answers_ties(policy):
-            assert outcome.status is sp.Status.CONFIDENT
+            assert outcome.plan is not None
             return
         assert outcome.status is sp.Status.BUDGET_SPENT
         assert outcome.plan is None

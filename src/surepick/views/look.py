@@ -24,7 +24,7 @@ from surepick.core.gaps import (
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_words import called
-from surepick.core.policy import Policy, epsilon_of
+from surepick.core.policy import Policy, delta_of, epsilon_of
 from surepick.core.pooled import pooled
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
@@ -310,7 +310,7 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         layout=session.layout,
         policy=session.policy,
         promise=promised(ledger),
-        delta=ledger.setup.policy.delta,
+        delta=delta_of(ledger.setup.policy),
         seed=session.seed,
         budget=session.budget,
         status=ledger.status,

@@ -11,6 +11,7 @@ from surepick.core.estimates import estimate
 from surepick.core.gaps import between
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_words import value_of
+from surepick.core.policy import delta_of
 from surepick.core.promise import Promise
 from surepick.core.what_if import turn
 from surepick.core.wording import how_many, plural, shortened
@@ -30,6 +31,7 @@ class State(enum.StrEnum):
     RUNNING = "running"  # somebody is measuring, or did a moment ago
     WAITING = "waiting"  # for measurements that nobody is making
     SURE = "sure"
+    DONE = "done"  # the policy has answered, and guarantees nothing
     OUT_OF_BUDGET = "out of budget"
     CLOSED = "closed"
 
@@ -104,7 +106,7 @@ class Summary:
     @property
     def n_waiting(self) -> int:
         """Measurements in a round that is not complete, so that the policy has not seen them."""
-        if self.state in (State.SURE, State.OUT_OF_BUDGET, State.CLOSED):
+        if self.state in (State.SURE, State.DONE, State.OUT_OF_BUDGET, State.CLOSED):
             return 0
         return max(0, self.n_told - (self.n_measurements - self.n_unasked_counted))
 
@@ -157,7 +159,7 @@ def summary(look: Look) -> Summary:
         guarantee=look.promise.text,
         assumption=_assumption(look),
         policy=f"{look.policy.name} version {look.policy.version}",
-        delta=look.policy.delta,
+        delta=delta_of(look.policy),
         epsilon=look.epsilon,
         n_measurements=look.n_used,
         n_told=look.n_told,
@@ -182,7 +184,11 @@ def summary(look: Look) -> Summary:
 def state_of(look: Look) -> State:
     """What the session is doing now."""
     if look.status is not None:
-        ends = {Status.CONFIDENT: State.SURE, Status.BUDGET_SPENT: State.OUT_OF_BUDGET}
+        ends = {
+            Status.CONFIDENT: State.SURE,
+            Status.DONE: State.DONE,
+            Status.BUDGET_SPENT: State.OUT_OF_BUDGET,
+        }
         return ends.get(look.status, State.CLOSED)
     busy = any(lease.expires > look.now for lease in look.leases)
     recent = look.decided_at is not None and look.now - look.decided_at < JUST_NOW
@@ -193,7 +199,7 @@ def sentence(look: Look) -> str:
     """The answer so far, for people."""
     after = how_many(look.n_used, "measurement")
     lead = look.called(look.lead)
-    if look.status is Status.CONFIDENT:
+    if look.status in (Status.CONFIDENT, Status.DONE):
         return f"“{lead}” is {_claim(look)}; {after} {plural(look.n_used, 'was', 'were')} enough."
     if look.status is Status.BUDGET_SPENT:
         return f"Not sure: the budget was spent after {after}. {_best_guess(look)}"
@@ -326,7 +332,7 @@ def _of_values(look: Look) -> list[Warning]:
 
 def _of_listing(look: Look) -> list[Warning]:
     listing = look.problem.about.listing
-    text = None if listing is None else listing.warning(look.policy.delta)
+    text = None if listing is None else listing.warning(delta_of(look.policy))
     return [] if text is None else [Warning("listing", f"{text[0].upper()}{text[1:]}.")]
 
 

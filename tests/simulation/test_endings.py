@@ -1,0 +1,71 @@
+"""How runs end: nothing is called confident that its policy does not guarantee."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick import views
+from surepick.core.run import Measure, Standing, Stop
+
+PROBLEM = sp.Problem(np.eye(2), noise_scale=1.0)
+TRUTH = sp.Gaussian([3.0, 0.0])
+
+
+@dataclass(frozen=True)
+class TenEach:
+    """Measures every arm ten times and names the best mean; it has no delta."""
+
+    name: ClassVar[str] = "TenEach"
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+    guarantee: ClassVar[str] = "none: a fixed number of measurements"
+
+    def start(self, problem):
+        return TenEachRun()
+
+
+class TenEachRun:
+    def __init__(self):
+        self.means = None
+
+    def decide(self, rng):
+        return Measure(np.array([10, 10])) if self.means is None else Stop(int(np.argmax(self.means)))
+
+    def absorb(self, counts, sums):
+        self.means = sums / counts
+
+    def standing(self):
+        return Standing() if self.means is None else Standing(lead=int(np.argmax(self.means)))
+
+
+WITHOUT_GUARANTEE = [TenEach(), sp.CombGapE(radius="heuristic")]
+OF_A_BUDGET = [sp.Pick(), sp.policies.CSAR(budget=40), sp.policies.MinimaxCombSAR(budget=40)]
+
+
+@pytest.mark.parametrize("policy", WITHOUT_GUARANTEE, ids=lambda policy: policy.name)
+def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
+    outcome = sp.simulate(PROBLEM, policy, TRUTH)
+    assert (outcome.status, outcome.plan, outcome.lead) == (sp.Status.DONE, 0, 0)
+    assert "delta=" not in repr(outcome)
+    assert outcome._repr_html_()
+
+
+@pytest.mark.parametrize("policy", OF_A_BUDGET, ids=lambda policy: policy.name)
+def test_a_policy_of_a_fixed_budget_ends_with_a_leader(policy):
+    outcome = sp.simulate(PROBLEM, policy, TRUTH, budget=40)
+    assert (outcome.status, outcome.plan, outcome.lead) == (sp.Status.BUDGET_SPENT, None, 0)
+
+
+def test_a_session_says_the_same():
+    session = sp.Session.create("memory://", PROBLEM, sp.CombGapE(radius="heuristic"), name="quick")
+    rng = np.random.default_rng(1)
+    while requests := session.ask(10):
+        for one in requests:
+            session.tell(one, float([3.0, 0.0][one.arm] + rng.normal()))
+    assert (session.status, session.outcome.plan) == (sp.Status.DONE, 0)
+    assert not session.certificate().is_confident
+    assert session.verify(session.certificate().to_json()).holds
+    assert views.summary(views.look(session)).state == "done"
