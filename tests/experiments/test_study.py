@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 
 import pytest
+from scipy.stats import binom, norm
 
 from surepick.errors import ParameterError
 from surepick.experiments import STUDIES, Case, Family, Result, Row, Settings, Study, run_case, study_named
@@ -402,3 +403,15 @@ def test_our_own_studies_run(name: str, first: str) -> None:
     _, rows, result = run_all(STUDIES[name], Settings(runs=2, families=(first,)))
     assert len(rows) == 2 * len({method for found, method, _ in result.cells if found == first})
     assert all(row.correct is not None for row in rows.values())
+
+
+def test_equal_shares_on_two_arms_err_as_often_as_the_normal_tail_says() -> None:
+    """With a gap of .3, T* is 8 / gap^2 = 88.9, and 22 and 88 measurements err in 24 and 7.9% of runs."""
+    spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [0.3, 0.0]}
+    assert prepared(spec).limit.characteristic_time == pytest.approx(8 / 0.09, rel=1e-3)
+    for budget in (22, 88):
+        rows = [
+            run_case(Case(spec, {"policy": "Uniform", "delta": 1e-9}, seed, budget)) for seed in range(300)
+        ]
+        rate = norm.sf(0.3 * math.sqrt(budget) / 2)
+        assert 1e-6 < binom.cdf(sum(bool(row.loss) for row in rows), 300, rate) < 1 - 1e-6

@@ -204,7 +204,7 @@ def http(rng: random.Random, folder: Path) -> None:
         raise AssertionError(f"status {status} for {path!r}: {content!r}")
 
 
-ENDLESS = ("serve", "watch", "arena", "reproduce", "demo")  # commands that take long, whatever they are given
+ENDLESS = ("serve", "watch", "reproduce", "demo")  # commands that take long, whatever they are given
 PROBES = {"0.0": ["1.0", "-x"], "$(id)": {"1.0": 1}}
 
 

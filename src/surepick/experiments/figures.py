@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+KEY = (
+    "dot: mean, filled if proved, triangle: at least; line: median to 90% quantile; diamond: the paper's mean"
+)
+
 
 def write_figure(result: Result, folder: str | Path) -> list[Path]:
     """Draw the study into the folder; return its path, or nothing without matplotlib or rows."""
@@ -46,14 +50,13 @@ def draw(result: Result, plt: Any) -> Figure:
         axes.set_title(family.label)
     for axes in panels.flat[len(families) :]:
         axes.set_visible(False)
+    if len(result.study.budgets) == 1:
+        figure.supxlabel(KEY, fontsize=8)
     return figure
 
 
 def _strips(axes: Axes, result: Result, family: Family) -> None:
-    """Draw each method from its median to its 90% quantile, with a dot at the mean.
-
-    Blue and filled: the guarantee has a proof. A triangle is a lower bound, a diamond the paper's mean.
-    """
+    """Draw each method from its median to its 90% quantile, with a dot at the mean, as `KEY` says."""
     is_ratio = result.study.reference is not None
     budget = next(iter(result.study.budgets))
     found: list[tuple[str, str, Summary, Spread]] = []
@@ -80,6 +83,9 @@ def _strips(axes: Axes, result: Result, family: Family) -> None:
     axes.set_yticks(range(len(found)), [label for _, label, _, _ in found], fontsize=7)
     unit = f"measurements / {result.study.reference}'s" if is_ratio else "measurements / limit"
     axes.set_xlabel(unit, fontsize=8)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.minorticks_off()
+    axes.tick_params(axis="x", labelsize=6)
     axes.grid(axis="x")
 
 

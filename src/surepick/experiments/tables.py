@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from surepick.core.wording import how_many
+from surepick.experiments.cases import Row
 from surepick.experiments.study import Family, Method, Result, refusal
 from surepick.experiments.summary import GROUP, Summary, brief
 from surepick.planning.limit_value import LIMIT_FORMULA
+from surepick.sessions import codec
 
 NOTHING = "-"
 
@@ -167,58 +169,48 @@ def aligned(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def notes(result: Result) -> list[str]:
-    """Return what a reader of the table has to know."""
-    settings, every = result.settings, [row for rows in result.rows.values() for row in rows]
-    found = [
-        f"delta = {settings.delta:g}. All methods of a family meet the same instances and noise, N(0, 1)."
-    ]
-    if result.n_missing:
-        total = len(every) + result.n_missing
-        found.append(f"Unfinished: {len(every):,} of {total:,} runs. The same command resumes.")
-    if "wrong" in result.study.columns:
+    """Return what a reader of the table has to know: settings, columns, methods, then surprises."""
+    study, every = result.study, [row for rows in result.rows.values() for row in rows]
+    found = [f"delta = {result.settings.delta:g}. All methods of a family meet the same instances and noise."]
+    if "wrong" in study.columns:
         found += [
             "wrong: answers that are not the best plan, with the exact 95% interval of their rate.",
             f"limit: {LIMIT_FORMULA}; no method with a guarantee needs less on average.",
             "≥: a run that its budget cut off counts with the measurements it used.",
         ]
-    found += [*result.study.notes, *(m.note for m in result.methods if m.note and _present(result, m))]
+    present = {method for _, method, _ in result.cells}
+    found += [*study.notes, *(m.note for m in result.methods if m.note and m.name in present)]
     found += [
         f"{method.label} is not on {family.label}: {why}"
         for method in result.methods
         for family in result.families
         if method.guest and (why := refusal(method, family))
     ]
-    labels = {method.name: method.label for method in result.methods}
-    for (family, method, _), cell in result.cells.items():
-        if "wrong" in result.study.columns and cell.wrong_interval[0] > settings.delta:
-            count = f"{cell.wrong} of {cell.answers}"
-            found.append(f"{labels[method]} is wrong more often than delta on {family}: {count}.")
-        if family_printed(result, family, method) and cell.relative and cell.relative.group_means:
-            low, high = (brief(mean) for mean in cell.relative.group_means)
-            found.append(f"{labels[method]} on {family}: means of {GROUP} runs lie between {low} and {high}.")
-    if any(len(builds) > 1 for builds in _builds(every).values()):
-        found.append("Some instances differ between rows: start again in an empty folder to compare them.")
-    if result.failures:
-        found.append(f"{how_many(len(result.failures), 'case')} failed: {result.failures[0]}")
     versions = {f"{name} {version}" for row in every for name, version in row.versions.items()}
-    return [*found, f"Versions: {', '.join(sorted(versions))}."]
+    return [*found, *_surprises(result, every), f"Versions: {', '.join(sorted(versions))}."]
 
 
-def family_printed(result: Result, family: str, method: str) -> bool:
-    """Return whether the paper prints a value for this cell."""
-    return any(f.name == family and method in f.printed for f in result.families)
-
-
-def _present(result: Result, method: Method) -> bool:
-    return any(name == method.name for _, name, _ in result.cells)
-
-
-def _builds(rows: Sequence[Any]) -> dict[str, set[str]]:
-    """Return the fingerprints of each problem: more than one says that it was not built alike everywhere."""
-    found: dict[str, set[str]] = {}
-    for row in rows:
-        found.setdefault(json.dumps(dict(row.case.problem), sort_keys=True), set()).add(row.instance)
-    return found
+def _surprises(result: Result, every: Sequence[Row]) -> Iterator[str]:
+    """Yield what is missing or failed, which methods err too often, and how means of 30 runs differ."""
+    if result.n_missing:
+        total = len(every) + result.n_missing
+        yield f"Unfinished: {len(every):,} of {total:,} runs. The same command resumes."
+    labels = {method.name: method.label for method in result.methods}
+    printed = {family.name: family.printed for family in result.families}
+    for (family, method, _), cell in result.cells.items():
+        if "wrong" in result.study.columns and cell.wrong_interval[0] > result.settings.delta:
+            count = f"{cell.wrong} of {cell.answers}"
+            yield f"{labels[method]} is wrong more often than delta on {family}: {count}."
+        if method in printed[family] and cell.relative and cell.relative.group_means:
+            low, high = (brief(mean) for mean in cell.relative.group_means)
+            yield f"{labels[method]} on {family}: means of {GROUP} runs lie between {low} and {high}."
+    builds: dict[str, str] = {}
+    for row in every:
+        if builds.setdefault(codec.dumps(dict(row.case.problem)), row.instance) != row.instance:
+            yield "An instance differs between rows: start again in an empty folder."
+            break
+    if result.failures:
+        yield f"{how_many(len(result.failures), 'case')} failed: {result.failures[0]}"
 
 
 def records(result: Result) -> list[dict[str, Any]]:

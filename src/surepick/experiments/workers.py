@@ -11,10 +11,11 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from surepick._version import __version__
 from surepick.errors import ParameterError, SurepickError, missing_extra
@@ -27,30 +28,25 @@ class ClusterError(SurepickError, ConnectionError):
     """A cluster cannot be reached, has no workers, or runs another version of surepick."""
 
 
-class Workers(Protocol):
-    """A source of executors that run `jobs` cases at once."""
+@dataclass(frozen=True)
+class Workers:
+    """Executors that run `jobs` cases at once."""
 
     jobs: int
     window: int | None  # how many cases to submit at once; None: all
-
-    def executor(self) -> Executor:
-        """Return a working executor, in place of the one before."""
-        ...
-
-    def check(self) -> None:
-        """Raise a ClusterError when no result can arrive any more."""
-        ...
+    executor: Callable[[], Executor]  # returns a working executor, in place of the one before
+    check: Callable[[], None]  # raises a ClusterError when no result can arrive any more
 
 
 @contextmanager
 def open_workers(jobs: int | None, cluster: str | None) -> Iterator[Workers]:
     """Start local processes (`jobs`, default one per core) or connect to the Dask cluster at this address."""
     if cluster is None:
-        with _single_threaded(), _LocalPool(_job_count(jobs)) as pool:
-            yield pool
+        with _single_threaded(), _local_pool(_job_count(jobs)) as workers:
+            yield workers
     else:
         with _connected(cluster) as client:
-            yield _DaskCluster(client)
+            yield _dask_workers(client)
 
 
 def _job_count(jobs: int | None) -> int:
@@ -61,34 +57,28 @@ def _job_count(jobs: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _LocalPool:
-    """Spawned processes: compiled code and threads do not survive a fork."""
+@contextmanager
+def _local_pool(jobs: int) -> Iterator[Workers]:
+    """Start processes by spawning: compiled code and threads do not survive a fork."""
+    pools: list[ProcessPoolExecutor] = []
 
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-        self.window: int | None = jobs + 1  # one waits, so that no worker is idle
-        self._pool: ProcessPoolExecutor | None = None
-
-    def executor(self) -> Executor:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+    def executor() -> Executor:
+        if pools:
+            pools[-1].shutdown(wait=False, cancel_futures=True)
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=end_with_parent)
-        return self._pool
+        pools.append(ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with_parent))
+        return pools[-1]
 
-    def check(self) -> None:
-        """Do nothing: a broken pool says so through its futures."""
-
-    def __enter__(self) -> _LocalPool:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._pool is None:
-            return
-        if any(error):  # interrupted: do not wait for the cases that still run
-            for process in list((self._pool._processes or {}).values()):
-                process.terminate()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    try:
+        # one case waits beside those that run, so that no worker is idle
+        yield Workers(jobs, jobs + 1, executor, lambda: None)  # a broken pool says so through its futures
+    except BaseException:  # interrupted: do not wait for the cases that still run
+        for process in list((pools[-1]._processes or {}).values()) if pools else []:
+            process.terminate()
+        raise
+    finally:
+        if pools:
+            pools[-1].shutdown(wait=True, cancel_futures=True)
 
 
 def end_with_parent() -> None:
@@ -104,28 +94,23 @@ def end_with_parent() -> None:
     threading.Thread(target=wait_for_parent, daemon=True).start()
 
 
-class _DaskCluster:
-    """A Dask client; its scheduler gives the cases of a dead worker to another one."""
+def _dask_workers(client: Any) -> Workers:
+    """Return the workers of a Dask client; its scheduler gives the cases of a dead worker to another one."""
 
-    def __init__(self, client: Any) -> None:
-        self.jobs = max(1, sum(client.nthreads().values()))
-        self.window: int | None = None  # Dask queues, and feeds workers that join later
-        self._client = client
-        self._executor: Executor | None = None
+    def executor() -> Executor:
+        found: Executor = client.get_executor(pure=False)
+        return found
 
-    def executor(self) -> Executor:
-        if self._executor is not None:
-            self._executor.shutdown(wait=False)
-        self._executor = self._client.get_executor(pure=False)
-        return self._executor
-
-    def check(self) -> None:
-        if self._client.status != "running":
+    def check() -> None:
+        if client.status != "running":
             raise ClusterError(
                 "the connection to the Dask scheduler was lost; finished cases are kept. "
                 "Run the same command again to resume.",
                 field="cluster",
             )
+
+    # Dask queues all cases itself, and feeds workers that join later
+    return Workers(max(1, sum(client.nthreads().values())), None, executor, check)
 
 
 @contextmanager
