@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from surepick.core.wording import how_many
 from surepick.experiments.cases import Row
 from surepick.experiments.study import Family, Method, Result, refusal
-from surepick.experiments.summary import GROUP, Summary, brief
+from surepick.experiments.summary import GROUP, Summary, brief, trial
 from surepick.planning.limit_value import LIMIT_FORMULA
 from surepick.sessions import codec
 
@@ -148,7 +148,7 @@ def markdown(result: Result) -> str:
             parts.append(f"## {question}")
         rows = [row for (name, *_), some in result.rows.items() if name == family.name for row in some]
         runs = max(len(some) for (name, *_), some in result.rows.items() if name == family.name)
-        size = f"{how_many(runs, 'run')}, {how_many(len({row.instance for row in rows}), 'instance')}"
+        size = f"{how_many(runs, 'run')}, {how_many(len({trial(row)[0] for row in rows}), 'instance')}"
         parts += [f"### {family.label[0].upper()}{family.label[1:]} ({size})", aligned(header, lines)]
     return "\n\n".join([*parts, "## Notes", "\n".join(f"- {note}" for note in notes(result))]) + "\n"
 
