@@ -76,11 +76,24 @@ def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
 
 def test_a_hopeless_problem_is_called_so():
     found = sp.advise(
-        sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 1.0], 0.0, budget=300, n_worlds=2, delta=0.05
+        sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 1.0], 0.0, budget=150, n_worlds=2, delta=0.05
     )
     assert found.expected == math.inf
-    assert "more than 300" in found.explanation
-    assert "afford more" in found.reasons["epsilon"]
+    assert found.epsilon == 0.0  # one that does not help is not recommended
+    assert found.explanation.count("150") == 1
+
+
+def test_within_epsilon_the_limit_of_another_question_is_not_shown():
+    found = advice(delta=0.2, epsilon=1.0)
+    assert found.limit is None
+    assert advice(delta=0.2, epsilon=0.0).limit <= advice(delta=0.2, epsilon=0.0).expected
+
+
+def test_check_takes_an_epsilon_for_tables():
+    run = CliRunner().invoke(app, ["check", ROUTES, "--epsilon", "0.5", "--worlds", "2"])
+    assert run.exit_code == 0
+    assert "advise" in run.output
+    assert "0.5" in run.output
 
 
 def test_a_smaller_delta_takes_more_and_is_advised_while_it_is_cheap():

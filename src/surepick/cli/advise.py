@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,6 @@ from rich.markup import escape
 
 from surepick.cli.options import File, Json, Seed
 from surepick.cli.render import as_number, bar, console, is_asked, make_table, print_json
-from surepick.core.wording import plural
 from surepick.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -151,7 +151,6 @@ def _data(loaded: Loaded, found: Advice, next_command: str) -> dict[str, Any]:
 
 
 def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
-    from surepick.planning.advice import count
     from surepick.policies import describe
 
     say = console.print
@@ -167,14 +166,9 @@ def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
     for name, value in values.items():
         table.add_row(name, f"[bold]{value}[/]", escape(found.reasons[name]))
     say(table)
-    low, middle, high, least = (
-        count(n, found.budget) for n in (found.low, found.expected, found.high, found.limit)
-    )
-    measurements = plural(found.expected, "measurement")
-    say(
-        f"Expect about [bold]{middle}[/] {measurements}, between {low} and {high} in eight of ten worlds; "
-        f"the best possible method needs {least}."
-    )
+    known = found.limit is not None and math.isfinite(found.limit)
+    least = f"; any method needs at least {found.limit:,.0f} on average" if known else ""
+    say(f"Expect {found.expectation}{least}.")
     busiest = ", ".join(f"{name} ({share:.0%})" for name, share in found.busiest)
     say(escape(f"Most of them go to {busiest}."))
     if loaded.guess is None and loaded.means is not None:

@@ -72,6 +72,10 @@ def check(
         return
     _print(loaded, found, costs, delta)
     _print_closest(loaded, call)
+    if epsilon and found is not None and not found.epsilon:
+        rehearse = f"surepick advise {shlex.quote(str(file))} --epsilon {epsilon:g}"
+        within = f"within {epsilon:g} of the best, as many measurements or fewer; to rehearse it: {rehearse}"
+        console.print(escape(within), soft_wrap=True)
     if picked is not None:
         console.print(escape(picked.sentence(loaded.problem.about.unit)))
     _print_more(file, loaded)
@@ -94,6 +98,7 @@ def _forecast(
     pilot: Pilot | None,
     progress: Progress | None,
 ) -> Forecast | None:
+    from surepick.core.polytope import Polytope
     from surepick.planning.forecast import forecast
 
     centre = loaded.means if loaded.guess is None else loaded.guess
@@ -110,7 +115,7 @@ def _forecast(
         noise=rough,
         pilot=pilot,
         progress=progress,
-        epsilon=asked[1],
+        epsilon=asked[1] if isinstance(loaded.problem, Polytope) else 0.0,
     )
 
 
@@ -222,7 +227,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
-    problem = loaded.problem
+    problem, scale = loaded.problem, loaded.problem.noise_scale
     data: dict[str, Any] = {
         "title": loaded.title,
         "kind": loaded.kind,
@@ -234,7 +239,7 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
         "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
         "n_probes": None if problem.plays else problem.n_probes,  # plays are in no list
         **({"plays": True} if problem.plays else {}),
-        "noise_scale": problem.noise_scale.tolist() if problem.knows_noise else None,
+        "noise_scale": None if scale is None or not problem.knows_noise else scale.tolist(),
         "noise_stated": problem.knows_noise,
         "noise_not_stated": list(problem.unstated_noise),
         "bounds": None if problem.bounds is None else problem.bounds.tolist(),
@@ -266,8 +271,9 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     shown = problem.first_plans() if problem.is_listed else []
     for name, uses in shown:
         say(escape(f"  {shortened(name, 60)}: {shortened(uses, 120)}"), soft_wrap=True)
-    if shown and problem.n_plans > len(shown):
-        say(f"  and {problem.n_plans - len(shown):,} more")
+    more = (problem.n_plans or 0) - len(shown)
+    if shown and more > 0:
+        say(f"  and {more:,} more")
     if warning := listing_warning(loaded, delta):
         say(f"[yellow]![/] {escape(warning)}")
     idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]

@@ -88,8 +88,10 @@ def _bar(share: float | None, colour: str) -> Text:
 
 def _level(summary: Summary, delta: float) -> str:
     """How sure it is, or why that cannot be said."""
+    from surepick.views.text import probability
+
     if summary.confidence is not None:
-        return f"{summary.confidence:.4f}, sure at {1 - delta:.4g}"
+        return f"{probability(summary.confidence)}; confident at {1 - delta:.4g}"
     if summary.toward is not None and summary.is_proved:
         return f"{summary.toward:.0%} of the evidence that is needed; {summary.no_confidence}"
     return summary.no_confidence

@@ -313,7 +313,9 @@ def _scales(
             what = "noise_scale" if limits is None else "bounds"
             raise ProblemError(_mixes(draft, r, what, len(row.arms)))
     where = np.array([row.arms[0] for row in draft.rows])
-    found = [float(scale[s]) if mine is None else mine for s, mine in zip(where, own, strict=True)]
+    found: list[float | None] = [
+        float(scale[s]) if mine is None else mine for s, mine in zip(where, own, strict=True)
+    ]
     return found, None if limits is None else np.asarray(limits[where])
 
 

@@ -40,8 +40,7 @@ class Advice:
 
     `policy` is ready to use. `batch` is how many measurements one worker does well to ask for at a time.
     `expected`, `low` and `high` are the median and the range of eight of ten worlds of the measurements to
-    the end (`high` is infinite when some were cut off at `budget`), `limit` is the median of what any method
-    needs.
+    the end, infinite when so many were cut off at `budget`. `limit` is the median of what any method needs.
     """
 
     policy: Policy
@@ -51,7 +50,7 @@ class Advice:
     expected: float
     low: float
     high: float
-    limit: float
+    limit: float | None  # None where it is not known: within epsilon, but for a polytope
     budget: int
     reasons: dict[str, str]  # by what is recommended: policy, delta, epsilon, batch
     assumptions: tuple[str, ...]
@@ -69,8 +68,7 @@ class Advice:
             "batch": str(self.batch),
         }
         rows = [[name, value, self.reasons.get(name, "")] for name, value in use.items()]
-        low, middle, high = (count(n, self.budget) for n in (self.low, self.expected, self.high))
-        expected = [("expect", f"about {middle} measurements, {low} to {high} in eight of ten worlds")]
+        expected = [("expect", self.expectation)]
         said = "; ".join(self.assumptions)
         return card("Advice", expected, listing(["", "use", "because"], rows), note(f"Assumed: {said}."))
 
@@ -79,9 +77,18 @@ class Advice:
         """The advice in one sentence."""
         return (
             f"use {describe(self.policy)} with delta {self.delta:g} and epsilon {self.epsilon:g}, asking for "
-            f"{self.batch} at a time; expect about {count(self.expected, self.budget)} "
-            + plural(self.expected, "measurement")
+            f"{self.batch} at a time; expect {self.expectation}"
         )
+
+    @property
+    def expectation(self) -> str:
+        """How many measurements to expect, in words; a budget that is not enough is named once."""
+        if not math.isfinite(self.expected):
+            return f"more than {how_many(self.budget, 'measurement')} in most worlds"
+        about = f"about {how_many(self.expected, 'measurement')}"
+        if not math.isfinite(self.high):
+            return f"{about}, and more than {self.budget:,} in some worlds"
+        return f"{about}, {self.low:,.0f} to {self.high:,.0f} in eight of ten worlds"
 
 
 def advise(
@@ -180,8 +187,8 @@ def _may_be_beaten(usual: Rehearsal, stage: Stage) -> bool:
     """
     if not isinstance(usual.policy, BetGapE) or stage.problem.probes is not None:
         return False
-    is_exact = epsilon_of(usual.policy) == 0
-    return not is_exact or usual.quantile(0.5) > NEAR_LIMIT * stage.limit(usual.policy.delta, 0.0)
+    least = stage.limit(usual.policy.delta, epsilon_of(usual.policy))
+    return least is None or usual.quantile(0.5) > NEAR_LIMIT * least
 
 
 def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: Stage) -> str:
@@ -216,7 +223,7 @@ def _choose_epsilon(stage: Stage, exact: Rehearsal, given: float | None) -> tupl
     within, share = f"ends within {how_many(stage.budget, 'measurement')}", _share(exact, stage.budget)
     if share >= ENOUGH:
         return exact, f"the exact question {within} in {share:.0%} of the worlds"
-    (stake, meaning), one = stage.stake(), exact
+    stake, meaning = stage.stake()
     kind = policy_named(usual_name(stage.problem))
     why = f"the exact question {within} in only {share:.0%} of the worlds, for near-ties"
     for step in EPSILON_STEPS if stake > 0 else ():
@@ -226,7 +233,7 @@ def _choose_epsilon(stage: Stage, exact: Rehearsal, given: float | None) -> tupl
         if share >= ENOUGH:
             worth = f"{epsilon / stake:.0%} of the {stake:.3g} {meaning}"
             return one, f"{why}; a plan within {epsilon:g} of the best ({worth}) is found in {share:.0%}"
-    return one, f"{why}, and no epsilon that was tried helps: afford more, or measure with less noise"
+    return exact, f"{why}, and no epsilon that was tried helps: afford more, or measure with less noise"
 
 
 def _choose_delta(

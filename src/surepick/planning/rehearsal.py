@@ -155,15 +155,18 @@ class Stage:
             counts / max(float(counts.sum()), 1.0),
         )
 
-    def limit(self, delta: float, epsilon: float) -> float:
-        """The median over the worlds of what any method needs; infinite where plans tie.
+    def limit(self, delta: float, epsilon: float) -> float | None:
+        """Return the median over the worlds of what any method needs; infinite where plans tie.
 
-        Within epsilon it is known for a polytope alone; for others it is that of the exact question.
+        Within epsilon it is known for a polytope alone; None for others.
         """
+        if epsilon and not isinstance(self.problem, Polytope):
+            return None
         known = self.problem.with_noise(self.scale)
         tolerance = LIMIT_TOLERANCE if known.is_listed else UNLISTED_TOLERANCE
-        near = epsilon if isinstance(known, Polytope) else 0.0
-        found = (limit(known, means, delta=delta, tolerance=tolerance, epsilon=near) for means in self.worlds)
+        found = (
+            limit(known, means, delta=delta, tolerance=tolerance, epsilon=epsilon) for means in self.worlds
+        )
         return float(np.median([one.measurements() for one in found]))
 
     def stake(self) -> tuple[float, str]:
@@ -194,8 +197,7 @@ def _noise(problem: AnyProblem, noise: float | None) -> tuple[FloatArray, str]:
             "(on the command line --noise)"
         )
     return np.full(problem.n_arms, noise), (
-        f"the noise is Gaussian, in truth of scale {noise:g}; the session does not know that and begins with "
-        f"a pilot of {Pilot().size} measurements of each arm that matters"
+        f"the noise is Gaussian, in truth of scale {noise:g}; the session does not know that and learns it"
     )
 
 

@@ -109,6 +109,15 @@ def about(value: float | None) -> str:
     return "∞" if value is None else f"≈ {rounded(value)}"
 
 
+def probability(value: float) -> str:
+    """Return a probability to four digits, never rounded up to certainty.
+
+    >>> probability(0.95), probability(0.99997), probability(1.0)
+    ('0.9500', '> 0.9999', '1.0000')
+    """
+    return "> 0.9999" if 0.9999 < value < 1.0 else f"{value:.4f}"
+
+
 def percent(value: float | None) -> str:
     """A probability in percent, never rounded up to certainty.
 
