@@ -274,26 +274,6 @@ def test_run_measures_by_a_program(folder):
     assert answer("run", write(folder), "--measure", command, "-j", 2)["answer"] == ANSWERS["trees"]
 
 
-def test_run_goes_on_with_the_list_that_a_session_was_begun_with(folder):
-    """As files of this kind were read in earlier versions: without `list_plans` they made a list."""
-    script = folder / "survey.py"
-    script.write_text(f"import sys\nprint({MEANS}[sys.argv[1]])\n")
-    file = write(folder)
-    listed = problems.load(
-        write(folder, CABLES.replace("list_plans = false", "n_best = 5"), "old.toml")
-    ).problem
-    session = sp.Session.create("sqlite:///surepick.db", listed, sp.BetGapE(), name="cables")
-    session.tell(session.ask()[0], 4.2)
-    session.store.close()
-    result = call("run", file, "--measure", f"{sys.executable} {script} {{arm}}")
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    assert "goes on with the list of 5 plans" in result.stderr
-    assert sp.Session.load("sqlite:///surepick.db", "cables").policy == sp.BetGapE()
-    assert answer("verify")["holds"]
-    (folder / "cables.toml").write_text(CABLES.replace("noise_scale = 0.5", "noise_scale = 0.25"))
-    assert "another problem" in str(call("run", file, "--measure", "echo {arm}").exception)
-
-
 def test_a_rehearsal_says_that_the_answer_is_the_best_of_all_plans(folder):
     for text in (CABLES, CABLES.replace("list_plans = false", "")):
         shown = " ".join(call("simulate", write(folder, text)).output.split())

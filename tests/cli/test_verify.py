@@ -78,7 +78,58 @@ def test_a_certificate_that_is_not_of_the_log_does_not_hold_without_the_store() 
     write("certificate.json", {**certificate, "delta": 0.001})
     result = run("verify", "certificate.json", "log.json")
     assert result.exit_code == 1
-    assert "'delta' is not what the log gives" in result.stdout
+    assert json.loads(run("verify", "certificate.json", "log.json", "--json").stdout)["fields"] == ["delta"]
+
+
+def test_an_export_holds_the_log_and_the_certificate_and_nothing_else() -> None:
+    assert set(exported()) == {"log", "certificate"}
+
+
+@pytest.mark.parametrize("name", ["measurements", "policy", "status"])
+def test_what_nothing_checks_is_refused_in_a_log_file(name: str) -> None:
+    data = exported()
+    write("log.json", {**data, name: [{"value": 99}]})
+    refused = run("verify", "log.json").exception
+    assert isinstance(refused, FileError)
+    assert refused.field == name
+    data["log"]["events"][3]["mood"] = "good"
+    write("log.json", data)
+    refused = run("verify", "log.json").exception
+    assert isinstance(refused, FileError)
+    assert refused.field == "mood"
+
+
+@pytest.mark.parametrize("words", [("log.json",), ("certificate.json", "log.json")])
+def test_a_changed_certificate_in_a_log_file_does_not_hold_beside_the_right_one(
+    words: tuple[str, ...],
+) -> None:
+    data = exported()
+    data["certificate"]["plan_name"] = "Harbour"
+    write("log.json", data)
+    result = run("verify", *words, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["holds"] is False
+
+
+def test_verify_says_what_holds() -> None:
+    session = Session.load("surepick.db", "trips")
+    session.void("0.0", "a slip")
+    session.extend(delta=0.01)
+    session.extend(budget=5000)
+    run_to_end(session, Tapes(scale=SCALE))
+    said = json.loads(run("verify", "--json").stdout)
+    certificate = session.certificate()
+    assert said["holds"] is True
+    assert (said["claim"], said["assumption"]) == (certificate.guarantee, certificate.noise)
+    assert (said["delta"], said["epsilon"], said["n_removed"]) == (0.01, 0.0, 1)
+    assert said["n_values"] == sum(not m.voided for m in session.measurements())
+    assert [(to["delta"], to["budget"]) for to in said["extensions"]] == [(0.01, None), (0.01, 5000)]
+    times = [event.time for event in session.events()]
+    assert (said["first_time"], said["last_time"]) == (times[0], times[-1])
+    assert certificate.first_delta == 0.05
+    assert [to["delta"] for to in certificate.extensions] == [0.01, 0.01]
+    shown = run("verify").stdout
+    assert all(str(fact) in shown for fact in (certificate.guarantee, certificate.noise))
 
 
 def test_a_log_file_that_was_changed_does_not_hold() -> None:
@@ -87,8 +138,7 @@ def test_a_log_file_that_was_changed_does_not_hold() -> None:
     write("log.json", data)
     result = run("verify", "log.json")
     assert result.exit_code == 1
-    assert "does not match its checksum" in result.stdout
-    with pytest.raises(SessionError, match="does not hold, so nothing was imported"):
+    with pytest.raises(SessionError):
         raise run("import", "log.json", "--session", "again").exception  # type: ignore[misc]
     assert open_store("surepick.db").names() == ["trips"]
 
@@ -98,7 +148,7 @@ def test_a_log_file_that_was_cut_does_not_hold(n_left: int) -> None:
     data = exported()
     del data["log"]["events"][n_left:]
     write("log.json", data)
-    assert "the log should have" in run("verify", "log.json").stdout
+    assert run("verify", "log.json").exit_code == 1
 
 
 def test_numbers_may_have_lost_their_points_on_the_way() -> None:
@@ -135,7 +185,7 @@ def test_a_log_of_a_function_needs_it() -> None:
 
     session = Session.create("memory://", oracle_problem(), sp.OBet(delta=0.1), name="mine")
     log, other = log_of(session.store, "mine"), MemoryStore()
-    with pytest.raises(sp.SurepickError, match="Python function"):
+    with pytest.raises(sp.SurepickError):
         put_log(other, log)
     assert put_log(other, log, oracle=best_plan) == "mine"
 

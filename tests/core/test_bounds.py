@@ -30,17 +30,6 @@ def test_bounds_give_half_their_width_as_the_noise_scale() -> None:
     assert oracle.noise_scale.tolist() == [0.5, 0.5]
 
 
-def test_a_problem_without_bounds_has_none_and_keeps_its_fingerprint() -> None:
-    plain = sp.Problem(TWO, noise_scale=1)
-    assert plain.bounds is None
-    assert "bounds" not in codec.problem_to_json(plain)
-    # of the problem as it was kept before there were bounds
-    assert codec.fingerprint(codec.problem_to_json(plain)) == FINGERPRINT_BEFORE
-
-
-FINGERPRINT_BEFORE = "88cc2391012db9d3"
-
-
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [

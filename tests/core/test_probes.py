@@ -7,7 +7,7 @@ from scipy import sparse
 import surepick as sp
 from surepick.core.policy import start
 from surepick.core.telling_apart import span
-from surepick.errors import FileError, ParameterError, ProblemError
+from surepick.errors import ParameterError, ProblemError
 from surepick.policies import POLICIES
 from surepick.sessions.codec import fingerprint, problem_from_json, problem_to_json
 
@@ -25,7 +25,6 @@ def test_single_arms_are_the_default_and_nothing_of_probes_is_kept():
     assert said.n_probes == 4
     assert said.probe_names == plain.arm_names
     assert fingerprint(problem_to_json(said)) == fingerprint(problem_to_json(plain))
-    assert problem_to_json(plain)["format"] == 1
 
 
 def test_a_plan_as_a_probe_has_one_reading_its_value():
@@ -191,13 +190,10 @@ def test_a_problem_with_probes_survives_its_file_to_the_last_bit():
     pair = sp.Probe({"old": {"A-B": 1 / 3}, "new": {"A-D": 1}}, cost=0.1, covariance=[[2.0, 1.0], [1.0, 3.0]])
     problem = routes(probes=["plan arms", {"pair": pair}])
     data = problem_to_json(problem)
-    assert data["format"] == 2
     again = problem_from_json(data)
     assert problem_to_json(again) == data
     assert again.probes.covariances[2].tolist() == [[2.0, 1.0], [1.0, 3.0]]
     np.testing.assert_array_equal(again.probes.whitened.toarray(), problem.probes.whitened.toarray())
-    with pytest.raises(FileError, match="format"):  # a surepick that does not know probes must not read it
-        problem_from_json({**data, "format": 1})
 
 
 NOT_THESE = (

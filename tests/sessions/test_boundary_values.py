@@ -60,8 +60,9 @@ def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None
         lambda: session.tell(request, [1.0, value]),
         lambda: session.record(0, value),
     ):
-        with pytest.raises(SessionError, match="must lie within 2e\\+09 of zero"):
+        with pytest.raises(SessionError) as caught:
             attempt()
+        assert caught.value.field == "value"
     assert session.fingerprint == before
     session.tell(request, 1.0)
 
@@ -70,9 +71,9 @@ def test_a_problem_with_numbers_that_would_overflow_is_refused() -> None:
     for options in ({"noise_scale": 1e31}, {"noise_scale": 1e-31}, {"costs": 1e-200}, {"bounds": (0, 1e200)}):
         with pytest.raises(ProblemError):
             two_arms(**options)
-    with pytest.raises(ProblemError, match="at most 1e\\+30"):
+    with pytest.raises(ProblemError):
         sp.Problem([[1e31, 0], [0, 1]])
-    with pytest.raises(ProblemError, match="subtract a constant"):
+    with pytest.raises(ProblemError):
         two_arms(bounds=(1e16, 1e16 + 8))
     assert two_arms(noise_scale=LARGEST).noise_scale is not None
     assert two_arms(noise_scale=SMALLEST).noise_scale is not None
@@ -86,7 +87,7 @@ def test_a_pilot_whose_values_lie_too_far_from_zero_says_so() -> None:
         while requests := session.ask():
             session.tell(requests[0], 1e12 + rng.standard_normal())
 
-    with pytest.raises(ProblemError, match="a constant subtracted"):
+    with pytest.raises(ProblemError):
         measure()
     assert session.verify().holds
 
@@ -98,8 +99,9 @@ def test_what_is_not_plainly_a_number_is_refused(value: object) -> None:
     session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
     (request,) = session.ask()
     before = session.fingerprint
-    with pytest.raises(SessionError, match="must be a number, got"):
+    with pytest.raises(SessionError) as caught:
         session.tell(request, value)  # type: ignore[arg-type]
+    assert caught.value.field == "value"
     assert session.fingerprint == before
 
 
@@ -121,7 +123,7 @@ def test_texts_that_no_file_can_hold_are_refused() -> None:
         lambda: session.record(0, 1.0, key="\udcff"),
         lambda: sp.Session.create("memory://", two_arms(arm_names=["a", "\udcff"]), sp.BetGapE(), name="t"),
     ):
-        with pytest.raises(ParameterError, match="UTF-8"):
+        with pytest.raises(ParameterError):
             attempt()
     assert session.fingerprint == before
 
@@ -221,5 +223,5 @@ def test_an_offset_changes_no_answer(policy: sp.Policy) -> None:
 
 
 def test_simulations_far_from_zero_are_refused() -> None:
-    with pytest.raises(ParameterError, match="subtract a constant"):
+    with pytest.raises(ParameterError):
         sp.simulate(two_arms(), sp.CombGapE(), sp.Gaussian([1e16, 1e16]))

@@ -13,12 +13,13 @@ import pytest
 import surepick as sp
 from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
 from surepick.core.evidence import Evidence
-from surepick.errors import SessionError
+from surepick.errors import ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.rivals import rivals_of
 from surepick.sessions.session import Session
-from surepick.store import Draft, Head, MemoryStore, Store, open_store
+from surepick.sessions.verify import verify
+from surepick.store import Draft, MemoryStore, Store, open_store
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -53,22 +54,9 @@ def test_digests_are_whole() -> None:
     assert session.verify().remarks == ()
 
 
-def test_an_old_log_goes_on_in_its_own_form_and_is_called_old() -> None:
-    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in finished().events()]
-    old = MemoryStore()
-    old.create("mine", drafts[:9], start=Head(0, "0" * 32))
-    session = Session.load(old, "mine")
-    run_to_end(session, Tapes())
-    certificate = session.certificate()
-    assert (len(certificate.log_checksum), len(certificate.problem)) == (32, 16)
-    verdict = session.verify(certificate.to_json())
-    assert verdict.holds
-    assert any("an old log" in remark for remark in verdict.remarks)
-
-
 def test_a_running_session_has_no_certificate() -> None:
     session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
-    with pytest.raises(SessionError, match="still running"):
+    with pytest.raises(SessionError):
         session.certificate()
 
 
@@ -92,19 +80,19 @@ def test_a_certificate_survives_json_and_verifies(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "objection"),
+    ("change", "fields"),
     [
-        ({"plan_name": "plan 3"}, "'plan_name' is not what the log gives"),
-        ({"delta": 0.01}, "'delta' is not what"),
-        ({"counts": {}}, "'counts' is not what"),
-        ({"log_checksum": "0" * 64}, "another log"),
-        ({"log_position": 3}, "no end where"),
+        ({"plan_name": "plan 3"}, ("plan_name",)),
+        ({"delta": 0.01, "counts": {}}, ("counts", "delta")),
+        ({"log_checksum": "0" * 64}, ()),  # of another log
+        ({"log_position": 3}, ()),
     ],
 )
-def test_a_forged_certificate_is_noticed(change: dict[str, Any], objection: str) -> None:
+def test_a_forged_certificate_is_noticed(change: dict[str, Any], fields: tuple[str, ...]) -> None:
     session = finished()
     verdict = session.verify({**session.certificate().to_json(), **change})
-    assert any(objection in text for text in verdict.objections)
+    assert not verdict.holds
+    assert verdict.fields == fields
 
 
 ODD: list[Any] = [None, True, -1, 7, 1e300, 10**400, "x", "", [], [1, "a"], {}, {"a": {"b": []}}]
@@ -194,7 +182,7 @@ def test_whole_numbers_may_be_written_without_a_point() -> None:
 )
 def test_what_is_no_certificate_is_refused_in_words(odd: Any) -> None:
     session = finished()
-    with pytest.raises(sp.SurepickError, match="certificate"):
+    with pytest.raises(ParameterError):
         session.verify(odd)
 
 
@@ -203,7 +191,7 @@ def test_a_certificate_nested_too_deep_is_refused_in_words() -> None:
     for _ in range(100_000):
         deep = [deep]
     session = finished()
-    with pytest.raises(sp.SurepickError, match="certificate"):
+    with pytest.raises(ParameterError):
         session.verify({**session.certificate().to_json(), "plan": deep})
 
 
@@ -235,7 +223,7 @@ def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:
     old = session.certificate().to_json()
     session.extend(delta=0.01)
     run_to_end(session, Tapes())
-    assert any("went on after" in text for text in session.verify(old).objections)
+    assert not session.verify(old).holds
     assert session.verify(session.certificate().to_json()).holds
 
 
@@ -243,13 +231,7 @@ def test_a_changed_measurement_is_noticed(store: Store) -> None:
     finished(store)
     statement = "UPDATE surepick_events SET body = replace(body, '.', '.1') WHERE kind = 'measured'"
     store._transactions.run([(statement, {})])  # type: ignore[attr-defined]
-    assert any("does not match its checksum" in text for text in verify_all(store))
-
-
-def verify_all(store: Store) -> tuple[str, ...]:
-    from surepick.sessions.verify import verify
-
-    return verify(store, "mine").objections
+    assert not verify(store, "mine").holds
 
 
 def test_a_decision_that_the_policy_does_not_take_is_noticed() -> None:
@@ -261,7 +243,7 @@ def test_a_decision_that_the_policy_does_not_take_is_noticed() -> None:
     drafts[-1] = last._replace(body=codec.dumps(body))
     forged = MemoryStore()
     forged.create("mine", drafts)
-    assert any("another decision" in text for text in verify_all(forged))
+    assert verify(forged, "mine").event == len(drafts)
 
 
 def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error() -> None:

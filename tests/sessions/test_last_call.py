@@ -143,13 +143,14 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
 def test_there_is_one_and_nothing_comes_after_it() -> None:
     session, tapes = begun(), Tapes(scale=0.6)
     session.last_call(30)
-    with pytest.raises(SessionError, match="already"):
+    with pytest.raises(SessionError):
         session.last_call(30)
     run_to_end(session, tapes)
-    with pytest.raises(SessionError, match="has ended"):
+    with pytest.raises(SessionError):
         session.last_call(30)
-    with pytest.raises(ParameterError, match="last call ended what"):
+    with pytest.raises(ParameterError) as caught:
         session.extend(budget=500)
+    assert caught.value.field == "budget"
     session.extend(delta=0.0001)  # starts over, from the same measurements
     assert session.status is None
     run_to_end(session, Tapes(scale=0.6))
@@ -173,8 +174,9 @@ def test_nothing_is_taken_back_after_it() -> None:
     after_some_rounds(session, tapes)
     session.last_call(30)
     run_to_end(session, tapes)
-    with pytest.raises(SessionError, match="after the last call"):
+    with pytest.raises(SessionError) as caught:
         session.void("0.0", "a typing error")
+    assert caught.value.field == "token"
 
 
 @pytest.mark.parametrize(

@@ -116,3 +116,76 @@ def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) 
         write_csv(first, stream)
     import_rows(second, read_rows(path), answers=False, worker="")
     assert measured(second) == measured(first)
+
+
+def imported(session: Session, path: Path, text: str, *, answers: bool = False) -> dict[str, int]:
+    path.write_text(text, encoding="utf-8")
+    counts = import_rows(session, read_rows(path), answers=answers, worker="")
+    return {name: n for name, n in counts.items() if n}
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("arm,probe,value\na,b,1\n", "probe"),
+        ("arm,value,value\na,1,2\n", "value"),
+        ("arm,arm,value\na,b,2\n", "arm"),
+        ("arm,value,picked\na,1,perhaps\n", "picked"),
+        ("arm,value,count\na,1,4\n", "count"),
+        ("arm,value,unit\na,1,km\n", "unit"),
+        ("arm,value\na,1.2.3\n", "value"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused_with_its_cell(tmp_path: Path, text: str, field: str) -> None:
+    session = session_of(["a", "b"])
+    before = session.fingerprint
+    with pytest.raises(sp.SurepickError) as caught:
+        imported(session, tmp_path / "odd.csv", text)
+    assert caught.value.field == field
+    assert session.fingerprint == before
+
+
+def test_the_unit_of_the_session_is_fine_and_picked_is_what_it_says(tmp_path: Path) -> None:
+    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], noise_scale=1.0).with_about(unit="min")
+    session = Session.create("memory://", problem, sp.BetGapE(), name="s")
+    text = "arm,value,unit,picked\na,1,min,no\nb,2,,yes\na,3,min,\n"
+    assert imported(session, tmp_path / "u.csv", text) == {"unasked": 3}
+    assert [m.picked for m in session.measurements()] == [False, True, False]
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(
+    tmp_path: Path, answers: bool
+) -> None:
+    session, path = session_of(["a", "b"]), tmp_path / "mine.csv"
+    text, became = "arm,value\na,1\nb,1\n", "accepted" if answers else "unasked"
+    assert imported(session, path, text, answers=answers) == {became: 2}
+    head = session.fingerprint
+    assert imported(session, path, text, answers=answers) == {"repeated": 2}
+    assert session.fingerprint == head
+    assert imported(session, path, f"{text}a,1\n", answers=answers) == {"repeated": 2, became: 1}
+    assert [m.value for m in session.measurements()] == [1.0, 1.0, 1.0]
+    assert session.verify().holds
+    again = Session.load(session.store, "s")
+    assert imported(again, path, f"{text}a,1\n", answers=answers) == {"repeated": 3}
+
+
+def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> None:
+    session, path = session_of(["a", "b"]), tmp_path / "all.csv"
+    (request,) = session.ask()
+    session.tell(request, 1.0, worker="me")
+    session.tell(request.token, 2.0, worker="you")  # late
+    session.record("a", 3.0)
+    session.record("b", 4.0, key="sheet 7")
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        write_csv(session, stream)
+    rows = read_rows(path)
+    assert all(row["token"] or row["key"] for row in rows)
+    assert rows[-1]["key"] == "sheet 7"
+    head = session.fingerprint
+    assert import_rows(session, rows, answers=False, worker="me")["repeated"] == 4
+    assert session.fingerprint == head
+    other = session_of(["a", "b"], name="other")
+    for expected in ({"accepted": 1, "unasked": 3}, {"repeated": 4}):
+        counts = import_rows(other, rows, answers=False, worker="me")
+        assert {name: n for name, n in counts.items() if n} == expected

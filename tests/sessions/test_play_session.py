@@ -204,7 +204,7 @@ def test_a_play_that_nobody_asked_for_is_counted_and_an_unknown_one_is_refused()
 def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_for() -> None:
     session = begun(trees(costs=3.0))
     kept = codec.problem_to_json(session.problem)
-    assert (kept["format"], kept["plays"]) == (3, True)
+    assert kept["plays"] is True
     again = codec.problem_from_json(kept)
     assert again.plays
     assert not len(again.asked_plays)

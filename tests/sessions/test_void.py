@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,8 +48,9 @@ def test_a_value_that_no_round_has_used_is_asked_for_again():
     again = session.ask()[0]
     assert (again.arm, again.token) == (first.arm, f"{first.arm}.1")
     assert session.status is None
-    with pytest.raises(SessionError, match="ask again"):
+    with pytest.raises(SessionError) as caught:
         session.tell(first, 3.0)
+    assert caught.value.field == "token"
 
 
 POLICIES: list[Callable[[], sp.Policy]] = [sp.BetGapE, sp.CombGapE, sp.RAGE, sp.GenTSExplore]
@@ -139,8 +139,9 @@ def test_what_cannot_be_voided_is_refused_and_changes_nothing():
     n_told = session.ledger().n_told
     session.void(request, "the scales were off")
     assert session.ledger().n_told == n_told - 1
-    with pytest.raises(SessionError, match="voided before"):
+    with pytest.raises(SessionError) as caught:
         session.void(request, "again")
+    assert caught.value.field == "token"
 
 
 def wrong_answers(n_runs: int, takes_back: Callable[[float, bool], bool]) -> int:
@@ -283,7 +284,7 @@ def test_after_a_counted_unasked_value_is_voided_the_policy_decides_as_if_it_had
     assert (certificate.n_unasked, certificate.n_unasked_counted, certificate.n_voided) == (1, 0, 1)
     verdict = session.verify(certificate.to_json())
     assert verdict.holds, verdict.objections
-    assert any("taken back" in remark for remark in verdict.remarks)
+    assert verdict.n_removed == 1
 
 
 def test_other_processes_and_snapshots_know_which_unasked_values_were_voided(tmp_path: Path):
@@ -312,19 +313,22 @@ def test_unasked_values_that_cannot_be_voided_are_refused_and_nothing_is_changed
     session, values, used, event = record_then_go_on(sp.BetGapE())
     session.void(event, "a slip")
     before = session.fingerprint
-    for number, words in ((event, "voided before"), (1, "of kind 'created'"), (999, "there is none")):
-        with pytest.raises(SessionError, match=words):
+    for number in (event, 1, 999):  # removed before, of another kind, not there
+        with pytest.raises(SessionError) as caught:
             session.void(number, "because")
-    with pytest.raises(ParameterError, match="why"):
+        assert caught.value.field == "token"
+    with pytest.raises(ParameterError) as caught:
         session.void(event, " ")
+    assert caught.value.field == "reason"
     with pytest.raises(SessionError) as taken:
         session.record(1, 0.3, key="sheet 17")
     assert taken.value.field == "key"
     assert session.fingerprint == before
     go_on(session, values, used)
     session.record(1, SLIP)
-    with pytest.raises(SessionError, match="nothing rests on it"):
+    with pytest.raises(SessionError) as caught:
         session.void(session.fingerprint.position, "after the end")
+    assert caught.value.field == "token"
 
 
 @pytest.mark.parametrize(
@@ -347,25 +351,6 @@ def test_a_void_of_an_unasked_value_that_no_session_writes_is_noticed(changes, s
     assert says in verdict.objections[0]
 
 
-def test_a_snapshot_that_only_says_how_many_were_counted_does_not_hide_which(tmp_path: Path):
-    place = f"sqlite:///{tmp_path / 's.db'}"
-    session = sp.Session.create(place, problem(), sp.CombGapE(), name="s")
-    session.record(1, SLIP)
-    event = session.fingerprint.position
-    go_on(session, tapes(8), [0, 0, 0], most=6)
-    assert session.ledger().run.n_unasked_counted == 1
-    session.keep_snapshot()
-    snapshot = session.store.snapshot("s")
-    kept = json.loads(snapshot.body)
-    kept["ledger"]["n_counted"] = len(kept["ledger"].pop("counted"))
-    del kept["digest"]
-    session.store.save_snapshot("s", snapshot._replace(body=json.dumps(kept).encode()))
-    opened = sp.Session.load(place)
-    assert opened.ledger().run.n_unasked_counted == 1
-    assert opened.void(event, "a slip") is True
-    assert opened.verify().holds
-
-
 def test_one_of_several_values_is_removed_from_a_session_that_comes_from_a_snapshot():
     session = sp.Session.create("memory://", problem(), sp.RAGE(delta=0.1), name="s")
     while requests := session.ask():
@@ -380,8 +365,10 @@ def test_one_of_several_values_is_removed_from_a_session_that_comes_from_a_snaps
 @pytest.mark.parametrize("text", ["7" * 5000, "\u00b2", "-1"])
 def test_what_is_neither_a_token_nor_the_number_of_an_event_is_refused(text: str) -> None:
     session = sp.Session.create("memory://", problem(), sp.BetGapE(), name="a-" + "7" * 5000)
-    with pytest.raises(SessionError, match="is not a token"):
+    with pytest.raises(SessionError) as caught:
         session.void(text, "a slip of the pen")
-    with pytest.raises(SessionError, match="is not a token"):
+    assert caught.value.field == "token"
+    with pytest.raises(SessionError) as caught:
         session.probe_of(text)
+    assert caught.value.field == "token"
     assert session.new_epoch("another season").name == f"{session.name}-2"

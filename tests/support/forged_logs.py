@@ -269,15 +269,16 @@ settings("a_lease_that_is_whole", lease=3600)
 settings("a_setting_that_nobody_knows", mood="good")
 settings("a_setting_that_is_missing", pilot=...)
 settings("a_lease_that_is_missing", lease=...)
-settings("a_format_that_is_unknown", format=7)
-settings("unasked_measurements_that_a_new_session_does_not_count", recalls=False)
+settings("a_past_that_is_missing", past=...)
+settings("a_past_that_is_none", past={})
+settings("a_name_that_is_missing", name=...)
 settings("a_name_that_is_a_number", name=5)
 settings("a_name_of_nothing", name=" ")
 settings("a_version_that_is_a_number", surepick=1)
 settings("a_version_that_is_none", surepick="x")
 settings("a_version_that_is_missing", surepick=...)
 settings("a_layout_that_is_none", layout={})
-settings("a_problem_that_is_none", problem={"format": 1})
+settings("a_problem_that_is_none", problem={})
 settings("a_policy_that_is_text", policy="BetGapE")
 settings("a_pilot_that_is_not_needed_or_odd", pilot={"size": 1, "share": 0.2, "pooled": False})
 
@@ -291,6 +292,9 @@ def of_problem(name: str, **fields: Any) -> None:
 
 of_problem("a_problem_with_a_field_too_many", colour="red")
 of_problem("a_problem_with_whole_costs", costs=[1, 1, 1, 1])
+of_problem("a_problem_with_bounds_that_its_scale_is_not_of", bounds=[[0.0, 1.0]] * 4)
+of_problem("a_problem_with_a_scale_of_nothing", noise_scale=[0.0] * 4)
+of_problem("a_problem_with_a_scale_too_few", noise_scale=[1.0] * 3)
 of_problem("a_problem_with_three_arms", arm_names=["copper", "tin", "zinc"])
 
 
@@ -722,6 +726,8 @@ longer("an_extension_without_a_budget", lambda _: {"budget": ...})
 longer("an_extension_to_no_policy", lambda _: {"policy": {}})
 longer("an_extension_to_another_version", lambda b: {"policy": {**b["policy"], "version": 99}})
 longer("an_extension_with_a_field_too_many", lambda _: {"mood": "good"})
+longer("an_extension_with_values_ahead_that_there_are_not", lambda b: {"n_ahead": b["n_ahead"] + 1})
+longer("an_extension_that_does_not_say_what_was_ahead", lambda _: {"n_ahead": ...})
 longer("an_extension_with_a_key", lambda _: {}, key="extended")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surepick.store import Event
     from surepick.store.doctor import LogHealth
 
-RESCUED = ("session", "token", "arm_index", "value", "count", "proved", "arm", "key", "picked", "reading")
+RESCUED = ("session", "token", "arm_index", "value", "proved", "arm", "key", "picked", "reading")
 
 
 def backup(
@@ -164,7 +164,7 @@ def _told(event: Event, names: Mapping[int, str]) -> list[dict[str, Any]]:
     try:
         body = json.loads(event.body)
         probe = probe_in(body)
-        row = {"arm_index": probe, "count": body.get("count", 1), "arm": names.get(probe, probe)}
+        row = {"arm_index": probe, "arm": names.get(probe, probe)}
         told: Iterable[tuple[int | None, Mapping[str, float]]]
         if event.kind == "measured":
             told = told_in(body)

@@ -159,8 +159,8 @@ def refuse_other_settings(session: Session, policy: str | None, given: Mapping[s
 def _go_on(file: Path, name: str | None, store: str) -> Session | None:
     """The session that an earlier call began, if it is about the same problem."""
     from surepick.problems.files.load import load
+    from surepick.sessions import codec
     from surepick.sessions.session import Session
-    from surepick.sessions.settings import is_about
     from surepick.store import open_store
 
     place = open_store(store)
@@ -169,12 +169,9 @@ def _go_on(file: Path, name: str | None, store: str) -> Session | None:
         return None
     session = Session.load(place, name)
     now = load(file).problem
-    if not is_about(session.given_problem, now):
+    if codec.problem_to_json(session.given_problem) != codec.problem_to_json(now):
         raise SessionError(
             f"session {name!r} in {place.place} is about another problem than {str(file)!r}; "
             "choose another --name or --store"
         )
-    if session.given_problem.is_listed and not now.is_listed:
-        n_plans = session.given_problem.n_plans
-        remark(f"this session goes on with the list of {n_plans:,} plans that it was begun with")
     return session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from surepick.sessions.log_file import LogFile
     from surepick.sessions.verify import Verdict
     from surepick.store import Store
-
-RESCUED = ("session", "token", "arm_index", "value", "count", "proved", "arm", "key", "picked", "reading")
 
 
 def verify(
@@ -43,21 +42,26 @@ def verify(
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Replay a session from its first event: do it, and a certificate, hold? Exit code 1: no.
+    """Replay a session's log and check every step, and a certificate if given.
 
-    It shows that the log is consistent: a session can have written every event of it, and the policy decides
-    what it says. It does not show that the values were measured.
+    Exits with 1 if a check fails. It shows that the log is consistent, not that the values were measured.
+
+    Try: surepick verify certificate.json log.json
     """
     from surepick.sessions.verify import verify as check
 
-    given, file = _given(certificate, log)
-    if file is not None:
-        verdict = file.verify(given)
-    else:
-        place = _store_of(store, certificate)
-        verdict = check(place, session or only_name(place), given)
-    objections = [*verdict.objections, *_other_objections(verdict, given, key, announced)]
-    remarks = [*verdict.remarks, *_other_remarks(given, file, key)]
+    certificates, file = _given(certificate, log)
+    none: list[dict[str, Any] | None] = [None]
+    verdicts = []
+    for given in certificates or none:
+        if file is not None:
+            verdicts.append(file.verify(given))
+        else:
+            place = _store_of(store, certificate)
+            verdicts.append(check(place, session or only_name(place), given))
+    verdict = next((one for one in verdicts if not one.holds), verdicts[0])
+    objections = [*verdict.objections, *_other_objections(verdict, certificates, key, announced)]
+    remarks = [*verdict.remarks, *_other_remarks(certificates, file, key)]
     verdict = replace(verdict, objections=tuple(objections), remarks=tuple(remarks))
     data = {"holds": verdict.holds, **vars(verdict)}
     answer(data, as_json, lambda: _print_verdict(verdict))
@@ -78,8 +82,11 @@ def _store_of(store: str, certificate: Path | None) -> Store:
         ) from None
 
 
-def _given(*paths: Path | None) -> tuple[dict[str, Any] | None, LogFile | None]:
-    """The certificate and the log in these files, which may be in any order, or both in one."""
+def _given(*paths: Path | None) -> tuple[list[dict[str, Any]], LogFile | None]:
+    """Return the certificates and the log in these files, which may be in any order, or both in one.
+
+    Of two equal certificates one is enough to check; the signed one, if one is signed.
+    """
     from surepick.sessions.log_file import certificate_in, log_in, read_json
 
     found: list[tuple[dict[str, Any] | None, LogFile | None]] = []
@@ -95,11 +102,18 @@ def _given(*paths: Path | None) -> tuple[dict[str, Any] | None, LogFile | None]:
     logs = [log for _, log in found if log is not None]
     if len(found) == 2 and not logs:
         raise FileError(f"{str(paths[1])!r} holds no log; write one with `surepick export --format json`")
-    return certificates[0] if certificates else None, logs[-1] if logs else None
+    certificates.sort(key=lambda given: "signature" not in given)
+    if len(certificates) == 2 and _unsigned(certificates[0]) == _unsigned(certificates[1]):
+        certificates.pop()
+    return certificates, logs[-1] if logs else None
+
+
+def _unsigned(certificate: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in certificate.items() if name != "signature"}
 
 
 def _other_objections(
-    verdict: Verdict, given: dict[str, Any] | None, key: Path | None, announced: str | None
+    verdict: Verdict, given: list[dict[str, Any]], key: Path | None, announced: str | None
 ) -> Iterator[str]:
     if announced is not None and announced.strip().lower() != verdict.question:
         yield f"another question was announced; the fingerprint of this one is {verdict.question}"
@@ -108,17 +122,17 @@ def _other_objections(
     from surepick.sessions import signing
 
     public = signing.read_public_key(key)
-    if given is None:
-        raise FileError("--key is for the signature of a certificate; give the certificate too")
-    objection = signing.objection_to_signature(given, public)
+    if not given:
+        raise FileError("--key is for the signature of a certificate; give the certificate too", field="key")
+    objection = signing.objection_to_signature(given[0], public)
     if objection is not None:
         yield objection
 
 
-def _other_remarks(given: dict[str, Any] | None, file: LogFile | None, key: Path | None) -> Iterator[str]:
+def _other_remarks(given: list[dict[str, Any]], file: LogFile | None, key: Path | None) -> Iterator[str]:
     if file is not None:
         yield "the log in the file was checked; no store was looked at"
-    if given is not None and "signature" in given and key is None:
+    if given and "signature" in given[0] and key is None:
         yield "the certificate is signed, and the signature was not checked; give the public key with --key"
 
 
@@ -130,5 +144,22 @@ def _print_verdict(verdict: Any) -> None:
     found = f"{how_many(verdict.n_events, 'event')}, {how_many(verdict.n_rounds, 'round')}, {verdict.status}"
     answer = f", answer {verdict.plan_name!r}" if verdict.plan_name else ""
     say(f"{'holds' if verdict.holds else 'does not hold'}: {found}{answer}")
+    if verdict.holds:
+        for name, fact in _facts(verdict):
+            say(f"  {name}: {fact}")
     if verdict.question:
         say(f"fingerprint of the question: {verdict.question}")
+
+
+def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """What is claimed by a session that holds, and what that rests on."""
+    yield "claim", verdict.claim
+    yield "delta, epsilon", f"{verdict.delta:g}, {verdict.epsilon:g}"
+    yield "assumes", verdict.assumption
+    yield "values", f"{verdict.n_values:,}; {verdict.n_removed:,} removed"
+    for to in verdict.extensions:
+        budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
+        yield "extended to", f"delta {to['delta']:g}, epsilon {to['epsilon']:g}{budget}"
+    times = (verdict.first_time or 0.0, verdict.last_time or 0.0)
+    first, last = (datetime.fromtimestamp(t, UTC).isoformat(" ", "seconds") for t in times)
+    yield "first and last event", f"{first}, {last}"

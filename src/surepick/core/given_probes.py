@@ -134,12 +134,30 @@ def _with_numbers(
     scale, limits = scale_and_bounds(noise_scale, bounds, readings)
     if scale is None:
         raise ProblemError("the stored probes have no noise scales beside them", field="noise_scale")
+    _check_covariances(probes, scale)
     prices = per_arm("costs", 1.0 if costs is None else costs, probes.names, kind="probe")
     kept = {
         name: getattr(probes, name)
         for name in ("names", "reading_names", "entries", "covariances", "dependent", "unknown", "unstated")
     }
     return Probes(costs=prices, noise_scale=scale, **kept), limits
+
+
+def _check_covariances(probes: Probes, scale: FloatArray) -> None:
+    """Refuse covariances of no probe, or that contradict the scales beside them."""
+    for o, covariance in probes.covariances.items():
+        if not 0 <= o < len(probes.names):
+            raise ProblemError(f"there is no probe {o} for a covariance", field="covariance")
+        name, own = probes.names[o], scale[probes.readings_of(o)]
+        matrix = _covariance(Probe([], covariance=covariance), name, len(own))
+        if not np.array_equal(matrix, covariance) or not np.allclose(
+            np.diag(matrix), own**2, rtol=1e-9, atol=0
+        ):
+            raise ProblemError(
+                f"the covariance of probe {name!r} has {np.diag(matrix).tolist()} on its diagonal, and the "
+                f"noise scales of its readings are {own.tolist()}, whose squares should stand there",
+                field="covariance",
+            )
 
 
 def _collect(draft: _Draft, given: Any, listed: Listed) -> None:

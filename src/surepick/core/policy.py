@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import LARGEST, FloatArray, IntArray
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
@@ -244,13 +244,14 @@ def check_delta(delta: float) -> None:
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse a negative or non-finite epsilon.
+    """Refuse an epsilon that is negative, or so large that sums with it overflow.
 
     >>> check_epsilon(0.0)
     """
-    if not (epsilon >= 0 and np.isfinite(epsilon)):
+    if not 0 <= epsilon <= LARGEST:
         raise ParameterError(
-            f"epsilon is how much worse than the best is fine, 0 or more, got {epsilon!r}", field="epsilon"
+            f"epsilon is how much worse than the best is fine, from 0 to {LARGEST:g}, got {epsilon!r}",
+            field="epsilon",
         )
 
 

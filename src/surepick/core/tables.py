@@ -159,6 +159,8 @@ def refuse_endless(path: Path) -> None:
         found = path.stat()
     except OSError:
         return  # whoever opens it says why
+    except ValueError:
+        raise ProblemError(f"{str(path)!r} is no name of a file: it has a NUL character") from None
     if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
         raise ProblemError(f"{str(path)!r} is a device, not a file; name a file")
     if found.st_size > LARGEST:

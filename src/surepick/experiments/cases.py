@@ -66,7 +66,7 @@ class Case:
     @cached_property
     def key(self) -> str:
         """Sixteen hexadecimal digits; equal for equal cases, on every machine."""
-        return codec.fingerprint(self.to_json())
+        return codec.fingerprint(self.to_json(), codec.SHORT)
 
     def to_json(self) -> dict[str, Any]:
         """Return the case as JSON values."""
@@ -231,7 +231,7 @@ def _build(spec: str) -> Prepared:
         content = (plans if isinstance(plans, np.ndarray) else plans.toarray()).tobytes() + content
     else:
         content = codec.dumps(codec.problem_to_json(problem)).encode() + content
-    return Prepared(instance, limit(problem, means), second_gap, codec.digest(content))
+    return Prepared(instance, limit(problem, means), second_gap, codec.digest(content, codec.SHORT))
 
 
 @lru_cache(maxsize=1)

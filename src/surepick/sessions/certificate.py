@@ -28,13 +28,6 @@ from surepick.sessions.settings import Setup
 from surepick.simulation.outcome import Status
 from surepick.store import Event
 
-# Keys that certificates did not have at first; one that is absent, or says nothing, is left out.
-NEWER = (
-    *("title", "unit", "lead", "lead_name", "lead_amounts", "lead_value", "risk", "closest_rival"),
-    *("runner_up", "listing", "n_voided", "n_remaining", "remaining", "among", "last_call", "proof"),
-    *("noise_check", "past", "added", "good"),
-)
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -59,9 +52,14 @@ class Certificate:
     n_unasked: int
     n_unasked_counted: int
     rivals: tuple[Rival, ...]
-    problem: str  # its fingerprint: SHA-256, or 16 digits of it in logs with short checksums
+    problem: str  # its fingerprint, SHA-256
     log_position: int
     log_checksum: str
+    n_voided: int  # recorded and removed
+    first_delta: float  # before it was extended
+    extensions: tuple[Mapping[str, Any], ...]  # delta, epsilon and budget after each
+    covariances: Mapping[str, list[list[float]]]  # of probes whose readings share noise
+    knows_plans: bool  # whether the function that knows the plans was there; if not, risk and rivals are not
     title: str = ""
     unit: str = ""  # of a measurement and of a plan's value
     lead: Answer | None = None  # the answer, or who leads where there is none
@@ -71,7 +69,6 @@ class Certificate:
     risk: float | None = None  # a proved bound for declaring the lead, where the policy has one
     closest_rival: str | None = None  # the hardest to rule out
     runner_up: str | None = None  # the best after the lead by the estimates
-    n_voided: int | None = None  # told and taken back; None: none was
     listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
     noise_check: str = ""  # what the check of the noise could have seen
     surepick: str = __version__
@@ -93,9 +90,8 @@ class Certificate:
         return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values; of what certificates did not say at first, what is known."""
-        data = {"format": codec.FORMAT, **dataclasses.asdict(self)}
-        return {key: value for key, value in data.items() if value not in (None, "") or key not in NEWER}
+        """Return all fields as JSON values."""
+        return dataclasses.asdict(self)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -133,6 +129,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
     listing = problem.about.listing
     closest, second = (None, None) if lead is None else _closest_and_second(ledger, lead)
     scale = problem.noise_scale
+    shared = {} if problem.probes is None else problem.probes.covariances
     return Certificate(
         session=name,
         status=str(status),
@@ -143,7 +140,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         guarantee=promised(ledger).text if ledger.plan is not None else Promise.none(str(status)).text,
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
-        noise=_noise_assumption(setup, ledger),
+        noise=assumption_of(ledger),
         noise_scale=() if scale is None else tuple(scale.tolist()),
         noise_findings=check_noise(problem, ledger.run.seen.noise, ledger.withdrawals),
         noise_check=could_have_seen(problem, ledger.run.seen.noise),
@@ -157,7 +154,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         n_unasked=ledger.n_unasked,
         n_unasked_counted=ledger.run.n_unasked_counted,
         rivals=_rivals(ledger, lead),
-        problem=codec.fingerprint(codec.problem_to_json(setup.problem), codec.FULL),
+        problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
         log_position=end.position,
         log_checksum=end.checksum,
         title=problem.about.title,
@@ -169,7 +166,13 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         risk=codec.finite_or_none(standing.risk),
         closest_rival=problem.name_of(closest),
         runner_up=problem.name_of(second),
-        n_voided=ledger.n_voided or None,
+        n_voided=ledger.n_voided,
+        first_delta=ledger.first_delta,
+        extensions=tuple(
+            {name: value for name, value in one.items() if name != "n_ahead"} for one in ledger.extensions
+        ),
+        covariances={problem.probe_names[o]: matrix.tolist() for o, matrix in shared.items()},
+        knows_plans=problem.is_listed or problem.has_oracle,
         listing=None if listing is None else dataclasses.asdict(listing),
         last_call=None if ledger.run.called is None else ledger.run.called["n"],
         past=_worth(setup),
@@ -235,11 +238,12 @@ def _rivals(ledger: Ledger, lead: Answer | None) -> tuple[Rival, ...]:
     return rivals_of(problem, evidence, lead)[:MOST_RIVALS]
 
 
-def _noise_assumption(setup: Setup, ledger: Ledger) -> str:
+def assumption_of(ledger: Ledger) -> str:
+    """Return what the guarantee assumes of the noise, and of what people chose."""
     unasked = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
     voided = _voided_assumption(ledger) if ledger.n_voided else ""
-    chosen = _called_assumption(ledger) + added_assumption(ledger.arrived)
-    return _noise(setup, ledger) + _use_assumption(ledger) + unasked + voided + chosen
+    chosen = _called_assumption(ledger) + added_assumption(ledger.arrived) + _extended_assumption(ledger)
+    return _noise(ledger.setup, ledger) + _use_assumption(ledger) + unasked + voided + chosen
 
 
 def _use_assumption(ledger: Ledger) -> str:
@@ -309,3 +313,12 @@ def _called_assumption(ledger: Ledger) -> str:
         return ""
     told = how_many(n, "value that was", "values that were")
     return f"; whether and when the last call was made did not depend on {told} told ahead of the round"
+
+
+def _extended_assumption(ledger: Ledger) -> str:
+    """Return what has to be assumed of extensions that were made while values had been recorded ahead."""
+    n = max((one["n_ahead"] for one in ledger.extensions), default=0)
+    if not n:
+        return ""
+    ahead = how_many(n, "value that was", "values that were")
+    return f"; whether, when and how it was extended did not depend on {ahead} recorded ahead of the round"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,13 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield "assumes", certificate.noise
     yield "policy", f"{certificate.policy['name']} version {certificate.policy['version']}"
     yield "settings", f"delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}"
+    for name, matrix in certificate.covariances.items():
+        yield "covariance", f"{name}: {matrix}"
+    if certificate.extensions:
+        steps = ", ".join(_extension(one) for one in certificate.extensions)
+        yield "extended", f"began with delta {certificate.first_delta:g}; then {steps}"
+    if not certificate.knows_plans:
+        yield "made", "without the function that knows the plans: it says nothing about rivals and risk"
     yield "rests on", _rests_on(certificate)
     if certificate.last_call is not None:
         yield "last call", how_many(certificate.last_call, "measurement")
@@ -69,6 +76,11 @@ def _answer(certificate: Certificate) -> str:
     return "none: nothing is promised" if certificate.among is None else "none yet, but:"
 
 
+def _extension(to: Mapping[str, Any]) -> str:
+    budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
+    return f"delta {to['delta']:g}, epsilon {to['epsilon']:g}{budget}"
+
+
 def _rests_on(certificate: Certificate) -> str:
     n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
     unasked = (
@@ -76,7 +88,7 @@ def _rests_on(certificate: Certificate) -> str:
         if n_unasked
         else ""
     )
-    voided = "" if certificate.n_voided is None else f"; {how_many(certificate.n_voided, 'value')} taken back"
+    voided = f"; {how_many(certificate.n_voided, 'value')} removed" if certificate.n_voided else ""
     measured = how_many(certificate.n_measurements, "measurement")
     return f"{measured} in {how_many(certificate.n_rounds, 'round')}{unasked}{voided}"
 

@@ -1,4 +1,4 @@
-"""Problems and policies as versioned JSON, and fingerprints of them."""
+"""Problems and policies as JSON, and fingerprints of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from surepick.core.arrays import scale_and_bounds
 from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.layout import Layout
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
@@ -24,10 +25,8 @@ from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
 from surepick.policies import policy_named
 
-FORMAT = 1
-PROBE_FORMAT = 2  # of problems with probes of their own
-LATER_FORMAT = 3  # of those whose noise is unknown, of problems with a set-up price, and with plays
-SHORT, FULL = 16, 64  # digits of fingerprints
+SHORT = 16  # digits of a fingerprint that tells apart what nobody forges, such as rows of experiments
+COUNT_TOLERANCE = 1e-9  # of a number of plans: what another machine may round otherwise
 FUNCTION = "function"  # the kind of oracle that no file keeps
 
 Json = dict[str, Any]
@@ -47,11 +46,8 @@ def dumps(value: object) -> str:
     return _encode(value)
 
 
-def fingerprint(value: object, digits: int = SHORT) -> str:
-    """So many hexadecimal digits of SHA-256 of the value's JSON text.
-
-    SHORT ones tell apart what nobody forges: rows of experiments, and problems in certificates of old logs.
-    FULL ones can be relied on against somebody who looks for two values with one fingerprint.
+def fingerprint(value: object, digits: int | None = None) -> str:
+    """Return SHA-256 of the value's JSON text in hexadecimal digits, all or the first of them.
 
     >>> fingerprint({"a": 1}) == fingerprint({"a": 1}), fingerprint({"a": 1}) == fingerprint({"a": 2})
     (True, False)
@@ -59,11 +55,11 @@ def fingerprint(value: object, digits: int = SHORT) -> str:
     return digest(dumps(value).encode(), digits)
 
 
-def digest(data: bytes, digits: int = SHORT) -> str:
-    """The first hexadecimal digits of SHA-256.
+def digest(data: bytes, digits: int | None = None) -> str:
+    """Return SHA-256 in hexadecimal digits, all or the first of them.
 
-    >>> len(digest(b"a")), digest(b"a") == digest(b"b")
-    (16, False)
+    >>> len(digest(b"a")), len(digest(b"a", SHORT)), digest(b"a") == digest(b"b")
+    (64, 16, False)
     """
     return hashlib.sha256(data).hexdigest()[:digits]
 
@@ -80,8 +76,6 @@ def problem_to_json(problem: AnyProblem) -> Json:
     """
     scale = problem.noise_scale
     return {
-        # a problem with probes must not be read by a surepick that does not know them
-        "format": _format_of(problem),
         **({} if problem.probes is None else {"probes": _probes_to_json(problem.probes)}),
         **({"plays": True} if problem.plays else {}),
         **(_listed_to_json(problem) if problem.is_listed else _oracle_to_json(problem)),
@@ -96,12 +90,6 @@ def problem_to_json(problem: AnyProblem) -> Json:
     }
 
 
-def _format_of(problem: AnyProblem) -> int:
-    if problem.setup_cost or problem.plays or (problem.probes is not None and problem.probes.unknown):
-        return LATER_FORMAT
-    return FORMAT if problem.probes is None else PROBE_FORMAT
-
-
 def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> AnyProblem:
     """The problem that these JSON values describe.
 
@@ -113,9 +101,6 @@ def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | No
 
 
 def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> AnyProblem:
-    is_later = "setup_cost" in data or "plays" in data or data.get("probes", {}).get("unknown", False)
-    known = FORMAT if "probes" not in data else PROBE_FORMAT
-    _check_format(data, "problem", LATER_FORMAT if is_later else known)
     if needs_function(data):
         oracle = _with_function(data, oracle)
     if isinstance(oracle, OracleProblem) and "oracle" in data:
@@ -219,11 +204,26 @@ def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
 
     if data["oracle"]["kind"] == POLYTOPE:
         return _polytope_from_json(data)
-    # the count enters decisions and may be rounded otherwise on another machine: the one that was kept holds
-    family = dataclasses.replace(family_from(data["oracle"]), n_plans=data["n_plans"])
+    family = family_from(data["oracle"])
+    family = dataclasses.replace(family, n_plans=_kept_count(data, family.n_plans))
     problem = family.oracle_problem(noise_scale=data["noise_scale"], **_ways(data))
-    bounds = data.get("bounds")
-    return problem if bounds is None else problem.with_noise(problem.noise_scale, np.array(bounds))
+    if data.get("bounds") is None:
+        return problem
+    scale, bounds = scale_and_bounds(data["noise_scale"], data["bounds"], problem.arm_names)
+    return problem.with_noise(scale, bounds)
+
+
+def _kept_count(data: Mapping[str, Any], found: float | None) -> Any:
+    """Return the number of plans that was kept: it enters decisions, and another machine may round it.
+
+    Refused where it is not the number of plans that the family has.
+    """
+    kept = data["n_plans"]
+    if kept != found and not math.isclose(kept, found or math.nan, rel_tol=COUNT_TOLERANCE):
+        raise FileError(
+            f"the problem is said to have {kept} plans, and its family has {found}", field="n_plans"
+        )
+    return kept
 
 
 def _ways(data: Mapping[str, Any]) -> Json:
@@ -236,7 +236,7 @@ def _polytope_from_json(data: Mapping[str, Any]) -> Polytope:
         name: data.get(name) for name in ("noise_scale", "costs", "arm_names", "minimize", "bounds")
     }
     problem = polytope_from(data["oracle"], **settings)
-    problem.__dict__["n_plans"] = data["n_plans"]  # the one that was kept holds, as of a family
+    problem.__dict__["n_plans"] = _kept_count(data, problem.n_plans)
     return problem
 
 
@@ -309,7 +309,7 @@ def policy_to_json(policy: Policy) -> Json:
             f"the parameters of {policy.name} must be numbers, text, lists or None to be kept in a file, "
             f"got {parameters!r}"
         ) from None
-    return {"format": FORMAT, "name": policy.name, "version": policy.version, "parameters": parameters}
+    return {"name": policy.name, "version": policy.version, "parameters": parameters}
 
 
 def version_now(data: Mapping[str, Any]) -> int:
@@ -327,7 +327,6 @@ def policy_from_json(data: Mapping[str, Any]) -> Policy:
 
 
 def _policy_from_json(data: Mapping[str, Any]) -> Policy:
-    _check_format(data, "policy")
     kind = policy_named(data["name"])
     parameters = {
         name: tuple(value) if isinstance(value, list) else value for name, value in data["parameters"].items()
@@ -382,14 +381,6 @@ def _readable(what: str) -> Iterator[None]:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FileError(
-            f"this is no {what} as surepick writes it ({type(error).__name__}: {error}); it was changed, or "
-            "is of another version"
+            f"this is no {what} as surepick writes it ({type(error).__name__}: {error}); it was changed",
+            field=what,
         ) from None
-
-
-def _check_format(data: Mapping[str, Any], what: str, known: int = FORMAT) -> None:
-    if data.get("format") != known:
-        raise FileError(
-            f"this {what} has format {data.get('format')!r} and this surepick reads format {known}; "
-            "upgrade surepick to read it"
-        )

@@ -27,18 +27,19 @@ def calling(ledger: Ledger, n: int | None, *, gaussian: bool) -> Change:
     if ledger.is_over:
         raise SessionError(f"this session has ended: {ledger.status}; there is no last call")
     ledger.run.check_last_call()
-    wanted = check_last_call(ledger, n, ledger.tapes.n_told_of_round)
+    wanted = check_last_call(ledger, n)
     body = {"n": wanted, "gaussian": bool(gaussian), "n_ahead": ledger.tapes.n_ahead}
     return Change([NewEvent("called", body, ledger.calling_key())])
 
 
-def check_last_call(ledger: Ledger, n: int | None, n_told: int = 0) -> int:
-    """The measurements of a last call, checked: more than the open round waits for, within the budget.
+def check_last_call(ledger: Ledger, n: int | None) -> int:
+    """Return the measurements of a last call: more than the open round waits for, within the budget.
 
-    What was told of the open round, `n_told`, is spent as well. Logs in which it was not counted are valid.
+    What was recorded of the open round is spent as well.
     """
     budget, n_missing = ledger.setup.budget, ledger.tapes.n_missing
-    left = None if budget is None else budget - ledger.n_measurements - n_told
+    spent = ledger.n_measurements + ledger.tapes.n_told_of_round
+    left = None if budget is None else budget - spent
     if n is None and left is None:
         raise ParameterError(
             "a last call needs the number of measurements that are still to come: the session has no budget",

@@ -1,4 +1,4 @@
-"""Going on with a session after its end, or more strictly: a smaller delta or epsilon, a larger budget."""
+"""Extending a session: a smaller delta or epsilon, or a larger budget."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from surepick.sessions.replica import Change
 
 
 def extension(ledger: Ledger, delta: float | None, epsilon: float | None, budget: int | None) -> Change:
-    """The event that extends the session to what is given here; refused where that proves nothing more."""
+    """Return the event that extends the session; refuse an extension that would prove nothing more."""
     asked = {"delta": delta, "epsilon": epsilon}
     changes = {name: value for name, value in asked.items() if value is not None}
     if not changes and budget is None:
@@ -26,4 +26,5 @@ def extension(ledger: Ledger, delta: float | None, epsilon: float | None, budget
             field="budget",
         )
     body = {"policy": codec.policy_to_json(setup.policy), "budget": setup.budget}
+    body["n_ahead"] = ledger.tapes.n_ahead
     return Change([NewEvent("extended", body)])

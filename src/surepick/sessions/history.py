@@ -80,12 +80,11 @@ class Trace:
         }
 
     @classmethod
-    def from_json(cls, none: Evidence, data: dict[str, Any] | None) -> Trace:
-        """The trace that was kept; an empty one where none was."""
+    def from_json(cls, none: Evidence, data: dict[str, Any]) -> Trace:
+        """Return the trace that was kept."""
         trace = cls(none)
-        if data is not None:
-            trace._stride = data["stride"]
-            trace._samples = [_sample(none, *sample) for sample in data["samples"]]
+        trace._stride = data["stride"]
+        trace._samples = [_sample(none, *sample) for sample in data["samples"]]
         return trace
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.run import Answer, Standing
 from surepick.errors import MissingFunctionError, SessionError
 from surepick.sessions import codec
@@ -55,6 +56,8 @@ class Ledger:
         self.doubtful: list[tuple[int, str, float]] = []  # implausible: arm, what `void` calls it, value
         self.recent_workers: deque[str] = deque(maxlen=RECENT_TELLS)
         self.arrived: list[Body] = []  # the plans that were added, in their order
+        self.first_delta = delta_of(setup.policy)
+        self.extensions: list[Body] = []  # delta, epsilon and budget after each, and values recorded ahead
         self.epoch = 0  # how often it was extended, or the policy started over
         self.withdrawals = Withdrawals(setup.problem.n_probes)
         # Withdrawals since it ended: what it ended with does not rest on them.
@@ -377,11 +380,13 @@ class Ledger:
     def _extended(self, body: Body) -> None:
         policy = codec.policy_from_json(body["policy"])
         setup = replace(self.setup, policy=policy, budget=body["budget"])
+        numbers = {"delta": delta_of(policy), "epsilon": epsilon_of(policy), "budget": setup.budget}
         if policy == self.setup.policy and self.run.called is not None:
             raise SessionError("after the last call a session goes on with another delta or epsilon alone")
         if policy != self.setup.policy:
             refuse_starting_over(self.arrived, "another delta or epsilon")
         self.epoch += 1
+        self.extensions.append({**numbers, "n_ahead": body["n_ahead"]})
         if policy != self.setup.policy:
             self._start_over(setup)
             return
@@ -391,10 +396,7 @@ class Ledger:
             self._go_on()
 
     def to_json(self) -> Body | None:
-        """All of it but the used measurements, or None when the run's state cannot be kept.
-
-        The names are those of the first snapshots, which stay readable.
-        """
+        """Return all of it but the used measurements, or None when the run's state cannot be kept."""
         run = self.run.to_json()
         if run is None:
             return None
@@ -414,8 +416,10 @@ class Ledger:
             "budget": self.setup.budget,
             "recent": list(self.recent_probes),
             "withdrawals": self.withdrawals.to_json(),
-            **({"after_end": self._after_end} if self._after_end else {}),
-            **({"arrived": self.arrived} if self.arrived else {}),
+            "after_end": self._after_end,
+            "arrived": self.arrived,
+            "first_delta": self.first_delta,
+            "extensions": self.extensions,
             **({"asked_plays": self.setup.problem.asked_plays.arms} if self.setup.problem.plays else {}),
         }
 
@@ -423,27 +427,24 @@ class Ledger:
     def from_json(cls, setup: Setup, kept: Body) -> Ledger:
         """The ledger that was kept, for a session that was created with this setup."""
         setup = replace(setup, policy=codec.policy_from_json(kept["policy"]), budget=kept["budget"])
-        for body in kept.get("arrived", ()):
+        for body in kept["arrived"]:
             setup = with_added(setup, body)
         if "asked_plays" in kept and not setup.problem.is_listed:
             setup = replace(setup, problem=setup.problem.with_asked_plays(kept["asked_plays"]))
         ledger = cls(setup, PolicyRun.from_json(setup, kept))
         ledger.tapes = Tapes.from_json(readings_per_probe(setup.problem), kept)
-        ledger.arrived = list(kept.get("arrived", ()))
+        ledger.arrived, ledger.extensions = list(kept["arrived"]), list(kept["extensions"])
+        ledger.first_delta = kept["first_delta"]
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
-        ledger.doubtful = [
-            (arm, name if isinstance(name, str) else str(Token(arm, name or 0)), value)  # once an index
-            for arm, name, value in kept.get("doubtful", ())
-        ]
+        ledger.doubtful = [(arm, name, value) for arm, name, value in kept["doubtful"]]
         ledger.keys = set(kept["keys"])
-        ledger.unasked_voided = set(kept.get("unasked_voided", ()))
+        ledger.unasked_voided = set(kept["unasked_voided"])
         ledger.epoch, ledger.end_key = kept["epoch"], kept["end_key"]
         ledger.status = None if kept["status"] is None else Status(kept["status"])
         ledger.plan = as_answer(kept["plan"])
         ledger.recent_probes.extend(kept["recent"])
-        if "withdrawals" in kept:  # not in the first snapshots
-            ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
-        ledger._after_end = kept.get("after_end", [])
+        ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
+        ledger._after_end = kept["after_end"]
         return ledger
 
 

@@ -1,13 +1,14 @@
-"""A session's log as JSON, to be checked and gone on with elsewhere.
+"""A session's log as JSON, to be checked and continued elsewhere.
 
-`export` writes it, `verify` and `import` read it.
+`export` writes it, `verify` and `import` read it. Nothing else stands beside the log and the certificate in a
+file, so that everything in it is checked.
 Bodies stay the text that was sealed, so that every checksum can be computed again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from surepick.sessions.verify import Verdict, verify_events
 from surepick.store import Draft, Event, Head, Store
 
 _FIELDS = ("position", "kind", "key", "time", "body", "checksum")
+_LOG = ("session", "position", "checksum", "events")
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,15 @@ def read_json(path: Path) -> Any:
 
 
 def log_in(data: object) -> LogFile | None:
-    """The log in these JSON values: they are one, or an export that has one; None if there is none."""
+    """Return the log in these JSON values, which are one or an export that has one; None if there is none."""
     log = data.get("log", data) if isinstance(data, dict) else None
     if not isinstance(log, dict) or "events" not in log:
         return None
+    assert isinstance(data, dict)
+    _refuse_unchecked(data, ("log", "certificate") if log is not data else _LOG)
+    _refuse_unchecked(log, _LOG)
+    for row in log["events"] if isinstance(log["events"], list) else ():
+        _refuse_unchecked(row if isinstance(row, dict) else {}, _FIELDS)
     try:
         name, head = log["session"], Head(log["position"], log["checksum"])
         events = tuple(map(_event, log["events"]))
@@ -90,6 +97,17 @@ def log_in(data: object) -> LogFile | None:
             f"this is no log as `surepick export --format json` writes it: {type(error).__name__}: {error}"
         ) from None
     return LogFile(name, events, head)
+
+
+def _refuse_unchecked(found: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse what no check looks at: people would believe it."""
+    more = [name for name in found if name not in known]
+    if more:
+        raise FileError(
+            f"this file has {str(more[0])[:80]!r} beside the log, which nothing checks; take it out, or "
+            "export the session again",
+            field=str(more[0]),
+        )
 
 
 def certificate_in(data: object) -> dict[str, Any] | None:

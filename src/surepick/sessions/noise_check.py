@@ -31,7 +31,6 @@ from surepick.sessions.wandering import visible, wander
 
 EACH = 0.001  # how often each of six looks may warn of nothing
 WANDERING = 0.008  # the seventh, the hardest to see; twice as often where the values end the session
-EARLIER_WANDERING = 0.013  # in certificates of surepick's first builds
 FEWEST_BLOCKS = 4  # of an arm, for its blocks of one length to be looked at
 TAU = 1.0  # noise scales: the size of change that the drift alarm is made for
 LONGEST_RUN = 5  # times that one token is given back before it is said
@@ -67,8 +66,6 @@ def check_noise(
     problem: AnyProblem,
     record: NoiseRecord,
     withdrawals: Withdrawals | None = None,
-    *,
-    wandering: float = WANDERING,
 ) -> tuple[NoiseFinding, ...]:
     """What the measurements have that the guarantee does not allow; empty while the noise scale is unknown.
 
@@ -84,7 +81,7 @@ def check_noise(
     found = [*_spreads(looked, apart)]
     found += _dependence(apart, found)
     found += _drift(looked)
-    found += _wandering(apart, found, wandering)
+    found += _wandering(apart, found)
     if withdrawals is not None:
         found += _withdrawn(problem, record, withdrawals)
     return tuple(found)
@@ -249,12 +246,12 @@ def _change(one: _Looked) -> tuple[float, int, float]:
     return top + math.log(sum(math.exp(log - top) for log, _, _ in terms)), at, shift
 
 
-def _wandering(looked: list[_Looked], before: list[NoiseFinding], level: float) -> Iterator[NoiseFinding]:
+def _wandering(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[NoiseFinding]:
     """Levels that wander, if nothing that looks like it was found."""
     if not looked or before:
         return
     found = wander([(one.record, one.scale) for one in looked])
-    if found.level < level:
+    if found.level < WANDERING:
         far = found.step * math.sqrt(found.n)
         whose = f"the level of {looked[0].name!r} wanders" if len(looked) == 1 else "levels of arms wander"
         what = (
@@ -300,7 +297,7 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
 
     Nothing is said of a record that is not whole.
     """
-    if not record.is_whole or problem.noise == BOUNDED_VARIANCE or not problem.knows_noise:
+    if problem.noise == BOUNDED_VARIANCE or not problem.knows_noise:
         return ""
     n, word = sum(arm.count for arm in record.arms), "measurement" if problem.arms_alone else "reading"
     freedom = sum(max(arm.levels[0].n - 1, 0) for arm in record.arms)

@@ -131,14 +131,10 @@ class ArmRecord:
 
 
 class NoiseRecord:
-    """What is kept of all arms since the noise scale is known.
-
-    It is not whole in a session that was opened from a snapshot of a surepick that kept none.
-    """
+    """What is kept of all arms since the noise scale is known."""
 
     def __init__(self, n_arms: int) -> None:
         self.arms = [ArmRecord() for _ in range(n_arms)]
-        self.is_whole = True
 
     def lengthen(self, n_arms: int) -> None:
         """Make room for arms after those that there are."""
@@ -148,17 +144,15 @@ class NoiseRecord:
         """Take in a value of this arm, which is the mean of `count` measurements."""
         self.arms[arm].add(value, count)
 
-    def to_json(self) -> list[Any] | None:
-        """As JSON values; None of one that is not whole."""
-        return [arm.state() for arm in self.arms] if self.is_whole else None
+    def to_json(self) -> list[Any]:
+        """Return the records as JSON values."""
+        return [arm.state() for arm in self.arms]
 
     @classmethod
-    def from_json(cls, data: list[Any] | None, n_arms: int) -> NoiseRecord:
-        """The record that these JSON values describe."""
-        record = cls(n_arms)
-        record.is_whole = data is not None
-        if data is not None:
-            record.arms = [ArmRecord.from_state(arm) for arm in data]
+    def from_json(cls, data: list[Any]) -> NoiseRecord:
+        """Return the record that these JSON values describe."""
+        record = cls(0)
+        record.arms = [ArmRecord.from_state(arm) for arm in data]
         return record
 
 

@@ -31,11 +31,9 @@ from surepick.sessions.history import Sample, Trace
 from surepick.sessions.seen import Seen
 from surepick.sessions.settings import Body, Setup
 from surepick.sessions.snapshot import as_answer, from_json, restore_run, run_to_json, to_json
-from surepick.sessions.tapes import LostTapesError, Used
+from surepick.sessions.tapes import Used
 from surepick.simulation.outcome import Status, end_of
 from surepick.simulation.seeds import round_rng
-
-UNNUMBERED = -1  # in place of an event: snapshots once kept how many unasked measurements, and not which
 
 
 class Decision(NamedTuple):
@@ -51,7 +49,7 @@ class Asleep(NamedTuple):
     state: Any
     standing: Standing
     log_evidence: FloatArray | None
-    counts_unasked: bool | None = None  # None: the snapshot does not say
+    counts_unasked: bool
 
 
 class PolicyRun:
@@ -105,12 +103,12 @@ class PolicyRun:
     @property
     def counts_unasked(self) -> bool:
         """Whether the policy's proof allows measurements that nobody asked for, so that they are counted."""
-        if self._asleep is not None and self._asleep.counts_unasked is not None:
+        if self._asleep is not None:
             return self._asleep.counts_unasked
         run = self._run
         if run is None:  # any scale will do to see what kind of run it will be
             run = self._begun(np.ones(self.problem.n_readings)).run
-        return self.setup.recalls and recalling(self.policy, run, unasked=True) is not None
+        return recalling(self.policy, run, unasked=True) is not None
 
     def standing(self) -> Standing:
         """Where the run stands."""
@@ -164,13 +162,11 @@ class PolicyRun:
 
         `use` has all readings of the probe.
         """
-        if self.setup.recalls and (not self.problem.arms_alone or self.problem.relevant[probe]):
+        if not self.problem.arms_alone or self.problem.relevant[probe]:
             self._unasked.append((position, probe, use))
 
     def has_counted(self, position: int) -> bool:
         """Whether the policy has taken in the unasked measurement of this event."""
-        if UNNUMBERED in self._counted or any(number == UNNUMBERED for number, _, _ in self._unasked):
-            raise LostTapesError
         return position in self._counted
 
     def drop_unasked(self, position: int) -> None:
@@ -232,7 +228,7 @@ class PolicyRun:
             return None
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         budget = self.setup.budget
-        if budget is not None and self.setup.cuts and isinstance(self._run, BudgetedRun):
+        if budget is not None and isinstance(self._run, BudgetedRun):
             self._run.allow(budget - self.seen.evidence.n_measurements)
         self._call_last()
         decision = self._run.decide(rng)
@@ -290,8 +286,7 @@ class PolicyRun:
         begun = self._begun(scale)
         self.problem, self.policy, self._own = begun
         self.seen.check_from(counts, sums)
-        if self.setup.recalls:
-            hand_over(begun, Evidence(counts, sums))
+        hand_over(begun, Evidence(counts, sums))
 
     def _begun(self, scale: FloatArray) -> Begun:
         assert self.setup.pilot is not None
@@ -331,22 +326,19 @@ class PolicyRun:
         """The run that was kept."""
         run = cls(setup, is_kept=True)
         run.n_rounds = kept["n_rounds"]
-        run._counted = kept["counted"] if "counted" in kept else [UNNUMBERED] * kept["n_counted"]
+        run._counted = kept["counted"]
         run.seen = Seen.from_json(setup.problem, kept)
         run.trace = Trace.from_json(run.seen.none(), kept["trace"])
-        run.called, run._n_last = kept.get("called"), kept.get("n_last")
-        unasked = (one if len(one) == 3 else [UNNUMBERED, *one] for one in kept["unasked"])
-        run._unasked = [(at, probe, use if isinstance(use, list) else [use]) for at, probe, use in unasked]
+        run.called, run._n_last = kept["called"], kept["n_last"]
+        run._unasked = [(at, probe, use) for at, probe, use in kept["unasked"]]
         if kept["scale"] is not None:
             assert setup.pilot is not None
             scale = np.array(kept["scale"])
             run.problem, run.policy = known_after(setup.problem, setup.policy, setup.pilot, scale)
         if kept["run"] is not None:
-            log_evidence = from_json(kept.get("log_evidence"))
-            standing = replace(_standing_from(kept.get("standing")), unless=from_json(kept.get("unless")))
-            run._asleep = Asleep(kept["run"], standing, log_evidence, kept.get("counts_unasked"))
-            if "standing" not in kept or ("unless" not in kept and not setup.problem.is_listed):
-                _ = run._run  # of an earlier version, which did not keep all of where a run stands
+            standing = replace(_standing_from(kept["standing"]), unless=from_json(kept["unless"]))
+            log_evidence = from_json(kept["log_evidence"])
+            run._asleep = Asleep(kept["run"], standing, log_evidence, kept["counts_unasked"])
         return run
 
 
@@ -359,10 +351,8 @@ def _with_new(standing: Standing, problem: AnyProblem, n_new: int) -> Standing:
     return replace(standing, risk=risk, remaining=remaining, good=())
 
 
-def _standing_from(kept: list[Any] | None) -> Standing:
+def _standing_from(kept: list[Any]) -> Standing:
     """The standing that was kept, with its lists of plans; plans of polytopes come as lists."""
-    if kept is None:
-        return Standing()
     *parts, remaining, good = kept
     listed = None if remaining is None else tuple(map(as_answer, remaining))
     return replace(standing_of(parts), remaining=listed, good=tuple(map(as_answer, good)))

@@ -22,7 +22,7 @@ from surepick.sessions.leasing import AHEAD
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Token, probe_in, told_key
 from surepick.sessions.rules import RULES, ForgedError, require
-from surepick.sessions.settings import LATER, Body, NewSession, Setup
+from surepick.sessions.settings import Body, NewSession, Setup
 from surepick.store import Event
 
 DECISIONS = ("asked", "stopped")
@@ -46,10 +46,9 @@ class Replay:
         body = _body_of(first)
         require(first.kind == "created" and first.key is None, "a log begins with an event of kind 'created'")
         self.setup = checked_setup(body, oracle)
-        self.name: str | None = body.get("name")
+        self.name: str = body["name"]
         self.surepick: str = body["surepick"]
         self.ledger = Ledger(self.setup)
-        self.n_extended = 0
         self._time = -math.inf
         self._keys: set[str] = set()
         self._told: dict[Token, list[Body]] = {}  # by the token under which it was told, in parts or at once
@@ -76,7 +75,7 @@ class Replay:
                 raise ForgedError(str(error)) from None
 
     def _check_time(self, event: Event) -> None:
-        """Require that times are finite and never fall along the log."""
+        """Times are finite, and none is before another."""
         require(type(event.time) is float and math.isfinite(event.time), "its time is no finite number")
         require(event.time >= self._time, "it is dated before the event that it follows")
         self._time = event.time
@@ -127,11 +126,11 @@ class Replay:
             probe = self._unasked.get(body["event"])
             require(probe is not None, f"event {body['event']} records nothing that nobody had asked for")
             require(probe == probe_in(body), "it names another arm or probe than what it takes back")
-        elif event.kind == "extended":
-            self.n_extended += 1
         elif event.kind == "closed":
-            is_due = self.ledger.is_due
-            require(not is_due, "the round was complete, and a session is not closed before it has decided")
+            require(
+                not self.ledger.is_due,
+                "the round was complete, and a session is not closed before it has decided",
+            )
 
     def _check_skipped(self, probe: int, places: list[int]) -> None:
         """Of several values, a place may be left out if it is told, or may have been in another's hands."""
@@ -158,11 +157,10 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
     """
     try:
         setup = Setup.from_json(body, oracle)
-        name = body.get("name", "any")
         new = NewSession(
             setup.problem,
             setup.policy,
-            name,
+            body["name"],
             setup.seed,
             setup.budget,
             body["lease"],
@@ -184,9 +182,6 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
         "surepick": body["surepick"],
         **({} if layout is None else {"layout": layout.to_json()}),
     }
-    for name in (*LATER, "name"):
-        if name not in body:  # a session begun before there was such a thing
-            written.pop(name)
     differing = [name for name in sorted({*written, *body}) if not _same(written, body, name)]
     require(not differing, f"no session begins with its {', '.join(map(repr, differing))}")
     return setup
@@ -203,8 +198,10 @@ def version_of(text: object) -> tuple[int, ...] | None:
 
 
 def _is_of_another_version(body: Body) -> bool:
-    policy = body["policy"]
-    return bool(policy["version"] != codec.version_now(policy))
+    try:
+        return bool(body["policy"]["version"] != codec.version_now(body["policy"]))
+    except Exception:  # any JSON may stand there
+        return False
 
 
 def _same(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> bool:

@@ -191,7 +191,7 @@ def _noted(ledger: Ledger, body: Body, key: str | None) -> None:
 
 
 def _extended(ledger: Ledger, body: Body, key: str | None) -> None:
-    shape(body, {"policy": dict, "budget": (int, type(None))})
+    shape(body, {"policy": dict, "budget": (int, type(None)), "n_ahead": int})
     require(key is None, f"it has the key {key!r}, and such events have none")
     before = ledger.setup
     try:
@@ -202,9 +202,10 @@ def _extended(ledger: Ledger, body: Body, key: str | None) -> None:
         name: getattr(policy, name) for name in ("delta", "epsilon") if name in body["policy"]["parameters"]
     }
     after = before.extended(changes, body["budget"])
+    require(body["n_ahead"] == ledger.tapes.n_ahead, "it has another number of values told ahead")
     written = {"policy": codec.policy_to_json(after.policy), "budget": after.budget}
     require(
-        codec.dumps(written) == codec.dumps(body),
+        codec.dumps({**written, "n_ahead": body["n_ahead"]}) == codec.dumps(body),
         "an extension makes delta or epsilon smaller or the budget larger, and changes nothing else",
     )
 

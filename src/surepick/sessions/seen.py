@@ -120,5 +120,5 @@ class Seen:
         counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])
         seen.evidence = seen._none.with_sums(counts, sums, kept.get("plays", 0))
         seen.moments = Moments.from_json(kept["moments"])
-        seen.noise = NoiseRecord.from_json(kept.get("noise"), problem.n_readings)
+        seen.noise = NoiseRecord.from_json(kept["noise"])
         return seen

@@ -109,8 +109,7 @@ class Session(Looking):
 
         The settings are those of `create`. A session of this name that is about another problem, or was begun
         with another policy, seed, budget or pilot than given here, is refused; so a program that is started
-        again goes on where it was, and never mixes two decisions. A session that was begun with a list of
-        some plans of this problem, as builders gave in earlier versions, goes on with its list.
+        again goes on where it was, and never mixes two decisions.
         """
         place, name = _as_store(store, create=True), settings["name"]
         if name not in place.names():

@@ -13,15 +13,13 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.pilot import Pilot, pilot_for
-from surepick.core.policy import Policy, epsilon_of
+from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, SurepickError
-from surepick.policies import usual_name
 from surepick.sessions import codec
 from surepick.store.events import LEASE
 
-LATER = ("recalls", "cuts")  # settings that the first logs do not have, where they are false
 MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
 
 Body = dict[str, Any]
@@ -36,23 +34,17 @@ class Setup:
     seed: int
     budget: int | None
     pilot: Pilot | None  # None: the noise scale is known
-    recalls: bool = True  # False in sessions begun by a surepick that counted no unasked measurements
-    cuts: bool = True  # False in sessions begun by a surepick that did not cut requests to the budget
     past: Past | None = None  # what was thought of the arms before
 
     def to_json(self) -> Body:
         """As JSON values."""
         return {
-            "format": codec.FORMAT,
             "problem": codec.problem_to_json(self.problem),
             "policy": codec.policy_to_json(self.policy),
             "seed": self.seed,
             "budget": self.budget,
             "pilot": None if self.pilot is None else self.pilot.to_json(),
-            "recalls": self.recalls,
-            "cuts": self.cuts,
-            # only where there is one: questions without a past keep their fingerprints
-            **({} if self.past is None else {"past": self.past.to_json()}),
+            "past": None if self.past is None else self.past.to_json(),
         }
 
     @property
@@ -61,12 +53,12 @@ class Setup:
 
         It can be made public before anything is measured. Names of sessions, leases and drawings are no part.
         """
-        return codec.fingerprint(self.to_json(), codec.FULL)
+        return codec.fingerprint(self.to_json())
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
         """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
-        policy, pilot = _policy_of(body["policy"]), body["pilot"]
+        policy, pilot, past = _policy_of(body["policy"]), body["pilot"], body["past"]
         return cls(
             codec.problem_from_json(body["problem"], oracle).with_about(
                 **vars(About.from_json(body.get("about")))
@@ -75,9 +67,7 @@ class Setup:
             body["seed"],
             body["budget"],
             None if pilot is None else Pilot.from_json(pilot),
-            body.get("recalls", False),
-            body.get("cuts", False),
-            Past.from_json(body["past"]) if "past" in body else None,
+            None if past is None else Past.from_json(past),
         )
 
     def extended(self, changes: Mapping[str, float], budget: int | None) -> Setup:
@@ -143,7 +133,7 @@ class NewSession:
     @property
     def setup(self) -> Setup:
         """What decides: all but the name and the lease."""
-        return Setup(self.problem, self.policy, self.seed, self.budget, self.pilot, past=self.past)
+        return Setup(self.problem, self.policy, self.seed, self.budget, self.pilot, self.past)
 
     def to_json(self) -> Body:
         """The body of the first event of the log."""
@@ -168,9 +158,9 @@ class Settings(TypedDict, total=False):
 def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, settings: Settings) -> None:
     """Refuse to go on with a session that was begun with another problem, policy or setting than given."""
     hint = "choose another name, or load the session as it is with Session.load"
-    if not is_about(begun.problem, problem):
+    if codec.problem_to_json(begun.problem) != codec.problem_to_json(problem):
         raise SessionError(f"session {name!r} is about another problem than the one given; {hint}")
-    if _decides_otherwise(begun, problem, policy):
+    if codec.policy_to_json(policy) != codec.policy_to_json(begun.policy):
         raise SessionError(
             f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}"
         )
@@ -180,33 +170,6 @@ def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, s
                 f"session {name!r} was begun with {key} = {getattr(begun, key)!r}, got {settings[key]!r}; "
                 f"leave {key} out, or {hint}"
             )
-
-
-def is_about(begun: AnyProblem, given: AnyProblem) -> bool:
-    """Whether a session that was begun with one problem goes on when the other is given.
-
-    They are the same, or the first is a list of plans of the second: builders and files listed plans in
-    earlier versions where they take all of them now. Such a session keeps its list and its policy.
-    """
-    mine, other = codec.problem_to_json(begun), codec.problem_to_json(given)
-    if mine == other:
-        return True
-    if not begun.is_listed or given.is_listed or not given.can_decide:
-        return False
-    shared = ("noise_scale", "costs", "arm_names", "minimize", "bounds")
-    if any(mine.get(key) != other.get(key) for key in shared):
-        return False
-    return all(given.has_plan(begun.vector(k)) for k in range(begun.n_plans))
-
-
-def _decides_otherwise(begun: Setup, problem: AnyProblem, policy: Policy) -> bool:
-    """Whether a policy is another than the one that the session has, or would have without a list."""
-    if codec.policy_to_json(policy) == codec.policy_to_json(begun.policy):
-        return False
-    was_listed = begun.problem.is_listed and not problem.is_listed
-    if not was_listed or policy.name != usual_name(problem):
-        return True
-    return (policy.delta, epsilon_of(policy)) != (begun.policy.delta, epsilon_of(begun.policy))
 
 
 def whole(name: str, what: str, value: object, *, least: int, most: int | None = None) -> int:

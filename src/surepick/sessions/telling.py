@@ -82,7 +82,7 @@ class Telling:
         ):
             uses = list(value)
         if not uses:
-            raise ParameterError("record takes at least one value, got none")
+            raise ParameterError("record takes at least one value, got none", field="value")
         keys = [f"recorded:{key}" if place == 0 else f"recorded:{key}, {place}" for place in range(len(uses))]
         events = [
             NewEvent(
@@ -111,7 +111,8 @@ class Telling:
         def make() -> Change:
             if self._replica.ledger.tapes.of[token.probe].is_told(token.index):
                 raise SessionError(
-                    f"token '{token}' was told already and cannot be withdrawn; nothing was changed"
+                    f"token '{token}' was told already and cannot be withdrawn; nothing was changed",
+                    field="token",
                 )
             refuse_unasked(self._replica.ledger, token)
             self._refuse_anothers(token, worker)
@@ -181,7 +182,8 @@ class Telling:
             if kept[name][1] == body.get("worker", ""):
                 raise SessionError(
                     f"reading {name!r} of token '{token}' was told before with {kept[name][0]:g}, got "
-                    f"{value:g}; the first value stays, and nothing was recorded"
+                    f"{value:g}; the first value stays, and nothing was recorded",
+                    field="value",
                 )
         events = self._late(token, {**body, "readings": other}).events if other else []
         if new:
@@ -253,7 +255,8 @@ class Telling:
         if not same:
             raise SessionError(
                 f"a late value of token '{token}' was told before, {_shown(before[0])}, got {_shown(body)}; "
-                "it stays"
+                "it stays",
+                field="value",
             )
         keys = (f"{begin}{at}" for at in itertools.count(len(before)))
         events = [NewEvent("recorded", {**about, **one}, key) for one, key in zip(new, keys, strict=False)]
@@ -278,8 +281,8 @@ class Telling:
             )
         raise SessionError(
             f"token '{token}' was told before with {_shown(kept)}, got {_shown(body)}; the first value "
-            "stays. If that was a slip, take it back (void) and measure again; if several people measure, "
-            "each asks under a name of their own (worker)"
+            "stays. If several people measure, each asks under a name of their own (worker)",
+            field="value",
         )
 
 
@@ -296,14 +299,15 @@ def _use(problem: AnyProblem, probe: int, given: Any, wanted: Sequence[int]) -> 
         values = list(given) if is_list(given) else [given]
         names = reads if len(values) == len(reads) else tuple(reads[k] for k in wanted)
         if len(values) != len(names):
-            raise SessionError(f"{_names_wanted(problem, probe)}, got {shortened(repr(given), 60)}")
+            got = shortened(repr(given), 60)
+            raise SessionError(f"{_names_wanted(problem, probe)}, got {got}", field="value")
         by_name = dict(zip(names, values, strict=True))
     unknown = [name for name in by_name if name not in reads]
     if len(reads) == 1 and unknown:
         number(problem, readings[0], given)  # which says that it is none
     if unknown or not by_name:
         got = f"{unknown[0]!r}" if unknown else "none"
-        raise SessionError(f"{_names_wanted(problem, probe)}, got {got}")
+        raise SessionError(f"{_names_wanted(problem, probe)}, got {got}", field="value")
     told = {
         name: number(problem, reading, by_name[name])
         for name, reading in zip(reads, readings, strict=True)
@@ -316,7 +320,8 @@ def _use(problem: AnyProblem, probe: int, given: Any, wanted: Sequence[int]) -> 
         raise SessionError(
             f"the readings of {problem.probe_names[probe]!r} {shared}, so "
             f"they are told together, and {missing} is missing; nothing was recorded: repeat the whole "
-            "measurement, or withdraw its token"
+            "measurement, or withdraw its token",
+            field="value",
         )
     return {"readings": told} if len(reads) > 1 else {"value": told[reads[0]]}
 

@@ -73,18 +73,20 @@ def number(problem: AnyProblem, reading: int, value: object) -> float:
     except (TypeError, ValueError, OverflowError):
         shown = shortened(repr(value), 60)
         what = problem.reading_in_words(reading)
-        raise SessionError(f"the value of {what} must be a number, got {shown}") from None
+        raise SessionError(f"the value of {what} must be a number, got {shown}", field="value") from None
     if not math.isfinite(found):
         raise SessionError(
             f"the value of {problem.reading_in_words(reading)} must be finite, got {found}; repeat the "
-            "measurement, or withdraw its token"
+            "measurement, or withdraw its token",
+            field="value",
         )
     if problem.bounds is not None and outside(problem.bounds, reading, found):
         low, high = problem.bounds[reading].tolist()
         raise SessionError(
             f"the value of {problem.reading_in_words(reading)} must lie within its bounds, {low:g} to "
             f"{high:g}, got {found:g}; the guarantee rests on them, so if the value is right, begin again "
-            "with wider bounds"
+            "with wider bounds",
+            field="value",
         )
     furthest = furthest_value(problem.noise_scale, reading)
     if abs(found) > furthest:
@@ -92,6 +94,7 @@ def number(problem: AnyProblem, reading: int, value: object) -> float:
         raise SessionError(
             f"the value of {problem.reading_in_words(reading)} must lie within {furthest:g} of zero{scales}, "
             f"got {found:g}; beyond it rounding outweighs the noise: check the value and its unit, and where "
-            "all values are that large begin again with a constant subtracted from them"
+            "all values are that large begin again with a constant subtracted from them",
+            field="value",
         )
     return found

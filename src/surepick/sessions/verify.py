@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from surepick._version import __version__
 from surepick.core import average_proof, vertex_proof
-from surepick.core.oracle_problem import Best, OracleProblem
-from surepick.core.policy import epsilon_of
+from surepick.core.oracle_problem import Best, OracleProblem, absent
+from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.polytope import Polytope
+from surepick.core.promise import Promise
 from surepick.core.wording import how_many
-from surepick.errors import DamageError, ParameterError, ProblemError
+from surepick.errors import DamageError, ParameterError, SurepickError
 from surepick.sessions import codec
-from surepick.sessions.certificate import NEWER, certify
+from surepick.sessions.certificate import assumption_of, certify, promised
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import EARLIER_WANDERING, check_noise
 from surepick.sessions.replay import Replay, version_of
 from surepick.sessions.rules import ForgedError
-from surepick.sessions.settings import Body
+from surepick.sessions.settings import Body, Setup
+from surepick.simulation.outcome import Status
 from surepick.store import START, Event, Head, Store
 from surepick.store.events import checked
 
@@ -32,15 +33,29 @@ NOTHING = "not even the first event can be read; run `surepick doctor`"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check of a session and its certificate found; it holds when there is nothing to object."""
+    """What a check of a session and its certificate found, and what is claimed if it holds.
+
+    It holds when there is nothing to object.
+    """
 
     objections: tuple[str, ...]
-    n_events: int
-    n_rounds: int
-    status: str
-    plan_name: str | None
+    n_events: int = 0
+    n_rounds: int = 0
+    status: str = "unknown"
+    plan_name: str | None = None
     remarks: tuple[str, ...] = ()  # what to know of it besides; no objections
     question: str = ""  # the fingerprint of what the session began with, as `new --announce` prints it
+    claim: str = ""
+    delta: float | None = None
+    epsilon: float | None = None
+    assumption: str = ""
+    n_values: int = 0  # recorded and not removed
+    n_removed: int = 0
+    extensions: tuple[Mapping[str, Any], ...] = ()  # delta, epsilon and budget after each
+    event: int | None = None  # the first one that no session writes there
+    fields: tuple[str, ...] = ()  # of the certificate, that are not what the log gives
+    first_time: float | None = None  # of the first and the last event, in seconds since 1970, UTC
+    last_time: float | None = None
 
     @property
     def holds(self) -> bool:
@@ -89,7 +104,11 @@ class _Log:
         self.before, self.after = before, after
         self.last: Event | None = None
         self.ends: list[Event] = []
+        self.first: Event | None = None
+        self.all: list[Event] = []  # where the plans are known by a function
         self.n_unasked = 0  # when the session last ended
+        self.event: int | None = None
+        self.fields: list[str] = []
 
     def judged(
         self, events: Iterable[Event], given: Body | None, oracle: Best | OracleProblem | None
@@ -101,6 +120,9 @@ class _Log:
                 self._note(event)
                 if replay is None:
                     replay = Replay(event, oracle)
+                if oracle is not None:
+                    self.all.append(event)
+                if event is self.first:
                     continue
                 replay.take(event)
                 if event.kind in ("stopped", "closed"):
@@ -111,19 +133,25 @@ class _Log:
             objections.append(str(error))
         except ForgedError as error:
             assert self.last is not None
+            self.event = self.last.position
             objections.append(
                 f"event {self.last.position} ({self.last.kind}) is none that a session writes there: "
                 f"{error}; what follows was not looked at"
             )
+        except SurepickError:
+            raise  # the store cannot be read, a function is missing, a policy has another version
+        except Exception as error:  # a log may hold any JSON: what cannot be checked does not hold
+            self.event = 1 if self.last is None else self.last.position
+            objections.append(f"event {self.event} cannot be checked: {type(error).__name__}: {error}")
         if replay is None:
-            return Verdict((*objections, NOTHING), 0, 0, "unknown", None, tuple(remarks))
+            return Verdict((*objections, NOTHING), event=self.event)
         if given is not None and not objections:
             objections += self._compare(replay, given)
-        return _verdict(self.name, replay, self.last, objections, remarks)
+        return self._verdict(replay, objections, remarks)
 
     def _note(self, event: Event) -> None:
         """Keep the event as the last one; the log says itself where it ended before."""
-        self.last = event
+        self.first, self.last = self.first or event, event
         if event.position == self.before.position and event.head != self.before:
             raise DamageError(
                 f"event {event.position} of session {self.name!r} is not the one that the log says it ends "
@@ -144,10 +172,11 @@ class _Log:
             return ["the certificate is of another log: the fingerprints differ"]
         if end is not self.ends[-1] or replay.ledger.status is None:
             return ["the session went on after this certificate; ask for a new one"]
-        mine = as_certificate(certify(self.name, replay.ledger, end).to_json())
+        ledger = replay.ledger
         needs_function = codec.needs_function(codec.problem_to_json(replay.setup.problem))
-        if needs_function:  # keys that certificates without the function do not have
-            given = {**{name: mine[name] for name in NEWER if name in mine}, "n_unasked_counted": 0, **given}
+        if given.get("knows_plans") is False and needs_function:
+            ledger = self._without_function()
+        mine = as_certificate(certify(self.name, ledger, end).to_json())
         accepted = {
             "session": given.get("session") in (self.name, replay.name),
             "surepick": _is_between(given.get("surepick"), replay.surepick),
@@ -155,29 +184,52 @@ class _Log:
             and self.n_unasked <= given["n_unasked"] <= replay.ledger.n_unasked,
             "signature": True,  # which is about the certificate, not a part of it
         }
-        if given.get("noise_findings"):
-            either = (mine["noise_findings"], _found_then(replay))
-            accepted["noise_findings"] = any(same(one, given["noise_findings"]) for one in either)
-        if given.get("rivals") == [] and needs_function:
-            accepted["rivals"] = True  # they are not known to who writes it without the function
         last_bits = LAST_BITS if replay.setup.problem.probes is not None else 0.0
         names = sorted(mine.keys() | given.keys())
-        differing = [
+        self.fields = [
             n
             for n in names
             if not accepted.get(n, n in mine and n in given and same(mine[n], given[n], last_bits))
         ]
-        found = [f"the certificate's {name!r} is not what the log gives" for name in differing]
+        found = [f"the certificate's {name!r} is not what the log gives" for name in self.fields]
         return found + _of_proof(replay.ledger, given.get("proof"))
 
+    def _without_function(self) -> Ledger:
+        """Return the state of the session as a reader sees it who does not have its function."""
+        created, *rest = self.all
+        ledger = Ledger(Setup.from_json(json.loads(created.body), absent))
+        for event in rest:
+            ledger.apply(event.kind, json.loads(event.body), event.position)
+        return ledger
 
-def _found_then(replay: Replay) -> Any:
-    """What the noise check of surepick's first builds finds, as JSON values."""
-    ledger = replay.ledger
-    found = check_noise(
-        ledger.problem, ledger.run.seen.noise, ledger.withdrawals, wandering=EARLIER_WANDERING
-    )
-    return as_certificate({"noise_findings": list(map(asdict, found))})["noise_findings"]
+    def _verdict(self, replay: Replay, objections: list[str], remarks: list[str]) -> Verdict:
+        ledger = replay.ledger
+        assert self.first is not None
+        assert self.last is not None
+        if replay.name != self.name:
+            remarks.append(f"it began under the name {replay.name!r}")
+        status = "running" if ledger.status is None else str(ledger.status)
+        confident = ledger.status is Status.CONFIDENT
+        return Verdict(
+            tuple(objections),
+            n_events=self.last.position,
+            n_rounds=ledger.n_rounds,
+            status=status,
+            plan_name=ledger.problem.name_of(ledger.plan),
+            remarks=tuple(remarks),
+            question=replay.setup.fingerprint,
+            claim=(promised(ledger) if confident else Promise.none(status)).text,
+            delta=delta_of(ledger.setup.policy),
+            epsilon=epsilon_of(ledger.setup.policy),
+            assumption=assumption_of(ledger),
+            n_values=ledger.n_told + ledger.n_unasked,
+            n_removed=ledger.n_voided,
+            extensions=tuple(ledger.extensions),
+            event=self.event,
+            fields=tuple(self.fields),
+            first_time=self.first.time,
+            last_time=self.last.time,
+        )
 
 
 def _of_proof(ledger: Ledger, proof: Any) -> list[str]:
@@ -190,35 +242,9 @@ def _of_proof(ledger: Ledger, proof: Any) -> list[str]:
             wrong = average_proof.objections(*given, policy.delta, epsilon_of(policy))
         else:
             wrong = vertex_proof.objections(*given, policy.delta)
-    except (ArithmeticError, KeyError, TypeError, ValueError, ProblemError):
+    except Exception:  # any JSON may stand there
         wrong = ["it has another form"]
     return [f"the certificate's proof does not hold: {words}" for words in wrong]
-
-
-def _verdict(
-    name: str, replay: Replay, last: Event | None, objections: list[str], remarks: list[str]
-) -> Verdict:
-    ledger = replay.ledger
-    if replay.name not in (None, name):
-        remarks.append(f"it began under the name {replay.name!r}")
-    if replay.n_extended:
-        remarks.append(
-            f"it was extended {how_many(replay.n_extended, 'time')}: it began with delta "
-            f"{replay.setup.policy.delta:g}, and now delta is {ledger.setup.policy.delta:g}"
-        )
-    if ledger.n_voided:
-        remarks.append(
-            f"{how_many(ledger.n_voided, 'told value was', 'told values were')} taken back as no measurement"
-        )
-    return Verdict(
-        tuple(objections),
-        0 if last is None else last.position,
-        ledger.n_rounds,
-        "running" if ledger.status is None else str(ledger.status),
-        ledger.problem.name_of(ledger.plan),
-        tuple(remarks),
-        replay.setup.fingerprint,
-    )
 
 
 def as_certificate(given: object) -> Body:

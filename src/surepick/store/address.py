@@ -38,6 +38,8 @@ def parse(url: str) -> Address:
     >>> parse("postgresql://ann:secret@db/trips").shown
     'postgresql://ann:***@db/trips'
     """
+    if "\0" in unquote(url):
+        raise StoreError(f"the store address {_without_password(url)!r} has a NUL character; {EXAMPLES}")
     if "://" not in url:
         return Address("sqlite", url, url)
     found = _ADDRESS.fullmatch(url)

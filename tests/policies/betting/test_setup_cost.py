@@ -80,7 +80,6 @@ def test_a_session_counts_them_and_keeps_the_price(tmp_path):
 def test_a_problem_with_a_price_survives_its_file_and_others_keep_their_form():
     problem = sp.Problem(np.eye(2), setup_cost=7.0, noise_scale=1)
     data = problem_to_json(problem)
-    assert data["format"] == 3
     assert problem_from_json(data).setup_cost == 7.0
     assert "setup_cost" not in problem_to_json(sp.Problem(np.eye(2), noise_scale=1))
 

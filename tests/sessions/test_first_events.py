@@ -1,0 +1,189 @@
+"""First events that contradict themselves, or are none: refused by `verify` and by whoever opens them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, oracle_problem, problem, run_to_end
+from surepick.errors import ParameterError, SurepickError
+from surepick.problems.kinds.tree import tree_family
+from surepick.sessions import codec
+from surepick.sessions.session import Session
+from surepick.sessions.verify import Verdict, verify, verify_events
+from surepick.store import Draft, MemoryStore
+
+PAIR = sp.Probe({"old": {"x": 1}, "new": {"y": 1}}, covariance=[[1.25, 1.0], [1.0, 1.25]])
+PAIRED = sp.Problem(np.eye(2), arm_names=["x", "y"], noise_scale=1.0, probes={"pair": PAIR})
+EDGES = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D")]
+ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x", [], [[]], {}, {"a": None}, [1, "a"]]
+HONEST: list[Any] = [("lease", 1e308), ("seed", 10**400), ("name", "x")]  # odd, but a session may have them
+
+
+def begun(given: Any, policy: sp.Policy) -> Session:
+    return Session.create("memory://", given, policy, name="s")
+
+
+def with_first(session: Session, body: Any) -> MemoryStore:
+    """The log of this session with another first event, sealed again."""
+    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
+    store = MemoryStore()
+    store.create("s", [drafts[0]._replace(body=codec.dumps(body)), *drafts[1:]])
+    return store
+
+
+def first(session: Session) -> Any:
+    return json.loads(next(session.events()).body)
+
+
+def refused(session: Session, body: Any) -> Verdict:
+    """What `verify` says; opening it is refused too."""
+    store = with_first(session, body)
+    with pytest.raises(SurepickError):
+        Session.load(store, "s")
+    return verify(store, "s")
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[1e-6, 0.0], [0.0, 1e-6]],  # beside a scale of 1
+        [[1.25, 1.0], [0.9, 1.25]],
+        [[1.25, 1.25], [1.25, 1.25]],
+        [[1.25, 2.0], [2.0, 1.25]],
+        [[1.25]],
+        [[1.25, 1.0, 0.0], [1.0, 1.25, 0.0], [0.0, 0.0, 1.0]],
+        [[1.25, None], [1.0, 1.25]],
+    ],
+)
+def test_a_covariance_that_contradicts_its_scales_is_refused(matrix: Any) -> None:
+    session = begun(PAIRED, sp.BetGapE())
+    assert session.verify().holds
+    body = first(session)
+    assert body["problem"]["probes"]["covariances"] == {"0": [[1.25, 1.0], [1.0, 1.25]]}
+    body["problem"]["probes"]["covariances"]["0"] = matrix
+    assert not refused(session, body).holds
+
+
+def test_a_covariance_of_no_probe_is_refused() -> None:
+    session = begun(PAIRED, sp.BetGapE())
+    body = first(session)
+    body["problem"]["probes"]["covariances"]["7"] = [[1.25, 1.0], [1.0, 1.25]]
+    assert not refused(session, body).holds
+
+
+def test_the_number_of_plans_of_a_family_is_computed_again() -> None:
+    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.OBet(delta=0.1))
+    body = first(session)
+    right = body["problem"]["n_plans"]
+    for n in (right + 1, 2, 0, -right, 1e308, None, "3"):
+        body["problem"]["n_plans"] = n
+        assert not refused(session, body).holds
+
+
+def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width() -> None:
+    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.OBet(delta=0.1))
+    body = first(session)
+    body["problem"]["bounds"] = [[0.0, 1.0]] * len(EDGES)
+    body["problem"]["noise_scale"] = [0.001] * len(EDGES)
+    assert not refused(session, body).holds
+
+
+def test_the_certificate_says_which_covariance_it_rests_on() -> None:
+    session = begun(PAIRED, sp.BetGapE(delta=0.2))
+    rng = np.random.default_rng(0)
+    while requests := session.ask():
+        x, y = rng.multivariate_normal([4.0, 0.0], [[1.25, 1.0], [1.0, 1.25]]).tolist()
+        session.tell(requests[0], {"old": x, "new": y})
+    certificate = session.certificate().to_json()
+    assert certificate["covariances"] == {"pair": [[1.25, 1.0], [1.0, 1.25]]}
+    assert session.verify(certificate).holds
+    assert not session.verify({**certificate, "covariances": {}}).holds
+
+
+def test_verify_says_that_any_odd_first_event_does_not_hold() -> None:
+    session = begun(problem(), sp.CombGapE(delta=0.1))
+    true, events = first(session), list(session.events())
+    for name in true:
+        for value in ODD:
+            body = {**copy.deepcopy(true), name: value}
+            if body == true or (name, value) in HONEST:
+                continue
+            found = list(with_first(session, body).read("s"))
+            assert not verify_events("s", found, found[-1].head).holds, (name, value)
+    assert verify_events("s", events, events[-1].head).holds
+
+
+def test_odd_proofs_are_objections() -> None:
+    box = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise_scale=0.1)
+    session = begun(box, sp.PolyBet(delta=0.2))
+    while requests := session.ask():
+        session.tell(requests[0], [2.0, 0.0][requests[0].arm])
+    true = json.loads(codec.dumps(session.certificate().to_json()))
+    assert session.verify(true).holds
+    for value in [*ODD, {"series": 3}, {"series": [], "nodes": {}}, dict.fromkeys(true["proof"], 7)]:
+        assert not session.verify({**true, "proof": value}).holds, value
+
+
+@pytest.mark.parametrize("epsilon", [1e308, 1e31, -1.0, float("nan")])
+def test_an_epsilon_that_no_session_can_go_on_with_is_refused(epsilon: float) -> None:
+    with pytest.raises(ParameterError) as caught:
+        sp.BetGapE(epsilon=epsilon)
+    assert caught.value.field == "epsilon"
+
+
+def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function() -> None:
+    session = begun(oracle_problem(), sp.OBet(delta=0.1))
+    slip = session.ask()[0]
+    session.tell(slip, 0.0)
+    session.void(slip, "a slip")
+    tapes = Tapes()
+    run_to_end(session, tapes)
+    whole = json.loads(codec.dumps(session.certificate().to_json()))
+    looked = Session.load(session.store, "s", read_only=True).certificate().to_json()
+    assert whole["n_voided"] == looked["n_voided"] == 1
+    assert (whole["knows_plans"], looked["knows_plans"]) == (True, False)
+    for certificate in (whole, json.loads(codec.dumps(looked))):
+        assert session.verify(certificate).holds
+        for name in certificate:
+            without = {key: value for key, value in certificate.items() if key != name}
+            assert not session.verify(without).holds, name
+    assert not session.verify({**whole, "risk": None}).holds
+    assert not session.verify({**whole, "rivals": []}).holds
+
+
+def test_an_extension_while_values_were_ahead_is_an_assumption() -> None:
+    for ahead in (False, True):
+        session = Session.create("memory://", problem(), sp.BetGapE(delta=0.1), name="s", budget=8)
+        run_to_end(session, Tapes())
+        if ahead:
+            token = f"0.{session.ledger().tapes.of[0].end_of_round + 1}"
+            session.tell(token, Tapes().value(token))
+        session.extend(budget=5000)
+        run_to_end(session, Tapes())
+        assert session.ledger().extensions[0]["n_ahead"] == ahead
+        certificate = session.certificate()
+        assert ("extended" in certificate.noise) is ahead
+        assert session.verify(certificate.to_json()).holds
+
+
+def test_no_file_has_a_name_with_a_null_character(tmp_path: Any) -> None:
+    from surepick.sessions.log_file import read_json
+    from surepick.sessions.measurement_files import read_rows
+    from surepick.store import open_store
+
+    for read in (
+        lambda: read_json(tmp_path / "a\0b.json"),
+        lambda: read_rows(tmp_path / "a\0b.csv"),
+        lambda: open_store(f"sqlite:///{tmp_path}/a\0b.db"),
+        lambda: open_store(f"sqlite:///{tmp_path}/a%00b.db"),
+        lambda: sp.problems.load(tmp_path / "a\0b.toml"),
+        lambda: sp.Problem(tmp_path / "a\0b.csv"),
+    ):
+        with pytest.raises(SurepickError):
+            read()
