@@ -153,7 +153,6 @@ def test_a_spreadsheet_is_told_which_rows_it_may_still_have(tmp_path):
 
 
 BRACKETS = """kind = "table"
-noise_scale = 1
 title = "Milk [kg] [/]"
 plans = [[1, 0, 1, 5], [0, 1, 1, 5], [1, 1, 0, 5], [1, 0, 1, 5]]
 arm_names = ["ferry [kg]", "lot [3]", "[/red] way", "same [/]"]

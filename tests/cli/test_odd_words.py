@@ -12,7 +12,7 @@ import pytest
 from surepick.cli import main
 
 PROBLEM = 'kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]\narm_names = ["1.0", "-x"]\n'
-SUBSETS = 'kind = "subsets"\nnoise_scale = 1\narms = ["a", "b", "c"]\nk = 2\nguess = [1, 2, 3]\nspread = 1\n'
+SUBSETS = 'kind = "subsets"\narms = ["a", "b", "c"]\nk = 2\nguess = [1, 2, 3]\nspread = 1\n'
 
 
 @pytest.fixture(autouse=True)

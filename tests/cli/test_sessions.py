@@ -25,7 +25,6 @@ from surepick.sessions.session import Session
 from surepick.store import Draft, open_store
 
 PROBLEM = """kind = "table"
-noise_scale = 1
 plans = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]]
 arm_names = ["copper", "tin", "zinc", "lead"]
 noise_scale = 0.3

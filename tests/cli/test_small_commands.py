@@ -85,7 +85,6 @@ def test_what_was_kept_says_what_the_log_says(folder: Path) -> None:
 
 SUBSETS = 'kind = "subsets"\narms = ["a", "b", "c", "d"]\nk = 2\nnoise_scale = 1.0\n'
 MIX = """kind = "portfolio"
-noise_scale = 1
 asset_names = ["stocks", "bonds", "gold"]
 budget = 1.0
 upper = 0.6

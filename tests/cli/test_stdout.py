@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """kind = "production"
-noise_scale = 1
 use = [[1, 2], [3, 1]]
 limits = [8, 9]
 whole = true

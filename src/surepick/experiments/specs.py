@@ -166,7 +166,11 @@ def _network(*, shape: str, size: int, seed: int, plans: str = "listed") -> Trut
         family = matching_family(names, names)
     else:
         raise ParameterError(f"shape is paths, trees or matchings, got {shape!r}", field="shape")
-    problem = family.problem(every=True) if plans == "listed" else family.oracle_problem(noise_scale=1)
+    problem = (
+        family.problem(every=True, noise_scale=1)
+        if plans == "listed"
+        else family.oracle_problem(noise_scale=1)
+    )
     means = np.random.default_rng(seed).standard_normal(problem.n_arms)
     return Truth(problem, means, title=f"{shape}, size {size}, seed {seed}")
 
