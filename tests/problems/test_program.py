@@ -113,3 +113,11 @@ def test_all_programs_of_a_problem_together_have_their_time():
     with solving_within(-1.0), pytest.raises(ProblemError, match="programs were not solved"):
         program_family(as_program([[1, 2], [3, 1]], [8, 9]))
     program_family(as_program([[1, 2], [3, 1]], [8, 9]))  # the limit is over
+
+
+@pytest.mark.parametrize("more", [{"upper": 4.0}, {"lower": [1, 0]}, {"whole": True}, {"minimize": True}])
+def test_what_a_program_says_is_not_said_again(more):
+    program = as_program([[1, 2], [3, 1]], [8, 9], [3.0, 4.0])
+    with pytest.raises(ProblemError) as caught:
+        problems.production(program, **more)
+    assert [caught.value.field] == list(more)

@@ -109,8 +109,8 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
     """The network in a list of pairs, a CSV file, a data frame, or a graph of networkx or rustworkx.
 
     A list holds (from, to) or (from, to, guess); a CSV file and a data frame have the columns `from` and
-    `to`, perhaps `name`, and numbers. They are undirected unless `directed=True`; a graph knows for itself.
-    Nodes are called by their text.
+    `to`, perhaps `name`, and numbers. Unless `directed` says it, they are directed where some edge is there
+    in both directions; a graph knows for itself. Nodes are called by their text.
 
     >>> network = as_network([("A", "B", 3.0), ("B", "C", 4.0)], directed=True)
     >>> network.edge_names, network.columns["guess"].tolist()
@@ -121,14 +121,14 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
     if isinstance(graph, Mapping) and "edge_names" in graph:
         return _from_recipe(graph)
     if isinstance(graph, str | Path):
-        return _from_csv(Path(graph), bool(directed))
+        return _from_csv(Path(graph), directed)
     if is_frame(graph):
         header, rows = frame_cells(graph)
         numbered = [(f"row {number}", row) for number, row in enumerate(rows)]
-        return _from_rows("a data frame of edges", header, numbered, bool(directed))
+        return _from_rows("a data frame of edges", header, numbered, directed)
     if hasattr(graph, "edge_index_map") or (hasattr(graph, "is_directed") and hasattr(graph, "edges")):
         return _from_graph(graph, directed)
-    return _from_pairs(graph, bool(directed))
+    return _from_pairs(graph, directed)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,10 @@ class _Edge:
     name: str | None = None
 
 
-def _network(nodes: Iterable[str], edges: Sequence[_Edge], directed: bool) -> Network:
+def _network(nodes: Iterable[str], edges: Sequence[_Edge], directed: bool | None) -> Network:
+    if directed is None:
+        there = {(edge.tail, edge.head) for edge in edges}
+        directed = any((head, tail) in there for tail, head in there)
     ends = (end for edge in edges for end in (edge.tail, edge.head))
     names = tuple(dict.fromkeys([*nodes, *ends]))
     if not edges:
@@ -170,7 +173,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def _from_pairs(pairs: Any, directed: bool) -> Network:
+def _from_pairs(pairs: Any, directed: bool | None) -> Network:
     try:
         rows = [tuple(pair) for pair in pairs]
     except TypeError:
@@ -204,12 +207,14 @@ def _from_graph(graph: Any, directed: bool | None) -> Network:
         edges = [(nodes[a], nodes[b], numbers) for a, b, numbers in graph.edges(data=True)]
     if directed is not None and directed != actual:
         kind = "directed" if actual else "undirected"
-        raise ProblemError(f"directed={directed} was asked for, but the graph is {kind}; convert it first")
+        raise ProblemError(
+            f"directed={directed} was asked for, but the graph is {kind}; convert it first", field="directed"
+        )
     names = names_for("node", list(nodes.values()), len(nodes))
     return _network(names, [_Edge(*edge) for edge in edges], actual)
 
 
-def _from_csv(path: Path, directed: bool) -> Network:
+def _from_csv(path: Path, directed: bool | None) -> Network:
     lines = csv_lines(path)
     header = [cell.strip() for cell in lines[0][1]] if lines else []
     rows = [(f"line {number} of {str(path)!r}", row) for number, row in lines[1:]]
@@ -217,7 +222,7 @@ def _from_csv(path: Path, directed: bool) -> Network:
 
 
 def _from_rows(
-    what: str, header: Sequence[str], rows: Sequence[tuple[str, Sequence[Any]]], directed: bool
+    what: str, header: Sequence[str], rows: Sequence[tuple[str, Sequence[Any]]], directed: bool | None
 ) -> Network:
     """Edges in the rows of a table, each with where it stands; cells are text, or numbers."""
     if "from" not in header or "to" not in header or len(set(header)) < len(header):

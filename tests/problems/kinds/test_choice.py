@@ -52,3 +52,12 @@ def test_sets_that_make_no_choice_are_refused(sets, says):
 def test_k_leaves_something_out(k):
     with pytest.raises(ProblemError, match="k must be"):
         problems.top_k(["a", "b"], k)
+
+
+def test_the_best_of_many_arms_is_kept_without_zeros():
+    problem = problems.best_arm([f"arm {s}" for s in range(3000)], noise_scale=1)
+    assert problem.is_sparse
+    assert problem.plans.nnz == 3000
+    assert (problem.plan_names, problem.best(np.arange(3000.0))) == (problem.arm_names, 2999)
+    small = problems.best_arm(["a", "b"], noise_scale=1)
+    assert not small.is_sparse

@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import networkx as nx
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from surepick import problems
 from surepick.errors import ProblemError
+from surepick.problems.kinds import path as path_kind
 
 WEIGHTS = st.floats(-3, 9, allow_nan=False, width=32)
 
@@ -182,3 +184,53 @@ def test_too_many_paths_to_list_are_refused_with_the_way_out():
     assert family.n_plans == 2**18
     with pytest.raises(ProblemError, match="too many to list"):
         family.problem()
+
+
+# Sioux Falls, 24 nodes and 38 roads of two links each with their free-flow minutes: a fact of the public
+# Transportation Networks test problems (LeBlanc et al., 1975).
+SIOUX_FALLS = """1-2:6 1-3:4 2-6:5 3-4:4 3-12:4 4-5:2 4-11:6 5-6:4 5-9:5 6-8:2 7-8:3 7-18:2 8-9:10 8-16:5
+9-10:3 10-11:5 10-15:6 10-16:4 10-17:8 11-12:6 11-14:4 12-13:3 13-24:4 14-15:5 14-23:4 15-19:3 15-22:3 16-17:2
+16-18:3 17-19:2 18-20:4 19-20:4 20-21:6 20-22:5 21-22:2 21-24:3 22-23:4 23-24:2"""
+
+
+def sioux_falls():
+    roads = [re.split("[-:]", road) for road in SIOUX_FALLS.split()]
+    return [link for a, b, t in roads for link in ((a, b, float(t)), (b, a, float(t)))]
+
+
+def test_a_list_with_both_directions_is_directed_unless_it_is_said_not_to_be():
+    links = [("A", "B"), ("B", "A"), ("B", "C"), ("A", "C")]
+    assert problems.as_network(links).directed
+    assert not problems.as_network(links, directed=False).directed
+    assert not problems.as_network(links[1:]).directed
+    problem = problems.paths(links, "A", "C")
+    assert problem.arm_names == ("A -> B", "B -> A", "B -> C", "A -> C")
+    assert not problem.plans[:, 1].any()
+    assert problems.trees(links).n_plans == 5  # A - B twice: a tree has no direction
+
+
+def test_a_file_that_lists_both_directions_is_directed(tmp_path):
+    file = tmp_path / "roads.toml"
+    edges = 'edges = [["A", "B"], ["B", "A"], ["B", "C"], ["A", "C"]]'
+    text = f'kind = "paths"\nsource = "A"\ntarget = "C"\n{edges}\n'
+    file.write_text(text)
+    assert problems.load(file).problem.layout.directed
+    file.write_text(text + "directed = false\n")
+    assert not problems.load(file).problem.layout.directed
+
+
+def test_sioux_falls_is_built_without_an_integer_program(monkeypatch):
+    links = sioux_falls()
+    assert len(links) == 76
+    monkeypatch.setattr(
+        path_kind, "_simple_path", None
+    )  # draws within 3 minutes make cycles of negative weight
+    problem = problems.paths(links, "1", "20", spread=3.0, n_draws=200)
+    assert problem.layout.directed
+    weights = np.array([minutes for *_, minutes in links])
+    family = problems.path_family(links, "1", "20")
+    assert weights @ family.best(weights) == 22.0
+    negative = np.where(np.arange(76) % 7 == 0, -weights, weights)
+    network = problems.as_network(links)
+    every = path_kind._ways(network, 0, network.node("20")).every
+    assert negative @ family.best(negative) == min(negative[edges].sum() for edges in every)

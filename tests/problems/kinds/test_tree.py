@@ -61,14 +61,14 @@ def test_the_count_of_trees_is_cayleys_and_never_too_small():
 
 
 @pytest.mark.parametrize(
-    ("graph", "says"),
+    ("graph", "field"),
     [
-        ([("A", "B"), ("C", "D")], "not connected: 'C' and 1 other node cannot be reached from 'A'"),
-        ([("A", "B"), ("B", "C")], "only one tree"),
-        (nx.DiGraph([("A", "B"), ("B", "C"), ("A", "C")]), "got a directed graph"),
+        ([("A", "B"), ("C", "D")], None),
+        ([("A", "B"), ("B", "C")], None),
+        (nx.DiGraph([("A", "B"), ("B", "C"), ("A", "C")]), "directed"),
     ],
 )
-def test_networks_without_a_choice_of_trees_are_refused(graph, says):
+def test_networks_without_a_choice_of_trees_are_refused(graph, field):
     with pytest.raises(ProblemError) as caught:
         problems.trees(graph)
-    assert says in str(caught.value)
+    assert caught.value.field == field

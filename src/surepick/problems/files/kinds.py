@@ -130,7 +130,8 @@ def _matchings(document: Section, progress: Progress | None) -> Truth:
 
 
 def _paths(document: Section, progress: Progress | None) -> Truth:
-    network = _network(document, directed=document.flag("directed"))
+    stated = document.flag("directed") if "directed" in document.values else None
+    network = _network(document, directed=stated)
     source, target = document.text("source"), document.text("target")
     family = path_family(network, source, target, minimize=document.flag("minimize", default=True))
     return _over_edges(document, network, family, progress)
@@ -142,7 +143,7 @@ def _trees(document: Section, progress: Progress | None) -> Truth:
     return _over_edges(document, network, family, progress)
 
 
-def _network(document: Section, *, directed: bool) -> Network:
+def _network(document: Section, *, directed: bool | None) -> Network:
     file, value = document.beside("edges"), document.values["edges"]
     if file is not None:
         return as_network(file, directed=directed)

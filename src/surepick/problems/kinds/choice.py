@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations, islice
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, combinations, islice
 from math import comb
 from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, PerArm, names_for
+from surepick.core.arrays import Bounds, FloatArray, PerArm, Plans, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
@@ -20,6 +20,8 @@ from surepick.problems.family import Family
 from surepick.problems.found import FoundProblem
 from surepick.problems.numbers import as_count
 from surepick.problems.options import DrawOptions, builder_problem, lists
+
+MOST_DENSE = 1_000_000  # numbers of a table of plans that is kept with its zeros
 
 
 def subsets(
@@ -45,12 +47,12 @@ def subsets(
     (('tea + cocoa', 'coffee'), [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
     names = names_for("arm", arm_names, len(arm_names))
-    rows = [_members(names, members, k) for k, members in enumerate(sets)]
-    plans = np.array([chosen(row, len(names)) for row in rows]).reshape(-1, len(names))
+    at = {name: s for s, name in enumerate(names)}
+    rows = [sorted(_members(at, members, k)) for k, members in enumerate(sets)]
     if plan_names is None:
-        plan_names = _numbered([counted(names, plan) for plan in plans])
+        plan_names = _numbered([" + ".join(names[s] for s in row) or "nothing" for row in rows])
     return Problem(
-        plans,
+        _zeros_and_ones(rows, len(names)),
         noise_scale=noise_scale,
         costs=costs,
         bounds=bounds,
@@ -135,18 +137,30 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
     )
 
 
-def _members(names: tuple[str, ...], members: Iterable[str], k: int) -> list[int]:
-    found: list[int] = []
+def _zeros_and_ones(rows: Sequence[Sequence[int]], n_arms: int) -> Plans:
+    """Return the plans that take these arms, sparse where a dense table would be large."""
+    if len(rows) * n_arms <= MOST_DENSE:
+        return np.array([chosen(row, n_arms) for row in rows]).reshape(-1, n_arms)
+    from scipy import sparse
+
+    ends = np.cumsum([0, *map(len, rows)])
+    taken = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
+    return sparse.csr_array((np.ones(len(taken)), taken, ends), shape=(len(rows), n_arms))
+
+
+def _members(at: Mapping[str, int], members: Iterable[str], k: int) -> set[int]:
+    found = set[int]()
     for name in [members] if isinstance(members, str) else members:
-        if name not in names:
-            raise ProblemError(f"set {k} names an unknown arm {name!r}; {suggestion(str(name), names)}")
-        if names.index(name) in found:
+        if name not in at:
+            raise ProblemError(f"set {k} names an unknown arm {name!r}; {suggestion(str(name), at)}")
+        if at[name] in found:
             raise ProblemError(f"set {k} names the arm {name!r} twice; name it once")
-        found.append(names.index(name))
+        found.add(at[name])
     return found
 
 
 def _numbered(names: list[str]) -> list[str]:
     """The names, with the number of the set where two are alike or one is very long."""
     short = [name if len(name) <= 100 else f"set {k}" for k, name in enumerate(names)]
-    return [name if short.index(name) == k else f"{name} (set {k})" for k, name in enumerate(short)]
+    first = {name: k for k, name in reversed(list(enumerate(short)))}
+    return [name if first[name] == k else f"{name} (set {k})" for k, name in enumerate(short)]

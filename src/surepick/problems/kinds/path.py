@@ -8,6 +8,7 @@ makes some cycle negative: then the shortest *simple* path is a hard problem, an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Unpack
 
@@ -16,7 +17,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import chosen
+from surepick.problems.candidates import MOST_LISTED, chosen
 from surepick.problems.family import Family
 from surepick.problems.found import FoundProblem
 from surepick.problems.integer import Rows, least
@@ -48,7 +49,8 @@ def paths(
       list of pairs
     - `source`, `target`: names of nodes
     - `guess`: one number per edge, or the name of the column (edge attribute) that holds it; "guess" if there
-    - `directed`: whether edges are used from -> to only; None: as the graph is, False for pairs and files
+    - `directed`: whether edges are used from -> to only; None: as the graph is; for pairs and files True
+      where both A -> B and B -> A are there
     - `minimize`: whether the least total is best; True
     - `options`: `SearchOptions`
 
@@ -106,6 +108,42 @@ class _Ways:
     heads: IntArray
     edges: IntArray
     acyclic: bool
+
+    @cached_property
+    def every(self) -> list[list[int]] | None:
+        """The edges of every simple path; None where there are more than `MOST_LISTED` paths.
+
+        Depth first. A node is left only toward nodes from which the target can still be reached, so that the
+        work grows with the number of paths that are found. Sets of nodes are bits of whole numbers.
+        """
+        leaving: list[list[tuple[int, int]]] = [[] for _ in self.network.nodes]
+        for tail, head, edge in zip(
+            self.tails.tolist(), self.heads.tolist(), self.edges.tolist(), strict=True
+        ):
+            leaving[tail].append((head, edge))
+        after = [sum(1 << head for head in {head for head, _ in arcs}) for arcs in leaving]
+        found, stack = list[list[int]](), [(self.source, 1 << self.source, list[int]())]
+        while stack and len(found) <= MOST_LISTED:
+            node, seen, path = stack.pop()
+            if node == self.target:
+                found.append(path)
+            elif _can_reach(after, node, self.target, seen):
+                free = [(head, edge) for head, edge in leaving[node] if not seen >> head & 1]
+                stack.extend((head, seen | 1 << head, [*path, edge]) for head, edge in free)
+        return found if len(found) <= MOST_LISTED else None
+
+
+def _can_reach(after: list[int], node: int, target: int, seen: int) -> bool:
+    """Return whether arcs lead from the node to the target without a node that was seen."""
+    new = known = after[node] & ~seen
+    while new and not known >> target & 1:
+        following = 0
+        for other in range(new.bit_length()):
+            if new >> other & 1:
+                following |= after[other]
+        new = following & ~seen & ~known
+        known |= new
+    return bool(known >> target & 1)
 
 
 def _ways(network: Network, source: int, target: int) -> _Ways:
@@ -166,7 +204,11 @@ def _run(ways: _Ways, weights: FloatArray, open_: BoolArray, source: int) -> Int
 def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
     """The edges of a shortest simple path."""
     found = _run(ways, weights, np.ones(len(ways.tails), dtype=bool), ways.source)
-    return _simple_path(ways, weights) if found is None else found
+    if found is not None:
+        return found
+    if ways.every is None:
+        return _simple_path(ways, weights)
+    return np.array(ways.every[int(np.argmin([weights[path].sum() for path in ways.every]))])
 
 
 def _losses(ways: _Ways, weights: FloatArray, plan: FloatArray) -> FloatArray:

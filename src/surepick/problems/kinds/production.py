@@ -10,6 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import Numbers
 from surepick.core.oracle_problem import OracleProblem
+from surepick.errors import ProblemError
 from surepick.problems.files.mps_lp import read_program
 from surepick.problems.found import FoundProblem
 from surepick.problems.options import DrawOptions, builder_problem, lists
@@ -37,7 +38,7 @@ def production(
     the guess.
 
     - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file,
-      which say all of the following up to `options`
+      which say all of the following up to `options`, so that these but `guess` are refused
     - `limits`: one number per resource
     - `guess`: what one unit of each product brings; with a program, its objective unless given
     - `senses`: how use compares to limits, "<=", ">=" or "=", one or one per resource; "<="
@@ -53,6 +54,11 @@ def production(
     [[0.0, 4.0], [2.0, 3.0]]
     """
     if isinstance(use, Program | str | Path):
+        given = {"limits": limits is not None, "senses": senses != "<=", "lower": np.any(lower != 0.0)}
+        given |= {"upper": np.any(upper != np.inf), "whole": whole is not False, "minimize": minimize}
+        for name, is_given in (given | {"variable_names": variable_names is not None}).items():
+            if is_given:
+                raise ProblemError(f"{name} is said by the program; change it there", field=name)
         program = use if isinstance(use, Program) else read_program(use)
     else:
         program = as_program(

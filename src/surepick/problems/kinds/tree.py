@@ -45,7 +45,7 @@ def trees(
     >>> sorted(problem.plan_names)
     ['A - B + A - C', 'A - B + B - C', 'B - C + A - C']
     """
-    network = as_network(graph)
+    network = as_network(graph, directed=False)
     family = tree_family(network, minimize=minimize)
     return builder_problem(trees, family, network.guess(guess), options)
 
@@ -57,7 +57,7 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
     >>> family.best([3.0, 1.0, 2.0]).tolist(), family.n_plans
     ([0.0, 1.0, 1.0], 3)
     """
-    network = as_network(graph)
+    network = as_network(graph, directed=False)
     if network.directed:
         raise ProblemError("a spanning tree needs edges that may be used both ways, got a directed graph")
     _refuse_unconnected(network)
