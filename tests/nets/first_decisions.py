@@ -31,6 +31,7 @@ from policy_contract import (
     WITHOUT_DELTA,
     two_of,
 )
+from surepick.core.policy import epsilon_of
 from surepick.policies import describe
 from surepick.problems import tree_family
 from surepick.testing import Tape, decisions
@@ -76,7 +77,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
         found[f"{name}, plays"], found[f"{name}, plays of trees"] = (policy, sets), (policy, trees)
     for policy in OF_POLYTOPES:
         rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
-        name = describe(policy) + (f" within {policy.epsilon:g}" if policy.epsilon else "")
+        name = describe(policy) + (f" within {epsilon:g}" if (epsilon := epsilon_of(policy)) else "")
         found[name] = policy, sp.Polytope(**rows, noise_scale=0.5)
         dear = sp.Polytope(
             **rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], costs=[1, 2, 1, 3, 1], minimize=True, noise_scale=1

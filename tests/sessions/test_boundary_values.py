@@ -24,6 +24,7 @@ FAMILIES = (
     ("RAGE", "Peace", "Peace:max_gap=5"),
     ("GenTSExplore", "TSExplore", "Pick"),
     ("LinearOCBA", "MinimaxCombSAR:budget=300", "CSA:budget=300", "OCBA", "CSAR:budget=300"),
+    ("SuccessiveRejects:budget=300", "UGapE"),
     ("LUCB", "LilUCB:variant=heuristic", "EBTCI", "TTTS", "TTUCB", "TrackAndStop", "GenLUCB", "NaiveGapElim"),
     ("KN:zone=1", "KNPlusPlus:zone=1", "Rinott:zone=1"),
     ("FWS:radius=heuristic", "FWS", "LinGame", "XYAdaptive", "PolyALBA", "ExactExpGap"),
@@ -31,7 +32,14 @@ FAMILIES = (
 
 
 def test_every_policy_is_among_the_cases() -> None:
-    apart = {"PolyBet", "Challenge", "PFWS", "CombGame"}  # polytopes; a plan to be named; plays
+    apart = {
+        "PolyBet",
+        "CTnS",
+        "CGE",
+        "Challenge",
+        "PFWS",
+        "CombGame",
+    }  # polytopes; a plan to be named; plays
     assert {text.split(":")[0] for family in FAMILIES for text in family} == set(POLICIES) - apart
 
 

@@ -145,7 +145,6 @@ EVERY_POLICY = [
     sp.CLUCB(delta=0.1),
     sp.LinGapE(delta=0.1, norm_bound=5.0),
     sp.GenTSExplore(delta=0.1),
-    sp.GenTSExplore(delta=0.1, draws="all"),
     sp.TSExplore(delta=0.1),
     sp.RAGE(delta=0.1, variant="authors"),
     sp.Peace(delta=0.1),

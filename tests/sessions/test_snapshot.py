@@ -23,7 +23,7 @@ CASES = [
     (sp.OBet(delta=0.1), ORACLE),
     (sp.OBet(delta=0.1, epsilon=0.1, max_batch=1), ORACLE),
     (sp.GenTSExplore(delta=0.1), ORACLE),
-    (sp.GenTSExplore(delta=0.1, draws="all"), PROBLEM),
+    (sp.GenTSExplore(delta=0.1), PROBLEM),
     (sp.TSExplore(delta=0.1), ORACLE),
     (sp.PolyBet(delta=0.1, epsilon=0.05, max_batch=4), POLYTOPE),
 ]

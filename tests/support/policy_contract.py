@@ -56,6 +56,7 @@ OF_SINGLE_ARMS: list[Policy] = [
     sp.policies.TTUCB(delta=0.1, radius="normal-mixture"),
     sp.policies.TrackAndStop(delta=0.1),
     sp.policies.TrackAndStop(delta=0.1, tracking="C", radius="heuristic"),
+    sp.policies.UGapE(delta=0.1),
 ]
 # For plans that are played; each of their arms is read.
 OF_PLAYS: list[Policy] = [sp.policies.PFWS(delta=0.1), sp.policies.CombGame(delta=0.1)]
@@ -70,6 +71,7 @@ WITHOUT_DELTA: list[Policy] = [
     sp.policies.LinearOCBA(),
     sp.policies.MinimaxCombSAR(budget=300),
     sp.policies.OCBA(),
+    sp.policies.SuccessiveRejects(budget=300),
 ]
 # They need an incumbent and may answer with a better plan that is not the best: see test_challenge.py.
 OF_INCUMBENTS: list[Policy] = [
@@ -80,13 +82,15 @@ OF_POLYTOPES: list[Policy] = [
     sp.PolyBet(delta=0.1),
     sp.PolyBet(delta=0.1, max_batch=3),
     sp.PolyBet(delta=0.1, epsilon=0.05),
+    sp.policies.CTnS(delta=0.1, radius="heuristic"),
+    sp.policies.CGE(delta=0.1, radius="heuristic"),
 ]
 
 
 FOR_MATROIDS = tuple(policy.name for policy in OF_MATROIDS)
 FOR_SETS = ("CSAR", "TSExplore", *(policy.name for policy in OF_SETS), *FOR_MATROIDS)
 FOR_PLAYS = tuple(policy.name for policy in OF_PLAYS)
-FOR_SINGLE_ARMS = ("OCBA", *(policy.name for policy in OF_SINGLE_ARMS))
+FOR_SINGLE_ARMS = ("OCBA", "SuccessiveRejects", *(policy.name for policy in OF_SINGLE_ARMS))
 
 
 def two_of(n):
@@ -94,11 +98,32 @@ def two_of(n):
     return np.array([[float(s in pair) for s in range(n)] for pair in itertools.combinations(range(n), 2)])
 
 
+BY_POSITION = ("CGE", "CSA", "CSAR", "CTnS", "FWS", "GenLUCB", "LinGame", "PolyALBA", "RAGE", "Uniform")
 WITH_A_ZONE = ("KN", "KNPlusPlus", "Rinott")
+# Peers are compared with, not offered as answers. Laws that are about the engine, or that their shared loops
+# already show for one of them, are left to the package's own policies.
+NOT_FOR_PEERS = {
+    "test_the_same_seed_gives_the_same_outcome_and_step_by_step_too",
+    "test_adding_one_vector_to_all_plans_changes_nothing",
+    "test_sparse_plans_decide_as_dense_ones",
+}
+
+
+def is_peer(policy):
+    return type(policy).__module__.startswith("surepick.peers")
 
 
 class OwnContract(PolicyContract):
-    """What the package's own policies cannot do."""
+    """What the package's policies cannot do, and which laws matter for a peer."""
+
+    def seeds(self, policy):
+        return (0,) if is_peer(policy) else super().seeds(policy)
+
+    def kept_after(self, policy):
+        return (0, 7) if is_peer(policy) else super().kept_after(policy)
+
+    def has_law(self, policy, law):
+        return not (is_peer(policy) and law in NOT_FOR_PEERS)
 
     def instance(self, seed, policy):
         if policy.name not in FOR_MATROIDS:
@@ -112,14 +137,15 @@ class OwnContract(PolicyContract):
             return True
         return (
             policy.randomized
-            or policy.name in ("Uniform", "RAGE", "CSA", "CSAR", "GenLUCB", "FWS", "LinGame", "PolyALBA")
+            or policy.name
+            in ("Uniform", "RAGE", "CSA", "CSAR", "GenLUCB", "FWS", "LinGame", "PolyALBA", "CTnS", "CGE")
             or policy.name == "XYAdaptive"
             or getattr(policy, "arm_rule", "") == "naive"
         )
 
     def depends_on_the_order_of_plans(self, policy):
-        """Draws go by position where only the winner is drawn, as do, for single arms, equal counts."""
-        return getattr(policy, "draws", "") == "winner" or policy.name in ("TTTS", "TrackAndStop")
+        """For single arms, draws and equal counts go by position."""
+        return policy.name in ("TTTS", "TrackAndStop")
 
     def needs_zeros_and_ones(self, policy):
         return policy.name in FOR_SETS

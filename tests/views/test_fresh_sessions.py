@@ -21,13 +21,14 @@ LISTED = sp.Problem(
 )
 CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False, noise_scale=1)
 AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5, noise_scale=1)
-OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR"}
+OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR", "SuccessiveRejects"}
+OF_AMOUNTS = {"PolyBet", "CTnS", "CGE"}
 SHOWN = sorted(set(POLICIES) - {"PFWS", "CombGame"})  # these play plans, in simulations
 TEXTS = {"Challenge": "Challenge:incumbent=North"}
 
 
 def problem_for(name):
-    return CHOICES if name == "OBet" else AMOUNTS if name == "PolyBet" else LISTED
+    return CHOICES if name == "OBet" else AMOUNTS if name in OF_AMOUNTS else LISTED
 
 
 def begun(name):

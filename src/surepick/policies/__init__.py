@@ -20,32 +20,36 @@ from surepick.core.polytope import Polytope
 from surepick.errors import ParameterError, suggestion
 
 if TYPE_CHECKING:
-    from surepick.peers.linear.fws import FWS as FWS
-    from surepick.peers.linear.lin_game import LinGame as LinGame
-    from surepick.peers.phased.exact_exp_gap import ExactExpGap as ExactExpGap
-    from surepick.peers.phased.naive_gap_elim import NaiveGapElim as NaiveGapElim
-    from surepick.peers.phased.peace import Peace as Peace
-    from surepick.peers.phased.poly_alba import PolyALBA as PolyALBA
-    from surepick.peers.phased.rage import RAGE as RAGE
-    from surepick.peers.phased.xy_adaptive import XYAdaptive as XYAdaptive
-    from surepick.peers.picking.csa import CSA as CSA
-    from surepick.peers.picking.csar import CSAR as CSAR
-    from surepick.peers.picking.linear_ocba import LinearOCBA as LinearOCBA
-    from surepick.peers.picking.minimax_comb_sar import MinimaxCombSAR as MinimaxCombSAR
-    from surepick.peers.picking.ocba import OCBA as OCBA
-    from surepick.peers.playing.comb_game import CombGame as CombGame
-    from surepick.peers.playing.p_fws import PFWS as PFWS
-    from surepick.peers.sampling.gen_ts_explore import GenTSExplore as GenTSExplore
-    from surepick.peers.sampling.ts_explore import TSExplore as TSExplore
-    from surepick.peers.selection.kn import KN as KN
-    from surepick.peers.selection.kn_plus_plus import KNPlusPlus as KNPlusPlus
-    from surepick.peers.selection.lil_ucb import LilUCB as LilUCB
-    from surepick.peers.selection.lucb import LUCB as LUCB
-    from surepick.peers.selection.rinott import Rinott as Rinott
-    from surepick.peers.selection.top_two import EBTCI as EBTCI
-    from surepick.peers.selection.top_two import TTTS as TTTS
-    from surepick.peers.selection.top_two import TTUCB as TTUCB
-    from surepick.peers.selection.track_and_stop import TrackAndStop as TrackAndStop
+    from surepick.peers.comb_game import CombGame as CombGame
+    from surepick.peers.constrained import CGE as CGE
+    from surepick.peers.constrained import CTnS as CTnS
+    from surepick.peers.csa import CSA as CSA
+    from surepick.peers.csa import CSAR as CSAR
+    from surepick.peers.exact_exp_gap import ExactExpGap as ExactExpGap
+    from surepick.peers.fws import FWS as FWS
+    from surepick.peers.kn import KN as KN
+    from surepick.peers.kn import KNPlusPlus as KNPlusPlus
+    from surepick.peers.lil_ucb import LilUCB as LilUCB
+    from surepick.peers.lin_game import LinGame as LinGame
+    from surepick.peers.lucb import LUCB as LUCB
+    from surepick.peers.minimax_comb_sar import MinimaxCombSAR as MinimaxCombSAR
+    from surepick.peers.naive_gap_elim import NaiveGapElim as NaiveGapElim
+    from surepick.peers.ocba import OCBA as OCBA
+    from surepick.peers.ocba import LinearOCBA as LinearOCBA
+    from surepick.peers.p_fws import PFWS as PFWS
+    from surepick.peers.peace import Peace as Peace
+    from surepick.peers.poly_alba import PolyALBA as PolyALBA
+    from surepick.peers.rage import RAGE as RAGE
+    from surepick.peers.rinott import Rinott as Rinott
+    from surepick.peers.successive_rejects import SuccessiveRejects as SuccessiveRejects
+    from surepick.peers.top_two import EBTCI as EBTCI
+    from surepick.peers.top_two import TTTS as TTTS
+    from surepick.peers.top_two import TTUCB as TTUCB
+    from surepick.peers.track_and_stop import TrackAndStop as TrackAndStop
+    from surepick.peers.ts_explore import GenTSExplore as GenTSExplore
+    from surepick.peers.ts_explore import TSExplore as TSExplore
+    from surepick.peers.ugap_e import UGapE as UGapE
+    from surepick.peers.xy_adaptive import XYAdaptive as XYAdaptive
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
     from surepick.policies.betting.obet import OBet as OBet
@@ -60,41 +64,45 @@ if TYPE_CHECKING:
 # Where each policy stands; imported when it is first used, since a command needs one or two of them.
 _HOMES = {
     "BetGapE": "policies.betting.bet_gap_e",
+    "CGE": "peers.constrained",
     "CLUCB": "policies.gap.clucb",
-    "CSA": "peers.picking.csa",
-    "CSAR": "peers.picking.csar",
+    "CSA": "peers.csa",
+    "CSAR": "peers.csa",
+    "CTnS": "peers.constrained",
     "Challenge": "policies.betting.challenge",
-    "CombGame": "peers.playing.comb_game",
+    "CombGame": "peers.comb_game",
     "CombGapE": "policies.gap.comb_gap_e",
-    "EBTCI": "peers.selection.top_two",
-    "ExactExpGap": "peers.phased.exact_exp_gap",
-    "FWS": "peers.linear.fws",
+    "EBTCI": "peers.top_two",
+    "ExactExpGap": "peers.exact_exp_gap",
+    "FWS": "peers.fws",
     "GenLUCB": "policies.gap.gen_lucb",
-    "GenTSExplore": "peers.sampling.gen_ts_explore",
-    "KN": "peers.selection.kn",
-    "KNPlusPlus": "peers.selection.kn_plus_plus",
-    "LUCB": "peers.selection.lucb",
-    "LilUCB": "peers.selection.lil_ucb",
-    "LinGame": "peers.linear.lin_game",
+    "GenTSExplore": "peers.ts_explore",
+    "KN": "peers.kn",
+    "KNPlusPlus": "peers.kn",
+    "LUCB": "peers.lucb",
+    "LilUCB": "peers.lil_ucb",
+    "LinGame": "peers.lin_game",
     "LinGapE": "policies.gap.lin_gap_e",
-    "LinearOCBA": "peers.picking.linear_ocba",
-    "MinimaxCombSAR": "peers.picking.minimax_comb_sar",
-    "NaiveGapElim": "peers.phased.naive_gap_elim",
+    "LinearOCBA": "peers.ocba",
+    "MinimaxCombSAR": "peers.minimax_comb_sar",
+    "NaiveGapElim": "peers.naive_gap_elim",
     "OBet": "policies.betting.obet",
-    "OCBA": "peers.picking.ocba",
-    "PFWS": "peers.playing.p_fws",
-    "Peace": "peers.phased.peace",
+    "OCBA": "peers.ocba",
+    "PFWS": "peers.p_fws",
+    "Peace": "peers.peace",
     "Pick": "policies.picking.pick",
-    "PolyALBA": "peers.phased.poly_alba",
+    "PolyALBA": "peers.poly_alba",
     "PolyBet": "policies.betting.poly_bet",
-    "RAGE": "peers.phased.rage",
-    "Rinott": "peers.selection.rinott",
-    "TTTS": "peers.selection.top_two",
-    "TTUCB": "peers.selection.top_two",
-    "TrackAndStop": "peers.selection.track_and_stop",
-    "TSExplore": "peers.sampling.ts_explore",
+    "RAGE": "peers.rage",
+    "Rinott": "peers.rinott",
+    "SuccessiveRejects": "peers.successive_rejects",
+    "TSExplore": "peers.ts_explore",
+    "TTTS": "peers.top_two",
+    "TTUCB": "peers.top_two",
+    "TrackAndStop": "peers.track_and_stop",
+    "UGapE": "peers.ugap_e",
     "Uniform": "policies.gap.uniform",
-    "XYAdaptive": "peers.phased.xy_adaptive",
+    "XYAdaptive": "peers.xy_adaptive",
 }
 
 

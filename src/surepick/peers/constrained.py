@@ -1,0 +1,252 @@
+"""CTnS and CGE: track-and-stop and a game of learners where plans are all amounts within linear limits.
+
+Paper: Carlsson, Basu, Johansson & Dubhashi (2024), Pure Exploration in Bandits with Linear Constraints
+(AISTATS, arXiv 2306.12774), the closest published work to PolyBet. The best plan is a vertex of the polytope;
+it stays best until one of its edges improves. With n_s of t measurements at arm s, the vertex that is best
+for the means, its edges e (larger is better) and D_e(w) = (e.means)^2 / (2 sum_s e_s^2 R_s^2 / w_s), which is
+how far the closest world is in which e improves:
+
+    stop when min over e of D_e(n) exceeds the threshold; otherwise measure an arm:
+    CTnS: the least measured arm if it has fewer than sqrt(t) - d/2, else argmax of t w_s - n_s, where w
+          are the shares with the largest min over e of D_e(w);
+    CGE:  a learner (AdaHedge) plays shares w, the other player answers with the closest edge at w, whose
+          world has means m; arm s gains the larger of log(t)/n_s and the largest (mu - m_s)^2 / (2 R_s^2)
+          over mu within sqrt(2 R_s^2 log(t) / n_s) of its mean; measure argmax of (sum of all w)_s - n_s.
+
+| radius | D_e(n) is compared with | guarantee |
+|---|---|---|
+| `heuristic` | log((1 + log t)/delta), by which the authors' program stops | none |
+| `normal-mixture` | `normal-mixture-joint` of `policies/gap/radius`, for all edges at once | proved |
+
+Assumption: independent sub-Gaussian measurements with the noise scale of the problem. Proof status: that of
+the radius, whose event is joint over all arms and so holds for every edge of every vertex; if the lead is not
+best, one of its edges improves. The paper shows that measurements come to the limit as delta goes to 0.
+
+Deviations: of the paper only the abstract and the authors' program (constraint_explore.py of the repository
+e-carlsson/constraint-pure-exploration) could be read; the boxes are reconstructed from the program. There the
+learner of CGE is AdaGrad and tracks its last shares; here it is AdaHedge with the sum of its shares, as in
+LinGame. There measurements may also be confined to shares within the limits; here they are not. CTnS finds w
+anew when the lead has changed or the measurements have grown by 2%. Edges are those of one basis: at a vertex
+with several, some of these lead nowhere, and a run may then not stop. Costs are not used.
+
+Cost of a round: a pass over the edges of the lead; a linear program when the lead has changed; CTnS: now and
+then a design, some milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import known_noise_scale
+from surepick.core.polytope import Polytope
+from surepick.core.run import Standing
+from surepick.design.allocation import optimal_allocation
+from surepick.errors import ParameterError
+from surepick.peers.lin_game import FIRST_MIXABILITY, AdaHedge
+from surepick.peers.linear import PROVED, LinearPolicy
+from surepick.peers.sequential import SequentialRun
+from surepick.policies.gap import radius as radii
+
+GROWTH = 1.02  # of the measurements, before CTnS finds its shares anew
+_LEAST_GAP = 1e-9  # of the largest: an edge that ties counts as this
+
+
+@dataclass(frozen=True)
+class ConstrainedPolicy(LinearPolicy):
+    """The settings of both methods; `radius` is "normal-mixture" (proved) or "heuristic" (no proof)."""
+
+    takes_probes: ClassVar[bool] = False
+    takes_oracle: ClassVar[bool] = True
+
+    def checked(self, problem: AnyProblem) -> Polytope:
+        """Return the problem if it is a polytope."""
+        if not isinstance(problem, Polytope):
+            raise ParameterError(
+                f"{self.name} needs a Polytope, got {type(problem).__name__}; use TrackAndStop, LinGame or "
+                "BetGapE where plans are listed"
+            )
+        return problem
+
+
+@dataclass(frozen=True)
+class CTnS(ConstrainedPolicy):
+    """Track-and-stop under linear constraints: all plans of a `Polytope`.
+
+    >>> import surepick as sp
+    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
+    >>> sp.simulate(problem, sp.policies.CTnS(), sp.Gaussian([3.0, 4.0]), seed=1).plan
+    (2.0, 3.0)
+    """
+
+    name: ClassVar[str] = "CTnS"
+
+    def start(self, problem: AnyProblem) -> CTnSRun:
+        """Return a fresh run on this problem, which must be a Polytope."""
+        return CTnSRun(self.checked(problem), self)
+
+
+@dataclass(frozen=True)
+class CGE(ConstrainedPolicy):
+    """The constrained game explorer: a learner of shares against the edge that is hardest to rule out.
+
+    >>> import surepick as sp
+    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
+    >>> sp.simulate(problem, sp.policies.CGE(), sp.Gaussian([3.0, 4.0]), seed=1).plan
+    (2.0, 3.0)
+    """
+
+    name: ClassVar[str] = "CGE"
+
+    def start(self, problem: AnyProblem) -> CGERun:
+        """Return a fresh run on this problem, which must be a Polytope."""
+        return CGERun(self.checked(problem), self)
+
+
+class EdgesRun(SequentialRun):
+    """One measurement a round of an arm that matters, and the stop; the lead is a vertex with its edges."""
+
+    _kept: ClassVar[tuple[str, ...]] = ("_basis", "_at")
+
+    def __init__(self, problem: Polytope, policy: ConstrainedPolicy) -> None:
+        self._problem, self._policy, self._arms = problem, policy, np.flatnonzero(problem.relevant)
+        self._variance = known_noise_scale(problem)[self._arms] ** 2
+        super().__init__(len(self._arms), len(self._arms))
+        self._basis: IntArray = np.zeros(0, dtype=np.int64)  # of the lead, as in `StandardForm`
+        self._at: IntArray = np.zeros(0, dtype=np.int64)
+        self._edges: FloatArray = np.zeros((0, len(self._arms)))  # larger is better
+
+    def request(self, counts: IntArray) -> IntArray:
+        """Return counts of the arms that matter as counts of all arms."""
+        found = np.zeros(self._problem.n_arms, dtype=np.int64)
+        found[self._arms] = counts
+        return found
+
+    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return counts and sums of the arms that matter."""
+        return counts[self._arms], sums[self._arms]
+
+    @property
+    def _means(self) -> FloatArray:
+        return np.asarray(self._sums / self._counts)
+
+    @property
+    def _lead(self) -> FloatArray:
+        return self._problem.form.plan(self._problem.form.vertex(self._basis, self._at))
+
+    def judge(self) -> tuple[float, ...] | None:
+        """Move to the best vertex; answer if every edge loses by more than its radius."""
+        self._move()
+        gaps, radius = self._gaps_and_radii()
+        return tuple(self._lead.tolist()) if (gaps > radius).all() else None
+
+    def _move(self) -> None:
+        """Find the best vertex and its edges, unless no edge of the lead improves."""
+        if len(self._edges) and (self._edges @ self._means <= 0).all():
+            return
+        means = np.zeros(self._problem.n_arms)
+        means[self._arms] = self._means
+        self._basis, self._at = self._problem.form.basis_near(self._problem.best_plan(means))
+        self._find_edges()
+
+    def _find_edges(self) -> None:
+        found = self._problem.form.directions(self._basis, self._at)[:, self._arms]
+        self._edges = self._problem.sign * found[found.any(axis=1)]
+
+    def _gaps_and_radii(self) -> tuple[FloatArray, FloatArray]:
+        """Return by how much each edge loses, and the radius of that."""
+        n, total, log_delta = self._counts, float(self._counts.sum()), math.log(self._policy.delta)
+        if self._policy.radius == PROVED:
+            index = radii.lam_index(total / len(n))
+            lam = radii.lam_value(index)
+            level = 0.5 * float(np.log1p(n / lam).sum()) - radii.lam_log_weight(index) - log_delta
+            inflation = (n + lam) / n**2.0
+        else:
+            level, inflation = math.log(1.0 + math.log(total)) - log_delta, 1.0 / n
+        variances = self._edges**2 @ (self._variance * inflation)
+        return -(self._edges @ self._means), np.sqrt(2.0 * level * variances)
+
+    def compare(self) -> Standing:
+        """Return the lead, by how much its closest edge loses, and the radius of that."""
+        gaps, radius = self._gaps_and_radii()
+        closest = int(np.argmin(gaps - radius))
+        return Standing(tuple(self._lead.tolist()), None, float(gaps[closest]), float(radius[closest]))
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Set the state, and find the edges of the lead."""
+        super().restore(state)
+        if len(self._basis):
+            self._find_edges()
+
+
+class CTnSRun(EdgesRun):
+    """A run of CTnS; `_shares` is w, found at `_found_at` measurements for the lead of that moment."""
+
+    _kept: ClassVar[tuple[str, ...]] = ("_shares", "_found_at")
+
+    def __init__(self, problem: Polytope, policy: CTnS) -> None:
+        super().__init__(problem, policy)
+        self._shares: FloatArray = np.zeros(len(self._arms))
+        self._found_at = 0
+
+    def choose(self, rng: np.random.Generator) -> IntArray:
+        """Measure the arm that is furthest behind its share, unless one has far too few."""
+        del rng  # nothing is drawn
+        total = float(self._counts.sum())
+        if self._counts.min() < math.sqrt(total) - len(self._counts) / 2:
+            return self._once(int(np.argmin(self._counts)))
+        return self._once(int(np.argmax(total * self._shares - self._counts)))
+
+    def judge(self) -> tuple[float, ...] | None:
+        """Judge, and find the shares anew where they are out of date."""
+        lead = self._basis
+        answer, total = super().judge(), int(self._counts.sum())
+        if not np.array_equal(lead, self._basis) or total >= GROWTH * self._found_at:
+            gaps = -(self._edges @ self._means)
+            gaps = np.maximum(gaps, _LEAST_GAP * float(np.abs(gaps).max()) or 1.0)
+            squares = self._edges**2 * self._variance / (gaps**2)[:, None]
+            self._shares, self._found_at = optimal_allocation(squares / squares.max()).weights, total
+        return answer
+
+
+class CGERun(EdgesRun):
+    """A run of CGE: what the learner gained, and the sum of the shares that it played."""
+
+    _kept: ClassVar[tuple[str, ...]] = ("_gains", "_mixability", "_played")
+
+    def __init__(self, problem: Polytope, policy: CGE) -> None:
+        super().__init__(problem, policy)
+        self._gains, self._mixability = np.zeros(len(self._arms)), FIRST_MIXABILITY
+        self._played = np.ones(len(self._arms))  # the first round measured every arm
+
+    @property
+    def _learner(self) -> AdaHedge:
+        return AdaHedge(self._gains, self._mixability)
+
+    def choose(self, rng: np.random.Generator) -> IntArray:
+        """Measure the arm furthest behind the shares played."""
+        del rng  # nothing is drawn
+        return self._once(int(np.argmax(self._played + self._learner.shares - self._counts)))
+
+    def advance(self) -> None:
+        """Pay the learner for the shares that it played."""
+        shares = self._learner.shares
+        learner = self._learner.gain(self.optimistic_gains(shares))
+        self._gains, self._mixability = learner.gains, learner.mixability
+        self._played = self._played + shares
+
+    def optimistic_gains(self, shares: FloatArray) -> FloatArray:
+        """Return what a measurement of each arm may show at most against the closest world at the shares."""
+        price = self._variance / np.maximum(shares, 1e-12)
+        gaps, variances = self._edges @ self._means, self._edges**2 @ price
+        closest = int(np.argmin(gaps**2 / variances))
+        moved = np.abs(gaps[closest] / variances[closest] * self._edges[closest] * price)
+        known = math.log(float(self._counts.sum())) / self._counts
+        reached = (moved + np.sqrt(2.0 * self._variance * known)) ** 2 / (2.0 * self._variance)
+        return np.asarray(np.maximum(reached, known))

@@ -1,1 +1,0 @@
-"""Published policies for a budget: the best guess at its end, without a guarantee."""

@@ -1,0 +1,344 @@
+"""Semi-bandits: whole plans are played and every arm of a play is read; a cover, one play a round, the stop.
+
+With t plays, N_s readings of arm s and Z the distance of the closest plan (below), a run stops when
+
+    Z > log((1 + log t) / delta),
+
+the threshold of most published experiments: `heuristic`, which has no proof.
+
+Variant "authors" is the program with which Tzeng et al. (2023) made their figures. It differs from what the
+papers describe in two places, which pull in opposite directions. It takes N / sum(N) for the shares of the
+arms, where a play reads several: its distances are smaller by the arms of a play (7 on their smaller trees),
+so that it stops later. And its search is a draw of 5,000 plans (`Drawn`), which mostly misses the
+closest: it stops in the first round in which it has missed all close ones, which is sooner. Neither has to do
+with evidence; the variant is there to be compared with printed figures, and "paper" is the method.
+
+The search for the closest plan: of all plans the one that needs the least evidence to overtake the lead.
+
+With lead x, means m and n_s readings of each arm, a plan y is as far contrast as
+
+    distance(y) = ((x - y).m)^2 / (2 sum over the arms in which they differ of R_s^2 / n_s).
+
+Tzeng et al. (2023), Algorithm 1, find the least one by a game: against the losses so far, and a draw of
+exponential noise, the oracle names a plan; alpha answers as is best; the loss of that alpha is added. The
+plan of the last rounds that was closest is taken. To be sure of it takes about (width / distance)^2 rounds
+with a width in the millions, so nobody plays it to its end:
+
+- `Remembered`, variant "paper": some rounds of the game, and beside them every plan that earlier searches of
+  the run have found, up to some hundreds, and once a play, for every arm, the best plan that differs from the
+  lead there. On the published trees this was the closest of all plans in each of 1,996 plays.
+- `Drawn`, variant "authors": 5,000 rounds, nothing remembered, as in the program of the authors' experiments.
+  With their step the losses never reach a millionth of the noise, so that the rounds are independent draws of
+  a plan; here they are drawn from a pool of such plans instead of by the oracle each time.
+
+A plan that is missed makes the distance too large, one more reason why these stops have no proof.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.plan_sets import plan_set, spanned
+from surepick.core.plays import Plays, play_finder
+from surepick.core.policy import check_delta, known_noise_scale
+from surepick.core.probes import Probes
+from surepick.core.promise import Promise
+from surepick.core.run import Answer, Measure, Standing, Stop
+from surepick.design.play_allocation import covering_plays
+from surepick.errors import ParameterError, ProblemError
+
+_NEEDED = 'plays whole plans and reads every arm of a play: give the problem probes="plan arms"'
+_ROUNDS = 4  # of a game
+_MOST_KNOWN = 400  # plans that are remembered
+_DRAWS = 4999  # of the authors' 5,000 the last is not made
+_POOL, _POOL_SEED = 60_000, 20_231_210
+_LEAST = 1e-12  # readings: keeps prices finite
+
+
+class Ground:
+    """The plans of a problem as plays of zeros and ones; weights are such that larger is better."""
+
+    def __init__(self, problem: AnyProblem, method: str) -> None:
+        self._probes = problem.probes
+        self._probe_of: dict[bytes, int] = {}
+        if problem.plays:
+            self.variance = known_noise_scale(problem, plays=True) ** 2
+        elif problem.probes is not None and problem.probes.is_diagonal:
+            self.variance, self._probe_of = _listed(problem.probes, problem.n_arms)
+        else:
+            raise ProblemError(f"{method} {_NEEDED}")
+        self.sign, self.n_arms = problem.sign, problem.n_arms
+        self._plans = plan_set(problem)
+        self._box, _ = spanned(self._plans)
+        self.best = play_finder(self._plans, self._box)  # for weights of any sign
+
+    @property
+    def relevant(self) -> BoolArray:
+        """The arms in which plans differ."""
+        return np.asarray(self._box.lower < self._box.upper)
+
+    def answer(self, play: FloatArray) -> Answer:
+        """Return the plan as results name it."""
+        return self._plans.answer(self.sign * play + 0.0)
+
+    def best_but(self, lead: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the best play other than this one: the exchange that loses least, or by trying every arm."""
+        play = self.best(weights)
+        if (play != lead).any():
+            return play
+        inside, plan, box = self.sign * weights, self.sign * play + 0.0, self._box
+        losses = self._plans.losses(inside, box, plan)
+        if losses is None:
+            return max(self.exchanges(lead, weights), key=lambda other: float(weights @ other))
+        arm = int(box.free[np.argmin(losses[box.free])])
+        (part,) = box.apart(arm, float(plan[arm]), self._plans.step)
+        found = self._plans.best(inside, part)
+        assert found is not None
+        return np.abs(found)
+
+    def exchanges(self, lead: FloatArray, weights: FloatArray) -> list[FloatArray]:
+        """Return for every arm the best play that differs from this one there."""
+        inside, plan, box = self.sign * weights, self.sign * lead + 0.0, self._box
+        parts = [part for s in box.free for part in box.apart(int(s), float(plan[s]), self._plans.step)]
+        return [np.abs(other) for part in parts if (other := self._plans.best(inside, part)) is not None]
+
+    def request(self, plays: Plays) -> Measure:
+        """Return these plays as a request."""
+        if self._probes is None:
+            return Measure(plays.counts, plays)
+        counts = np.zeros(len(self._probes), dtype=np.int64)
+        for play, n in zip(plays.plans, plays.uses.tolist(), strict=True):
+            counts[self._probe_of[play.tobytes()]] += n
+        return Measure(counts)
+
+    def readings(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return what was measured as counts and sums of each arm."""
+        if self._probes is None:
+            return counts, sums
+        arms, n = self._probes.rows.indices, len(self.variance)
+        each = np.bincount(arms, counts[self._probes.owner], minlength=n)
+        return each.astype(np.int64), np.asarray(np.bincount(arms, sums, minlength=n), dtype=float)
+
+
+def _listed(probes: Probes, n_arms: int) -> tuple[FloatArray, dict[bytes, int]]:
+    """Return the variance of a reading of each arm, and which probe reads the arms of each play."""
+    arms = probes.rows.indices
+    variance = np.zeros(n_arms)
+    variance[arms] = probes.noise_scale**2
+    if (variance[arms] != probes.noise_scale**2).any() or (probes.rows.data != 1).any():
+        raise ProblemError("readings of one arm must have the same noise scale in all plays")
+    reads = np.zeros((len(probes), n_arms))
+    reads[probes.owner, arms] = 1.0
+    return variance, {row.tobytes(): k for k, row in enumerate(reads)}
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The lead and the means that distances are counted from; larger is better."""
+
+    lead: FloatArray
+    means: FloatArray
+    variance: FloatArray  # R_s^2
+
+    def price(self, readings: FloatArray) -> FloatArray:
+        """Return R_s^2 / n_s."""
+        return np.asarray(self.variance / np.maximum(readings, _LEAST))
+
+    def distances(self, plans: FloatArray, readings: FloatArray) -> FloatArray:
+        """Return how far each of these plans is from overtaking the lead; infinite for the lead itself.
+
+        >>> seen = Seen(np.array([1.0, 0.0]), np.array([0.5, 0.0]), np.ones(2))
+        >>> seen.distances(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([16.0, 16.0])).tolist()
+        [1.0, inf]
+        """
+        # |x - y| = x + (1 - 2x) y for zeros and ones: two products with the plans
+        toward = (1.0 - 2.0 * self.lead) * self.price(readings)
+        found = plans @ np.column_stack([self.means, toward, 1.0 - 2.0 * self.lead])
+        gaps, variance_sum = (
+            self.lead @ self.means - found[:, 0],
+            self.lead @ self.price(readings) + found[:, 1],
+        )
+        differs = found[:, 2] + self.lead.sum() > 0.5
+        return np.divide(gaps**2, 2.0 * variance_sum, out=np.full(len(plans), np.inf), where=differs)
+
+
+class Search(Protocol):
+    """Finds the closest plan, as well as it can."""
+
+    def look_around(self, seen: Seen, readings: FloatArray) -> None:
+        """Look for plans near the lead; called once a play."""
+
+    def closest(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Return the closest plan that it finds, and its distance."""
+        ...
+
+
+class Remembered:
+    """Some rounds of the game, and what is known from earlier searches."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._known = np.zeros((0, ground.n_arms))  # plans, the last found last
+        self._keys: set[bytes] = set()  # of these
+
+    def look_around(self, seen: Seen, readings: FloatArray) -> None:
+        """Remember for every arm the best plan that differs from the lead there."""
+        self._remember(self._ground.exchanges(seen.lead, seen.means), seen, readings)
+
+    def closest(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Return the closest of the game's plans and those that are known."""
+        self._remember(self._game(seen, readings, rng), seen, readings)
+        distances = seen.distances(self._known, readings)
+        k = int(np.argmin(distances))
+        return self._known[k], float(distances[k])
+
+    def _game(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
+        """Return the plans that a short game goes through."""
+        lead, means, n = seen.lead, seen.means, self._ground.n_arms
+        price = seen.price(readings)
+        size = float(np.abs(means).max()) or 1.0
+        width = 4.0 * float(lead.sum()) ** 2 * n * size**2 * float(price[readings > 0].sum())
+        step = math.sqrt(n * (math.log(n) + 1.0) / 2.0) / max(width, 1e-300)
+        lost, found = np.zeros(n), []
+        for s in range(1, _ROUNDS + 1):
+            weights = -(step / math.sqrt(s)) * lost - rng.exponential(size=n)
+            plan = self._ground.best_but(lead, weights)
+            found.append(plan)
+            variance_sum = float((lead - plan) ** 2 @ price)
+            alpha = float((lead - plan) @ means) / max(variance_sum, 1e-300)
+            lost -= alpha * means + 0.5 * alpha**2 * price * (1.0 - 2.0 * lead)
+        return found
+
+    def _remember(self, plans: list[FloatArray], seen: Seen, readings: FloatArray) -> None:
+        """Add these to the plans known; where they are too many, the closest stay."""
+        new = {plan.tobytes(): plan for plan in plans if plan.tobytes() not in self._keys}
+        if not new:
+            return
+        self._keys |= new.keys()
+        self._known = np.vstack([self._known, *new.values()])
+        if len(self._known) > _MOST_KNOWN:
+            order = np.argsort(seen.distances(self._known, readings), kind="stable")
+            self._known = self._known[np.sort(order[: _MOST_KNOWN // 2])]
+            self._keys = {plan.tobytes() for plan in self._known}
+
+
+class Drawn:
+    """The closest of many plans drawn at random; the pool is the same in every run on a problem."""
+
+    def __init__(self, ground: Ground) -> None:
+        noise = np.random.default_rng(_POOL_SEED).exponential(size=(_POOL, ground.n_arms))
+        self._pool = np.array([ground.best(-one) for one in noise])
+
+    def look_around(self, seen: Seen, readings: FloatArray) -> None:
+        """Do nothing: it begins anew each time."""
+
+    def closest(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Return the closest of a few thousand."""
+        drawn = self._pool[rng.integers(len(self._pool), size=_DRAWS)]
+        distances = seen.distances(drawn, readings)
+        k = int(np.argmin(distances))
+        return drawn[k], float(distances[k])
+
+
+@dataclass(frozen=True)
+class SemiBanditPolicy:
+    """The settings of methods that play; they have no guarantee."""
+
+    delta: float = 0.05
+    variant: str = "paper"
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
+    takes_probes: ClassVar[bool] = True
+    takes_plays: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if self.variant not in ("paper", "authors"):
+            raise ParameterError(
+                f"variant must be 'paper' or 'authors', got {self.variant!r}", field="variant"
+            )
+
+    @property
+    def guarantee(self) -> str:
+        """Return what is missing for a guarantee."""
+        return Promise.none(
+            "the heuristic threshold log((1 + log t)/delta) has no proof, and the closest plan is searched "
+            "for"
+        ).text
+
+
+class PlayingRun(ABC):
+    """One play a round after a first cover. It changes by `absorb`, and its search remembers plans."""
+
+    def __init__(self, problem: AnyProblem, policy: SemiBanditPolicy) -> None:
+        self._ground, self._delta = Ground(problem, policy.name), policy.delta
+        self._as_authors = policy.variant == "authors"
+        self._search: Search = Drawn(self._ground) if self._as_authors else Remembered(self._ground)
+        n = problem.n_arms
+        self._cover = covering_plays(self._ground.best, self._ground.relevant, np.zeros(n))
+        self._counts: IntArray = np.zeros(n, dtype=np.int64)
+        self._sums = np.zeros(n)
+        self._t = 0  # plays
+        self._decision: Measure | Stop | None = None
+        self._standing = Standing()
+
+    @abstractmethod
+    def choose(self, seen: Seen, rng: np.random.Generator) -> FloatArray:
+        """Return the next play."""
+
+    @property
+    def shares(self) -> FloatArray:
+        """Readings of each arm in a play, on average; in the authors' program of all readings."""
+        return np.asarray(self._counts / (self._counts.sum() if self._as_authors else self._t))
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Return a cover first; then one play, or the lead once no plan is close."""
+        if self._decision is None:
+            self._decision = self._decide(rng)
+        return self._decision
+
+    def _decide(self, rng: np.random.Generator) -> Measure | Stop:
+        if not self._t:
+            return self._ground.request(Plays(self._cover, np.ones(len(self._cover), dtype=np.int64)))
+        seen, readings = self._seen(), self._t * self.shares
+        self._search.look_around(seen, readings)
+        rival, distance = self._search.closest(seen, readings, rng)
+        level = math.log((1.0 + math.log(self._t)) / self._delta)
+        self._standing = self._look(seen, rival, level)
+        if distance > level:
+            return Stop(self._ground.answer(seen.lead))
+        play = self.choose(seen, rng)
+        return self._ground.request(Plays(play[None], np.ones(1, dtype=np.int64)))
+
+    def _seen(self) -> Seen:
+        means = np.divide(self._sums, self._counts, out=np.zeros(len(self._sums)), where=self._counts > 0)
+        means *= self._ground.sign
+        return Seen(self._ground.best(means), means, self._ground.variance)
+
+    def _look(self, seen: Seen, rival: FloatArray, level: float) -> Standing:
+        contrast = seen.lead - rival
+        radius = math.sqrt(2.0 * level * float(contrast**2 @ seen.price(self._counts.astype(float))))
+        lead, other = self._ground.answer(seen.lead), self._ground.answer(rival)
+        return Standing(lead, other, float(contrast @ seen.means), radius)
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add what was read."""
+        arms, read = self._ground.readings(counts, sums)
+        self._counts, self._sums = self._counts + arms, self._sums + read
+        self._t += 1 if self._t else len(self._cover)
+        self._standing = Standing(self._ground.answer(self._seen().lead))
+        self._decision = None
+
+    def standing(self) -> Standing:
+        """Return the lead, the closest plan of the last decision, their gap and the radius."""
+        return self._standing

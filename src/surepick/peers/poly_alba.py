@@ -1,0 +1,152 @@
+"""PolyALBA: least squares from whole plans at ever finer resolution; plans that fall behind are dropped.
+
+Paper: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Full-Bandit or Partial Linear Feedback,
+which puts a first stage before ALBA of Tao, Blanco & Zhou (2018), Best Arm Identification in Linear Bandits
+with Linear Dimension Dependency. A measurement is the value of one plan. With d the rank of the plans, phase
+q has
+
+    resolution e = 2^-q, delta_q = (6/pi^2) delta/q^2,
+    uses of the plans left in the shares of their G-optimal design, N = 8 g log(2K/delta_q) / e^2 in all,
+    g = the largest x'M^-1 x of a plan left, x, where M is what one use in these shares tells;
+
+then every plan is dropped whose estimated value is worse than the best by more than e. In the first stage all
+plans are measured, and none is dropped until at most d are left.
+
+Assumption: independent sub-Gaussian measurements of the given scale. Proof status: proved. Counts are fixed
+before a phase and at least the shares of N, so that each plan's value is off by more than e/2 with
+probability at most delta_q/K, and on no such event is the best plan dropped.
+
+Deviations: reconstructed. The paper draws plans at random from the design, and its N has 2 + (6 + e/2) d in
+place of 2g for it; here the design is rounded up, with tails of its own. Resolutions go on in the second
+stage, where the paper begins anew at 1/2. Its first stage finds the d best plans by an oracle without a list;
+here plans are listed. Measured are ways that show a plan itself: a probe with its value, or an arm where
+plans are single arms. Costs are not used.
+
+Cost of a phase: one design, some hundred steps of K d^2, milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
+from surepick.core.problem import Problem
+from surepick.core.single_arms import single_arms
+from surepick.design.information import information_of
+from surepick.errors import ProblemError
+from surepick.peers.linear import Readings, readings_of
+from surepick.peers.phases import Phase, PhasedRun
+from surepick.policies.sound import SoundPolicy
+
+_PARALLEL = 1e-9  # of a cosine
+_CLOSE = 0.02  # of d: how far the largest x'M^-1 x of the design may be above it
+_MOST_STEPS = 2000
+_SUPPORT = 1e-5  # least share of a plan in the design
+_RANK = 1e-9  # of the largest eigenvalue: information below it is none
+
+
+@dataclass(frozen=True)
+class PolyALBA(SoundPolicy):
+    """Least-squares elimination where a measurement is the value of a whole plan (the full bandit).
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], probes="plans", noise_scale=1)
+    >>> sp.simulate(problem, sp.policies.PolyALBA(), sp.Gaussian([1.0, 0.5, 0.0]), seed=1).plan
+    0
+    """
+
+    name: ClassVar[str] = "PolyALBA"
+    takes_probes: ClassVar[bool] = True
+
+    def start(self, problem: Problem) -> PolyALBARun:
+        """Return a fresh run on this problem."""
+        return PolyALBARun(problem, self)
+
+
+class PolyALBARun(PhasedRun):
+    """A run of PolyALBA; `_way` is what measures each plan."""
+
+    def __init__(self, problem: Problem, policy: PolyALBA) -> None:
+        readings = readings_of(problem, policy.name)
+        super().__init__(readings)
+        self._vectors = _vectors(problem, readings)
+        self._way = _ways(readings, self._vectors)
+        self._delta, self._dimension = policy.delta, int(np.linalg.matrix_rank(self._vectors))
+
+    @property
+    def resolution(self) -> float:
+        """What this phase is to tell apart."""
+        return 2.0**-self._number
+
+    @property
+    def log_term(self) -> float:
+        """log(2K / delta_q)."""
+        return math.log(math.pi**2 * len(self._way) * self._number**2 / (3.0 * self._delta))
+
+    def design(self, plans: FloatArray, rng: np.random.Generator) -> IntArray:
+        """Return the G-optimal design of the plans left, rounded up to N uses."""
+        del plans, rng  # measured are plans themselves, not less their average; nothing is drawn
+        ways, vectors = self._way[self._active], self._vectors[self._active]
+        rows = self._readings.rows[ways]
+        shares = g_optimal(rows)
+        inverse = np.linalg.pinv(rows.T @ (shares[:, None] * rows), rcond=_RANK, hermitian=True)
+        largest = float(np.einsum("kd,de,ke->k", vectors, inverse, vectors).max())
+        n = math.ceil(8.0 * largest * self.log_term / self.resolution**2)
+        counts = np.zeros(self._readings.n_ways, dtype=np.int64)
+        np.add.at(counts, ways, np.ceil(n * shares).astype(np.int64))
+        return counts
+
+    def survivors(self, phase: Phase) -> BoolArray:
+        """Return the plans within the resolution of the best; in the first stage all while they are many."""
+        near = np.asarray(phase.values.max() - phase.values <= self.resolution)
+        first_stage = len(near) > self._dimension
+        return np.ones(len(near), dtype=bool) if first_stage and near.sum() > self._dimension else near
+
+
+def g_optimal(rows: FloatArray) -> FloatArray:
+    """Return shares that make the largest x'M^-1 x of the rows nearly as small as it can be, their rank.
+
+    Shares are multiplied by x'M^-1 x / rank, which ends at the D-optimal design, the same by Kiefer and
+    Wolfowitz.
+
+    >>> g_optimal(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]])).round(1).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    rank = int(np.linalg.matrix_rank(rows))
+    shares = np.full(len(rows), 1.0 / len(rows))
+    for _ in range(_MOST_STEPS):
+        matrix = rows.T @ (shares[:, None] * rows)
+        values = np.einsum("kd,de,ke->k", rows, np.linalg.pinv(matrix, rcond=_RANK, hermitian=True), rows)
+        if values.max() <= (1.0 + _CLOSE) * rank:
+            break
+        shares = shares * values / rank
+        shares /= shares.sum()
+    shares = np.where(shares > _SUPPORT, shares, 0.0)
+    return np.asarray(shares / shares.sum())
+
+
+def _vectors(problem: Problem, readings: Readings) -> FloatArray:
+    """Return the plans in the coordinates of the readings; of single arms what is not common to all."""
+    if problem.probes is None:
+        mine = single_arms(problem, PolyALBA.name)
+        return np.asarray(mine.factor[:, None] * (mine.way[:, None] == readings.ways))
+    dense = as_dense(problem.oriented)
+    return np.asarray(information_of(problem.probes).coordinates(dense))
+
+
+def _ways(readings: Readings, vectors: FloatArray) -> IntArray:
+    """Return for each plan a way whose one reading is the plan's value, or a multiple of it."""
+    alone = np.bincount(readings.owner, minlength=readings.n_ways)[readings.owner] == 1
+    rows = readings.rows / np.maximum(np.linalg.norm(readings.rows, axis=1), 1e-300)[:, None]
+    plans = vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-300)[:, None]
+    cosines = np.abs(plans @ rows.T) * alone
+    if (cosines.max(axis=1) < 1.0 - _PARALLEL).any():
+        raise ProblemError(
+            "PolyALBA measures whole plans, one number a use, and here some plan cannot be measured by "
+            'itself; give the problem probes="plans", or use BetGapE'
+        )
+    return np.asarray(readings.owner[np.argmax(cosines, axis=1)])

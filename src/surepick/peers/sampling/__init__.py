@@ -1,1 +1,0 @@
-"""Policies that draw: worlds from a posterior vote for a plan; GenTS-Explore and TS-Explore, baselines."""

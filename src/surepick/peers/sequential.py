@@ -1,0 +1,197 @@
+"""The loop of methods that measure one thing at a time: everything once, then one choice a round, and a test.
+
+`SequentialRun` is the loop, `ArmsRun` the loop where every plan is one arm, and `PairwiseRun` stops between
+such arms when the lead is ahead of every other by more than a radius. The radii are those of the gap policies
+(`policies/gap/radius`), for pairs of single arms: with n_i measurements of arm i of noise scale R_i,
+
+    radius_ij^2 = 2 (R_i^2 inflation(n_i) + R_j^2 inflation(n_j)) (level + base + term(n_i) + term(n_j)).
+
+With inflation 1/n that is the generalised likelihood ratio test of Track-and-Stop and of the top-two rules,
+gap^2 / (2 (R_i^2/n_i + R_j^2/n_j)) > threshold, and holds for every rule that chooses arms. The guarantee is
+that of the radius: `kaufmann-koolen` is that of these papers' proofs, `heuristic` the threshold
+log((1 + log t)/delta) of most published experiments, which has no proof.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.problem import Problem
+from surepick.core.run import Answer, Measure, Standing, Stop
+from surepick.core.single_arms import read_arms, single_arms
+from surepick.peers.kept import Kept
+from surepick.policies.gap import radius as radii
+from surepick.policies.sound import RadiusPolicy
+
+
+class SequentialRun(Kept, ABC):
+    """Measure every way once, then as `choose` says, until `judge` has an answer.
+
+    A *way* is something that can be measured: an arm, a candidate or a probe. `_counts` are those of the
+    ways, `_sums` what was measured in the method's own coordinates. Only `absorb` changes a run.
+    """
+
+    _kept: ClassVar[tuple[str, ...]] = ("_counts", "_sums", "_answer")
+
+    def __init__(self, n_ways: int, n_sums: int) -> None:
+        self._counts: IntArray = np.zeros(n_ways, dtype=np.int64)
+        self._sums: FloatArray = np.zeros(n_sums)
+        self._answer: Answer | None = None
+
+    @abstractmethod
+    def choose(self, rng: np.random.Generator) -> IntArray:
+        """Return how often to measure each way next, once every way has been measured."""
+
+    @abstractmethod
+    def judge(self) -> Answer | None:
+        """Return the answer, or None if more is needed."""
+
+    @abstractmethod
+    def compare(self) -> Standing:
+        """Return the lead and its rival, once every way has been measured."""
+
+    @abstractmethod
+    def request(self, counts: IntArray) -> IntArray:
+        """Return counts of the ways as counts of arms or probes."""
+
+    @abstractmethod
+    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return what was measured as counts of the ways and additions to `_sums`."""
+
+    def advance(self) -> None:
+        """Keep what the last choice was made by; called before its measurements are added."""
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Return every way once, the method's choice, or the answer."""
+        if self._answer is not None:
+            return Stop(self._answer)
+        started = self._counts.all()
+        return Measure(self.request(self.choose(rng) if started else (self._counts == 0).astype(np.int64)))
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add what was measured, and judge."""
+        if self._counts.all():
+            self.advance()
+        mine, added = self.seen(counts, sums)
+        self._counts, self._sums = self._counts + mine, self._sums + added
+        self._answer = self.judge() if self._counts.all() else None
+
+    def standing(self) -> Standing:
+        """Return the lead and its rival; nothing before every way has been measured."""
+        return self.compare() if self._counts.all() else Standing()
+
+    def _once(self, *ways: int) -> IntArray:
+        """Return one measurement of each of these."""
+        counts = np.zeros(len(self._counts), dtype=np.int64)
+        counts[list(ways)] = 1
+        return counts
+
+
+class ArmsRun(SequentialRun):
+    """A run over plans that are single arms, the candidates; larger is better, `_scale` their noise."""
+
+    def __init__(self, problem: Problem, name: str, *, by_probes: bool = False) -> None:
+        self._candidates = (read_arms if by_probes else single_arms)(problem, name)
+        super().__init__(self._candidates.n_plans, self._candidates.n_plans)
+        self._scale = self._candidates.scale
+
+    def request(self, counts: IntArray) -> IntArray:
+        """Return counts of the candidates as counts of arms or probes."""
+        return self._candidates.counts(counts)
+
+    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return counts and sums of the candidates."""
+        return self._candidates.seen(counts, sums)
+
+    def compare(self) -> Standing:
+        """Return the candidate that looks best, the next one, and their gap."""
+        means = self._means
+        lead, rival = (int(k) for k in np.argsort(-means, kind="stable")[:2])
+        return Standing(lead, rival, float(means[lead] - means[rival]))
+
+    @property
+    def _means(self) -> FloatArray:
+        return np.asarray(self._sums / np.maximum(self._counts, 1))
+
+    @property
+    def _lead(self) -> int:
+        return int(np.argmax(self._means))
+
+
+@dataclass(frozen=True)
+class PairwisePolicy(RadiusPolicy):
+    """The settings of policies between single arms that stop by a radius."""
+
+    radius: str = "kaufmann-koolen"
+
+
+@dataclass(frozen=True)
+class PairRadius:
+    """The radius of the gap between the lead and each other candidate."""
+
+    radius: radii.Radius
+    delta: float
+    n_plans: int
+    base: float  # of a pair
+
+    @classmethod
+    def of(cls, name: str, delta: float, n_plans: int) -> PairRadius:
+        """Return the radius with this name, between this many candidates."""
+        radius = radii.radius_named(name)
+        return cls(radius, delta, n_plans, float(radii.support_base(radius, n_plans, 2, delta)[2]))
+
+    def __call__(self, lead: int, counts: IntArray, scale: FloatArray) -> FloatArray:
+        """Return the radius of each candidate; that of the lead itself has no meaning."""
+        code, total = self.radius.code, float(counts.sum())
+        lam = radii.lam_index(total / len(counts))
+        lam_value, weight = radii.lam_value(lam), radii.lam_log_weight(lam)
+        variance = scale**2 * [radii.inflation(code, n, lam_value) for n in counts.tolist()]
+        term = np.array([radii.term(code, n, lam_value) for n in counts.tolist()])
+        log_plans = math.log(self.n_plans if code == radii.PUBLISHED else self.n_plans - 1)
+        level = radii.level(code, total, math.log(self.delta), log_plans, weight) + self.base
+        joint = code == radii.NORMAL_MIXTURE_JOINT
+        return np.sqrt(
+            2.0 * (variance[lead] + variance) * (level + (term.sum() if joint else term[lead] + term))
+        )
+
+
+class PairwiseRun(ArmsRun):
+    """A run that stops when the lead is ahead of all others by more than the radius."""
+
+    def __init__(self, problem: Problem, policy: PairwisePolicy) -> None:
+        super().__init__(problem, policy.name)
+        self._epsilon = policy.epsilon
+        self._radius = PairRadius.of(policy.radius, policy.delta, self._candidates.n_plans)
+
+    def judge(self) -> int | None:
+        """Answer if the lead is ahead of every other by more than the radius."""
+        lead = self._lead
+        ahead = self._means[lead] - self._means + self._epsilon
+        ahead[lead] = np.inf
+        return lead if (ahead > self._radius(lead, self._counts, self._scale)).all() else None
+
+    def compare(self) -> Standing:
+        """Return the lead, the candidate that is hardest to tell from it, their gap and its radius."""
+        lead, means = self._lead, self._means
+        radius = self._radius(lead, self._counts, self._scale)
+        slack = means[lead] - means - radius
+        slack[lead] = np.inf
+        rival = int(np.argmin(slack))
+        return Standing(lead, rival, float(means[lead] - means[rival]), float(radius[rival]))
+
+    def _costs(self, lead: int) -> FloatArray:
+        """Return gap^2 / (2 (R_i^2/n_i + R_j^2/n_j)) for each other candidate j of this one, i.
+
+        The cost is negative for those that look better, so that the one that looks better by most is first.
+        """
+        variance = self._scale**2 / self._counts
+        gap = self._means[lead] - self._means + self._epsilon
+        cost = gap * np.abs(gap) / (2.0 * (variance[lead] + variance))
+        cost[lead] = np.inf
+        return np.asarray(cost)

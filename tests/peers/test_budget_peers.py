@@ -1,0 +1,202 @@
+"""CSA, CSAR, Minimax-CombSAR and OCBA against their papers' boxes, computed from scratch."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import surepick as sp
+from surepick.errors import ParameterError, ProblemError
+from surepick.peers.ocba import allocation
+from surepick.policies import CSA, CSAR, OCBA, LinearOCBA, MinimaxCombSAR, SuccessiveRejects
+from surepick.testing import Tape
+
+PLANS = np.array([[3.0, 0, 1, 2], [0, 2, 2, 1], [1, 1, 3, 0], [2, 2, 0, 1], [0, 0, 4, 3], [3, 1, 0, 0]])
+MEANS = np.array([0.4, 0.5, 0.1, 0.2])
+
+
+def csa(plans, budget, measure):
+    """The box of the paper in plain Python: the answer and the counts."""
+    d = plans.shape[1]
+    counts, sums, fixed, alive = np.zeros(d, int), np.zeros(d), {}, list(range(len(plans)))
+    harmonic = sum(1 / i for i in range(1, d + 1))
+    for t in range(1, d + 1):
+        if len(alive) == 1:
+            break
+        more = np.zeros(d, int)
+        upto = math.ceil((budget - d) / (harmonic * (d - t + 1)))
+        for s in range(d):
+            more[s] = 0 if s in fixed else upto - counts[s]
+        counts, sums = counts + more, sums + measure(more)
+        value = {k: plans[k] @ (sums / counts) for k in alive}
+        lead = max(alive, key=value.get)
+        lost = {}
+        for s in set(range(d)) - set(fixed):
+            others = [value[k] for k in alive if plans[k, s] != plans[lead, s]]
+            lost[s] = value[lead] - max(others, default=-math.inf)
+        arm = min(lost, key=lambda s: (-lost[s], s))
+        fixed[arm] = plans[lead, arm]
+        alive = [k for k in alive if plans[k, arm] == plans[lead, arm]]
+    return max(alive, key=value.get), counts
+
+
+@pytest.mark.parametrize("budget", [8, 37, 300, 5000])
+@pytest.mark.parametrize("seed", range(4))
+def test_csa_follows_its_box(budget, seed):
+    tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
+    answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))
+    fresh = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
+    outcome = sp.simulate(sp.Problem(PLANS, noise_scale=1), CSA(), _from(fresh), budget=budget)
+    assert (outcome.lead, outcome.counts.tolist()) == (answer, counts.tolist())
+    assert outcome.n_measurements <= budget
+
+
+def _from(tape):
+    class Tapes:
+        means = tape.means
+        measure = staticmethod(tape.measure)
+
+    return Tapes()
+
+
+def test_csar_is_csa_on_sets_and_refuses_other_numbers():
+    problem = sp.problems.top_k(list("abcde"), 2, noise_scale=1)
+    truth = sp.Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
+    for seed in range(5):
+        one, other = (sp.simulate(problem, p, truth, seed=seed, budget=200) for p in (CSA(), CSAR()))
+        assert (one.lead, one.counts.tolist()) == (other.lead, other.counts.tolist())
+    with pytest.raises(ProblemError):
+        CSAR().start(sp.Problem(PLANS, noise_scale=1))
+
+
+def test_minimax_comb_sar_spends_a_phase_on_the_pair_that_stays_least_known():
+    budget, run = 400, MinimaxCombSAR(budget=400).start(sp.Problem(PLANS, noise_scale=1))
+    first = run.decide().counts
+    assert first.tolist() == [20] * 4  # floor(.2 * 400 / 4)
+    run.absorb(first, first * MEANS)
+    m = (budget - 80 - 4 * 2) / 3  # B = 2^2 - 1
+    found = {}
+    for i, j in itertools.combinations(range(6), 2):
+        y = np.abs(PLANS[i] - PLANS[j])
+        found[i, j] = (y**2 / (20 + y / y.sum() * m)).sum()
+    i, j = max(found, key=found.get)
+    y = np.abs(PLANS[i] - PLANS[j])
+    assert run.decide().counts.tolist() == np.ceil(y / y.sum() * m).tolist()
+    run.absorb(run.decide().counts, run.decide().counts * MEANS)
+    values = PLANS @ MEANS
+    assert sorted(np.flatnonzero(run._alive)) == sorted(np.argsort(-values)[:2])
+
+
+@pytest.mark.parametrize("policy", [CSA(), MinimaxCombSAR(), MinimaxCombSAR(beta=0.6)], ids=str)
+def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
+    rng = np.random.default_rng(4)
+    for budget in (4, 5, 11, 60, 999, 10_000):
+        means = rng.normal(size=4)
+        outcome = sp.simulate(
+            sp.Problem(PLANS, noise_scale=1), policy, sp.Gaussian(means), seed=budget, budget=budget
+        )
+        assert outcome.n_measurements <= budget
+        assert outcome.lead is not None
+        assert outcome.guarantee.startswith("none")
+        assert outcome.plan is None
+
+
+@pytest.mark.parametrize("policy", [CSA, MinimaxCombSAR])
+def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
+    for act in (
+        lambda: policy().start(sp.Problem(PLANS, noise_scale=1)).decide(),
+        lambda: sp.simulate(sp.Problem(PLANS, noise_scale=1), policy(), sp.Gaussian(MEANS), budget=3),
+        lambda: policy(budget=0),
+    ):
+        with pytest.raises(ParameterError) as caught:
+            act()
+        assert caught.value.field == "budget"
+
+
+def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
+    """The budget is the session's own, which a replay of its log finds again."""
+    place = str(tmp_path / "peer.db")
+    session = sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(), name="peer", budget=60)
+    while requests := sp.Session.load(place, "peer").ask(100, wait=False):
+        for request in requests:
+            session.tell(request.token, MEANS[request.arm])
+    outcome = session.outcome
+    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert (outcome.plan, outcome.lead) == (None, int(np.argmax(PLANS @ MEANS)))
+    assert 4 <= outcome.n_measurements <= 60
+    assert session.certificate().guarantee.startswith("none")
+    assert session.verify().holds
+
+
+def test_a_session_without_a_budget_is_not_begun(tmp_path):
+    place = str(tmp_path / "peer.db")
+    with pytest.raises(ParameterError) as caught:
+        sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(), name="peer")
+    assert caught.value.field == "budget"
+    sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(budget=60), name="peer")
+
+
+def test_ocba_has_the_ratios_of_its_paper():
+    means, scale = np.array([1.0, 3.0, 2.5, 0.0]), np.array([1.0, 2.0, 0.5, 1.5])
+    share = allocation(means, scale)
+    for i, j in itertools.permutations([0, 2, 3], 2):
+        expected = (scale[i] * (3 - means[j]) / (scale[j] * (3 - means[i]))) ** 2
+        assert share[i] / share[j] == pytest.approx(expected)
+    others = np.array([0, 2, 3])
+    assert share[1] == pytest.approx(2.0 * math.sqrt(((share[others] / scale[others]) ** 2).sum()))
+
+
+def test_ocba_comes_to_its_allocation():
+    means, scale = np.array([1.0, 0.5, 0.2, -0.5]), np.array([1.0, 1.0, 2.0, 1.0])
+    problem = sp.Problem(np.eye(4), noise_scale=scale)
+    counts = sp.simulate(problem, OCBA(), sp.Gaussian(means, 1e-9), budget=4000).counts
+    assert counts / counts.sum() == pytest.approx(allocation(means, scale), abs=2e-3)
+
+
+def test_ocba_refuses_plans_that_share_arms():
+    for plans in (PLANS, [[1, 0], [0, 1], [1, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 0]]):
+        with pytest.raises(ProblemError):
+            OCBA().start(sp.Problem(plans, noise_scale=1))
+
+
+def test_linear_ocba_climbs_the_bound_on_a_correct_selection():
+    """Its scores are the difference quotient of the sum of Phi(-z)."""
+    run = LinearOCBA().start(sp.Problem(PLANS, noise_scale=1))
+    counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
+    run.absorb(counts, sums)
+    lead = int(np.argmax(PLANS @ (sums / counts)))
+    away = np.delete(PLANS[lead] - PLANS, lead, axis=0)
+
+    def mistakes(n):
+        return norm.sf(away @ (sums / counts) / np.sqrt(away**2 @ (1 / n))).sum()
+
+    step = 1e-5
+    fall = np.array([(mistakes(counts) - mistakes(counts + step * np.eye(4)[s])) / step for s in range(4)])
+    expected = fall * counts / (counts + 1)
+    assert run.scores() / run.scores().sum() == pytest.approx(expected / expected.sum(), rel=1e-3)
+
+
+def test_successive_rejects_measures_and_dismisses_as_the_paper_says():
+    """n_k = ceil((100 - 4) / (l (5 - k))), l = 1/2 + 1/2 + 1/3 + 1/4: 16, 21 and 31."""
+    run, means = (
+        SuccessiveRejects(budget=100).start(sp.Problem(np.eye(4), noise_scale=1)),
+        np.array([0.3, 0.9, 0.1, 0.8]),
+    )
+    wanted = [[16, 16, 16, 16], [5, 5, 0, 5], [0, 10, 0, 10]]
+    for counts in wanted:
+        assert run.decide().counts.tolist() == counts
+        run.absorb(np.array(counts), counts * means)
+    assert run.decide() == sp.Stop(None)
+    assert run.standing().lead == 1
+    assert np.sum(wanted) == 99
+
+
+def test_successive_rejects_finds_the_best_of_six_arms_mostly():
+    means = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])
+    problem, policy = sp.Problem(np.eye(6), noise_scale=1), SuccessiveRejects(budget=600)
+    leads = [sp.simulate(problem, policy, sp.Gaussian(means), seed=seed).lead for seed in range(30)]
+    assert leads.count(0) >= 24
+    with pytest.raises(ProblemError):
+        policy.start(sp.Problem(PLANS, noise_scale=1))

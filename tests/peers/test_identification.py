@@ -1,0 +1,122 @@
+"""Track-and-Stop, top two, LUCB and lil'UCB: allocations, stops, and what each promises."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.promise import Promise
+from surepick.errors import ParameterError, ProblemError
+from surepick.peers.sequential import PairRadius
+from surepick.peers.track_and_stop import best_shares
+from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, CombGapE, LilUCB, TrackAndStop, parse_policy
+from surepick.policies.gap.radius import guarantee, kaufmann_koolen_c
+from surepick.testing import Tape, decisions
+
+MEANS = np.array([0.5, 0.9, 0.1, 0.4])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_tracked_shares_attain_the_limit(seed):
+    rng = np.random.default_rng(seed)
+    means, scale = rng.normal(size=6), rng.uniform(0.3, 2.0, 6)
+    lead = int(np.argmax(means))
+    found = best_shares(np.where(np.arange(6) == lead, 1.0, means[lead] - means), lead, scale)
+    limit = sp.limit(sp.Problem(np.eye(6), noise_scale=scale), means)
+    assert found == pytest.approx(limit.allocation, abs=1e-4)
+
+
+@pytest.mark.parametrize("tracking", ["C", "D"])
+def test_track_and_stop_comes_to_the_best_shares(tracking):
+    problem = sp.Problem(np.eye(4), noise_scale=1)
+    policy = TrackAndStop(delta=1e-200, tracking=tracking)
+    counts = sp.simulate(problem, policy, sp.Gaussian(MEANS, 0.0), budget=4000).counts
+    assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).allocation, abs=0.03)
+
+
+@pytest.mark.parametrize("policy", [TTUCB(delta=1e-200), EBTCI(delta=1e-200), TTTS(delta=1e-200)], ids=str)
+def test_top_two_gives_half_to_the_best_arm_and_the_rest_where_costs_are_equal(policy):
+    problem = sp.Problem(np.eye(4), noise_scale=1)
+    counts = sp.simulate(problem, policy, sp.Gaussian(MEANS, 0.0), budget=3000).counts
+    assert counts[1] / 3000 == pytest.approx(0.5, abs=0.06)
+    cost = (MEANS[1] - MEANS) ** 2 / (1 / counts[1] + 1 / counts)
+    others = cost[[0, 2, 3]]
+    assert others.max() / others.min() < 1.6
+
+
+def test_the_stops_are_those_of_their_radii():
+    counts, scale = np.array([40, 90, 25]), np.array([1.0, 2.0, 0.5])
+    variance = scale**2 / counts
+    found = PairRadius.of("heuristic", 0.05, 3)(1, counts, scale)
+    level = math.log((1 + math.log(155)) / 0.05)
+    assert found == pytest.approx(np.sqrt(2 * (variance[1] + variance) * level))
+    found = PairRadius.of("kaufmann-koolen", 0.05, 3)(1, counts, scale)
+    term = 2 * np.log(4 + np.log(counts))
+    level = 2 * kaufmann_koolen_c(math.log(2 / 0.05) / 2) + term[1] + term
+    assert found == pytest.approx(np.sqrt(2 * (variance[1] + variance) * level))
+
+
+@pytest.mark.parametrize("radius", ["heuristic", "kaufmann-koolen", "normal-mixture"])
+def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
+    """Uniform stops on the very measurement at which the same radius would stop a run of single arms."""
+    problem, means = sp.Problem(np.eye(3), noise_scale=1), [0.9, 0.3, 0.0]
+    for seed in range(4):
+        outcome = sp.simulate(problem, sp.Uniform(radius=radius), sp.Gaussian(means), seed=seed)
+        ahead = outcome.means[outcome.plan] - outcome.means
+        ahead[outcome.plan] = np.inf
+        assert (ahead > PairRadius.of(radius, 0.05, 3)(outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()
+
+
+def test_the_heuristic_radius_promises_nothing_wherever_it_is_used():
+    for policy in (CombGapE(radius="heuristic"), sp.Uniform(radius="heuristic"), TTUCB(radius="heuristic")):
+        assert policy.guarantee == "none: the heuristic threshold log((1 + log t)/delta) has no proof"
+        outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), policy, sp.Gaussian([2.0, 0.0]))
+        assert outcome.plan == 0
+        assert not Promise.read(outcome.guarantee).proved
+        assert (outcome.risk, outcome.remaining) == (None, None)
+    assert guarantee("kaufmann-koolen", 0.05, 0.0).startswith("the best plan")
+    assert not Promise.read(LilUCB(variant="heuristic").guarantee).proved
+    assert Promise.read(LilUCB().guarantee).proved
+    assert Promise.read(LUCB().guarantee).proved
+
+
+def test_the_heuristic_radius_needs_less_than_a_proved_one():
+    problem, truth = sp.Problem(np.eye(4), noise_scale=1), sp.Gaussian(MEANS)
+    mean = {
+        radius: np.mean(
+            [
+                sp.simulate(problem, EBTCI(radius=radius), truth, seed=seed).n_measurements
+                for seed in range(10)
+            ]
+        )
+        for radius in ("heuristic", "kaufmann-koolen")
+    }
+    assert mean["heuristic"] < 0.7 * mean["kaufmann-koolen"]
+
+
+def test_lucb_measures_the_lead_and_the_largest_upper_bound_of_the_others():
+    taken = decisions(LUCB(delta=0.1), sp.Problem(np.eye(4), noise_scale=1), Tape(MEANS, keys=range(4)), 30)
+    assert taken[0] == (1, 1, 1, 1)
+    assert all(sum(counts) == 2 for counts in taken[1:])
+
+
+@pytest.mark.parametrize(
+    "policy", [LUCB(0.1, epsilon=0.2), TTUCB(0.1, epsilon=0.2), TrackAndStop(0.1, 0.2)], ids=str
+)
+def test_with_epsilon_ties_are_answered(policy):
+    outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), policy, sp.Gaussian([0.3, 0.3]), seed=1)
+    assert outcome.status is sp.Status.CONFIDENT
+    assert Promise.read(outcome.guarantee).proved
+
+
+def test_plans_that_share_arms_are_refused():
+    for policy in (LUCB(), TTUCB(), EBTCI(), TTTS(), TrackAndStop(), LilUCB()):
+        with pytest.raises(ProblemError):
+            policy.start(sp.Problem([[1, 0], [0, 1], [1, 1]], noise_scale=1))
+
+
+def test_settings_out_of_range_are_refused():
+    for text in ("TrackAndStop:tracking=E", "TTUCB:radius=nothing", "LilUCB:variant=mine", "LUCB:epsilon=-1"):
+        with pytest.raises(ParameterError):
+            parse_policy(text)

@@ -1,0 +1,234 @@
+"""LinGame, FWS and XYAdaptive against their formulas, computed from scratch; the radius that they stop by."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.promise import Promise
+from surepick.errors import ParameterError, ProblemError
+from surepick.experiments import probe_cases
+from surepick.peers.fws import best_of_game
+from surepick.peers.linear import LinearRun
+from surepick.peers.sequential import PairRadius
+from surepick.peers.xy_adaptive import greedy
+from surepick.policies import FWS, LinGame, XYAdaptive
+
+PROBES = np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 1], [0, 0, 2], [1, -1, 0.3]])
+PLANS = np.array([[1.0, 0, 0], [0.9, 0.4, 0], [0, 1, 1], [0.2, 0.1, 1.2]])
+MEANS = np.array([0.8, 0.1, 0.2])
+
+
+class Truth:
+    """Least squares from all uses so far, by the textbook."""
+
+    def __init__(self):
+        self.counts, self.vector = np.zeros(5), np.zeros(3)
+
+    def see(self, counts, sums):
+        self.counts, self.vector = self.counts + counts, self.vector + PROBES.T @ sums
+        self.matrix = PROBES.T @ np.diag(self.counts) @ PROBES
+        self.means = np.linalg.solve(self.matrix, self.vector)
+        self.lead = int(np.argmax(PLANS @ self.means))
+
+    def worlds(self, shares):
+        """For each rival: how far its world is, and the means there."""
+        found = {}
+        inverse = np.linalg.inv(PROBES.T @ np.diag(shares) @ PROBES)
+        for j in range(len(PLANS)):
+            y = PLANS[self.lead] - PLANS[j]
+            if j != self.lead:
+                gap, length = y @ self.means, y @ inverse @ y
+                found[j] = gap**2 / (2 * length), self.means - gap / length * inverse @ y
+        return found
+
+
+def lin_game(truth, memory):
+    n, t = 5, truth.counts.sum()
+    gains, mixability = memory.setdefault(truth.lead, (np.zeros(n), 0.01))
+    rate = math.log(n) / mixability
+    shares = np.exp(rate * (gains - gains.max()))
+    shares /= shares.sum()
+    _, world = min(truth.worlds(shares).values(), key=lambda pair: pair[0])
+    inverse = np.linalg.inv(truth.matrix)
+    told = np.array(
+        [
+            min(
+                math.log(t),
+                0.5 * (abs(x @ (truth.means - world)) + math.sqrt(2 * math.log(t) * x @ inverse @ x)) ** 2,
+            )
+            for x in PROBES
+        ]
+    )
+    mixed = math.log(shares @ np.exp(rate * told)) / rate
+    memory[truth.lead] = gains + told, mixability + mixed - shares @ told
+    memory["played"] = memory.get("played", np.ones(n)) + shares
+    return int(np.argmin(truth.counts - memory["played"]))
+
+
+def fws(truth, memory):
+    n, t = 5, truth.counts.sum()
+    x = memory.get("x", np.full(n, 1 / n))
+    root = math.isqrt(int(t // n))
+    z = np.full(n, 1 / n)
+    if root**2 != t // n:
+        worlds = truth.worlds(x)
+        least = min(far for far, _ in worlds.values())
+        close = [world for far, world in worlds.values() if far < least + t**-0.9 / n]
+        gradient = np.array([(PROBES @ (truth.means - world)) ** 2 / 2 for world in close])
+        z = np.eye(n)[np.argmax(gradient[0])]
+        if len(close) > 1:
+            z = best_of_game(gradient - (gradient @ x)[:, None])
+    memory["x"] = (t - 1) / t * x + z / t
+    return int(np.argmax(memory["x"] / truth.counts))
+
+
+@pytest.mark.parametrize(("policy", "rule"), [(LinGame(), lin_game), (FWS(), fws)], ids=["LinGame", "FWS"])
+def test_decides_as_its_formulas(policy, rule):
+    problem, truth, memory = sp.Problem(PLANS, probes=PROBES, noise_scale=1), Truth(), {}
+    run, rng = policy.start(problem), np.random.default_rng(3)
+    idle = np.random.default_rng()
+    assert run.decide(idle).counts.tolist() == [1] * 5
+    for n_round in range(120):
+        counts = run.decide(idle).counts
+        if n_round:
+            assert np.flatnonzero(counts).tolist() == [rule(truth, memory)]
+        sums = counts * (PROBES @ MEANS) + np.sqrt(counts) * rng.normal(size=5)
+        run.absorb(counts, sums)
+        truth.see(counts, sums)
+        assert run.standing().lead == truth.lead
+
+
+def test_the_radius_is_that_of_gap_policies_on_single_arms():
+    """Where nothing is mixed, it is `normal-mixture-joint`."""
+    counts, scale = np.array([40, 90, 25]), np.array([1.0, 2.0, 0.5])
+    run = LinGame().start(sp.Problem(np.eye(3), noise_scale=scale))
+    run.absorb(counts, counts * np.array([0.1, 0.5, 0.0]))
+    gaps, found = run._compare()
+    expected = PairRadius.of("normal-mixture-joint", 0.05, 3)(1, counts, scale)
+    assert np.delete(found, 1) == pytest.approx(np.delete(expected, 1))
+    assert gaps.tolist() == pytest.approx([0.4, np.inf, 0.5])
+
+
+def test_the_heuristic_stop_is_the_threshold_of_published_experiments():
+    run = FWS(radius="heuristic").start(sp.Problem(PLANS, probes=PROBES, noise_scale=1))
+    counts = np.array([30, 12, 9, 14, 21])
+    run.absorb(counts, counts * (PROBES @ MEANS))
+    gaps, found = run._compare()
+    inverse = np.linalg.inv(PROBES.T @ np.diag(counts) @ PROBES)
+    level = math.log((1 + math.log(86)) / 0.05)
+    for j in range(1, 4):
+        y = PLANS[0] - PLANS[j]
+        assert found[j] == pytest.approx(math.sqrt(2 * y @ inverse @ y * level))
+        assert gaps[j] == pytest.approx(y @ MEANS)
+    assert not Promise.read(FWS(radius="heuristic").guarantee).proved
+    assert Promise.read(FWS().guarantee).proved
+
+
+class EvenRun(LinearRun):
+    """Every way equally often, so that a test may absorb many uses at once."""
+
+    narrower = 1.0
+
+    def next_way(self):
+        return 0
+
+    def advance(self):
+        pass
+
+    def _compare(self):
+        gaps, radius = super()._compare()
+        return gaps, radius / self.narrower
+
+
+@pytest.mark.parametrize(("narrower", "holds"), [(1.0, True), (4.0, False)], ids=["proved", "too narrow"])
+def test_plans_that_tie_are_hardly_ever_told_apart(narrower, holds):
+    delta, runs = 0.3, 120
+    problem = sp.Problem([[1, 0], [0, 1]], probes=np.array([[1, 0], [1, 1], [0.2, 0.5]]), noise_scale=1)
+    rows, rng = problem.probes.rows.toarray(), np.random.default_rng(11)
+    wrong = 0
+    for _ in range(runs):
+        run = EvenRun(problem, LinGame(delta))
+        run.narrower = narrower
+        for n in (1, 2, 4, 8, 15, 30, 60, 120, 250):
+            counts = np.full(3, n)
+            run.absorb(counts, counts * (rows @ [0.4, 0.4]) + math.sqrt(n) * rng.normal(size=3))
+            if run._answer is not None:
+                wrong += 1
+                break
+    assert (binom.sf(wrong - 1, runs, delta) > 1e-4) == holds
+
+
+@pytest.mark.parametrize(
+    "policy", [LinGame(radius="heuristic"), FWS(radius="heuristic"), XYAdaptive()], ids=lambda p: p.name
+)
+@pytest.mark.parametrize("case", ["soare", "transductive", "full"])
+def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
+    problem, means = {
+        "soare": lambda: probe_cases.soare(3, 0.6),
+        "transductive": lambda: probe_cases.transductive(2, 0.6),
+        "full": lambda: probe_cases.top_k(4, 2, 5, "full"),
+    }[case]()
+    outcome = sp.simulate(problem, policy, sp.Gaussian(2 * means), seed=1)
+    assert outcome.plan == problem.best(means)
+    assert outcome.counts.shape == (problem.n_probes,)
+
+
+@pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(radius="heuristic")], ids=str)
+def test_several_readings_of_a_use_count_together(policy):
+    problem, means = probe_cases.top_k(4, 2, 5, "semi")
+    outcome = sp.simulate(problem, policy, sp.Gaussian(3 * means), seed=1)
+    assert outcome.plan == problem.best(means)
+
+
+@pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(), XYAdaptive()], ids=lambda p: p.name)
+def test_arms_that_no_probe_reads_do_no_harm(policy):
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], probes={"a": ["arm 0"], "b": ["arm 1"]}, noise_scale=1)
+    assert sp.simulate(problem, policy, sp.Gaussian([2.0, 0.0, 0.0]), seed=1).plan == 0
+
+
+def test_what_cannot_be_measured_so_is_refused():
+    with pytest.raises(ProblemError):
+        XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi")[0])
+    loose = sp.Problem(
+        np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, readings="dependent", noise_scale=1
+    )
+    for policy in (LinGame(), FWS(), XYAdaptive(), sp.RAGE(variant="authors"), sp.LinGapE()):
+        with pytest.raises(ProblemError):
+            policy.start(loose)
+    with pytest.raises(ParameterError) as caught:
+        LinGame(radius="published")
+    assert caught.value.field == "radius"
+
+
+def test_a_greedy_phase_takes_the_use_that_helps_the_worst_difference_most():
+    pairs = np.array([PLANS[i] - PLANS[j] for j in range(4) for i in range(j)])
+    counts, matrix, expected = np.zeros(5, dtype=np.int64), np.eye(3), np.zeros(5, dtype=np.int64)
+
+    def worst(x):
+        inverse = np.linalg.inv(matrix + np.outer(x, x))
+        return max(y @ inverse @ y for y in pairs)
+
+    reached = greedy((pairs**2).sum(axis=1), PROBES @ pairs.T, PROBES @ PROBES.T, counts, 2e-3)
+    for t in range(1, 1000):
+        scores = [worst(x) for x in PROBES]
+        best = int(np.argmin(scores))
+        expected[best] += 1
+        matrix += np.outer(PROBES[best], PROBES[best])
+        if min(scores) / t < 2e-3:
+            break
+    assert counts.tolist() == expected.tolist()
+    assert reached == pytest.approx(min(scores) / t)
+
+
+def test_xy_adaptive_drops_by_its_radius():
+    problem, means = probe_cases.soare(3, 0.5)
+    run = XYAdaptive(delta=0.1).start(problem)
+    assert run.log_term == pytest.approx(math.log(2 * math.pi**2 * 16 / (6 * 0.1)))
+    counts = run.decide(np.random.default_rng()).counts
+    many = 400 * counts
+    run.absorb(many, many * (problem.probes.rows @ means))
+    assert run.standing().remaining == (0,)
+    assert run.log_term == pytest.approx(math.log(2 * math.pi**2 * 16 * 4 / (6 * 0.1)))

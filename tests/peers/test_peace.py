@@ -1,0 +1,73 @@
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick import problems
+from surepick.design.width import width_allocation
+from surepick.errors import ParameterError
+from surepick.simulation.seeds import round_rng
+
+PLANS = np.array([[3.0, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0]])
+MEANS = np.array([1.0, 0.5, 0.3])
+
+
+def test_phases_have_the_papers_sizes_and_thresholds():
+    policy = sp.Peace(delta=0.1, max_gap=2.0)
+    run = policy.start(sp.Problem(PLANS, noise_scale=1))
+    for k in range(1, 5):
+        plans = run.scaled_plans
+        decision = run.decide(round_rng(0, k))
+        if isinstance(decision, sp.Stop):
+            assert k > 1
+            return
+        tau = width_allocation(plans, log_term=math.log(2 * k**2 / 0.1), rng=round_rng(0, k)).value
+        assert decision.counts.sum() == max(math.ceil(2.2 * tau * (2 ** (k + 1) / 2.0) ** 2), 300)
+        run.absorb(decision.counts, decision.counts * MEANS)
+        values = plans @ MEANS
+        assert run.scaled_plans.tolist() == plans[values.max() - values < 2.0 / 2 ** (k + 1)].tolist()
+
+
+def test_golden_first_phase():
+    decision = (
+        sp.Peace(delta=0.1, max_gap=2.0).start(sp.Problem(PLANS, noise_scale=1)).decide(round_rng(0, 0))
+    )
+    assert decision.counts.tolist() == [1044, 726, 678]
+
+
+def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
+    run = sp.Peace(delta=0.1).start(sp.Problem(PLANS, noise_scale=1))
+    assert run.decide(round_rng(0, 0)).counts.tolist() == [1, 1, 1]
+    run.absorb(np.ones(3, dtype=np.int64), MEANS)
+    values = PLANS @ MEANS
+    assert run.max_gap > values.max() - values.min()
+
+
+def test_is_right_on_easy_instances_with_and_without_max_gap():
+    problem, truth = sp.Problem(PLANS, noise_scale=1), sp.Gaussian(MEANS)
+    best = problem.best(MEANS)
+    for seed in range(15):
+        for policy in (sp.Peace(max_gap=3.0), sp.Peace(), sp.Peace(max_gap=0.01)):
+            assert sp.simulate(problem, policy, truth, seed=seed, budget=10**12).plan == best
+
+
+def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude():
+    ratios = []
+    for seed in range(10):
+        instance = problems.knapsack_instance(5, seed)
+        values, truth = instance.problem.values(instance.means), sp.Gaussian(instance.means)
+        policy = sp.Peace(max_gap=float(np.ptp(values)))
+        outcomes = [
+            sp.simulate(instance.problem, p, truth, seed=seed, budget=10**12).n_measurements
+            for p in (policy, sp.CombGapE(radius="published"))
+        ]
+        ratios.append(outcomes[0] / outcomes[1])
+    assert 15 < np.mean(ratios) < 900  # seen: 99 on 30 instances
+
+
+@pytest.mark.parametrize("max_gap", [0.0, -1.0, float("inf")])
+def test_refuses_a_max_gap_that_is_none(max_gap):
+    with pytest.raises(ParameterError) as caught:
+        sp.Peace(max_gap=max_gap)
+    assert caught.value.field == "max_gap"

@@ -1,0 +1,166 @@
+"""P-FWS and CombGame against their formulas, on oracles and on lists; that they promise nothing."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick import problems
+from surepick.core.promise import Promise
+from surepick.errors import ParameterError, ProblemError
+from surepick.peers import plays
+from surepick.peers.p_fws import gradient
+from surepick.peers.plays import Drawn, Ground, Remembered, Seen
+from surepick.policies import PFWS, CombGame
+
+METHODS = [PFWS, CombGame]
+PLANS = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
+MEANS = np.array([2.0, 1.5, 0.0, 0.5])
+
+
+def oracle(*, minimize=False, **settings):
+    sign = -1.0 if minimize else 1.0
+    return sp.OracleProblem(
+        lambda weights: PLANS[np.argmax(sign * (PLANS @ weights))],
+        4,
+        minimize=minimize,
+        **{"noise_scale": 1, **settings},
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("minimize", [False, True])
+def test_finds_the_best_of_clear_plans(method, minimize):
+    problem = oracle(minimize=minimize, probes="plan arms", noise_scale=0.5)
+    means = -MEANS if minimize else MEANS
+    outcome = sp.simulate(problem, method(delta=0.1), sp.Gaussian(means), seed=1, budget=2000)
+    assert outcome.plan == (1.0, 1.0, 0.0, 0.0)
+    assert outcome.counts.sum() == 2 * outcome.n_measurements  # every plan has two arms
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_list_is_played_as_the_oracle_is(method):
+    """The same plays, and the same readings without noise, so the same decisions."""
+    listed, truth = sp.Problem(PLANS, probes="plan arms", noise_scale=1), sp.Gaussian(MEANS, scale=0.0)
+    one = sp.simulate(oracle(probes="plan arms"), method(delta=0.1), truth, seed=3, budget=400)
+    other = sp.simulate(listed, method(delta=0.1), truth, seed=3, budget=400)
+    assert one.n_measurements == other.n_measurements
+    assert one.plan == tuple(listed.plans[other.plan])
+
+
+def least_distance(counts, sums):
+    means = sums / counts
+    away = PLANS[np.argmax(PLANS @ means)] - PLANS
+    away = away[away.any(axis=1)]
+    return float(((away @ means) ** 2 / (2 * away**2 @ (1 / counts))).min())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_stop_is_a_threshold_on_the_closest_plan(method):
+    """By hand: the least gap^2 / (2 sum of 1/N) over all other plans, at the stop and before it."""
+    run = method(delta=0.1).start(oracle(probes="plan arms"))
+    rng, n_plays = np.random.default_rng(5), 0
+    counts, sums = np.zeros(4), np.zeros(4)
+    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), sp.Stop):
+        if n_plays:
+            assert least_distance(counts, sums) <= np.log((1 + np.log(n_plays)) / 0.1)
+        seen = decision.counts * MEANS + np.sqrt(decision.counts) * rng.normal(size=4)
+        run.absorb(decision.counts, seen)
+        counts, sums, n_plays = counts + decision.counts, sums + seen, n_plays + decision.n_measurements
+    assert least_distance(counts, sums) > np.log((1 + np.log(n_plays)) / 0.1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_is_promised(method):
+    assert not Promise.of(method(), oracle(probes="plan arms")).proved
+    with pytest.raises(ParameterError) as caught:
+        method(variant="thesis")
+    assert caught.value.field == "variant"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_single_arms_are_refused(method):
+    with pytest.raises(ProblemError):
+        method().start(oracle())
+    with pytest.raises(ProblemError):
+        method().start(sp.Problem(PLANS, probes="plans", noise_scale=1))
+
+
+def all_distances(seen, plans, readings):
+    """By hand, one plan after another."""
+    found = []
+    for plan in plans:
+        apart = seen.lead != plan
+        spread = (seen.variance[apart] / readings[apart]).sum()
+        found.append((seen.lead - plan) @ seen.means if not apart.any() else 0.0)
+        found[-1] = np.inf if not apart.any() else ((seen.lead - plan) @ seen.means) ** 2 / (2 * spread)
+    return np.array(found)
+
+
+def a_game(seed):
+    """Trees of a small graph behind an oracle, all of them as a list, and something that was read."""
+    edges = [(a, b) for a in "ABCDE" for b in "ABCDE" if a < b]
+    family = problems.tree_family(edges, minimize=False)
+    problem, listed = family.oracle_problem(probes="plan arms", noise_scale=1), family.problem(every=True)
+    rng = np.random.default_rng(seed)
+    means, readings = rng.normal(size=10), rng.integers(1, 40, 10).astype(float)
+    ground = Ground(problem, "P-FWS")
+    plans = np.asarray(listed.plans, dtype=float)
+    return ground, plans, Seen(ground.best(means), means, rng.uniform(0.5, 2.0, 10)), readings
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_distances_are_those_of_the_formula(seed):
+    _, plans, seen, readings = a_game(seed)
+    expected = all_distances(seen, plans, readings)
+    np.testing.assert_allclose(seen.distances(plans, readings), expected, rtol=1e-9)
+    assert np.isinf(expected).sum() == 1  # the lead itself
+
+
+def test_what_is_remembered_finds_the_closest_of_125_trees():
+    missed = 0
+    for seed in range(12):
+        ground, plans, seen, readings = a_game(seed)
+        search, rng = Remembered(ground), np.random.default_rng(seed)
+        for _ in range(15):
+            search.look_around(seen, readings)
+            _, distance = search.closest(seen, readings, rng)
+        missed += distance > 1.0001 * all_distances(seen, plans, readings).min()
+    assert missed <= 1
+
+
+def test_what_is_drawn_may_miss_it(monkeypatch):
+    """The negative control: few draws and no memory stop too soon, as the authors' program does."""
+    monkeypatch.setattr(plays, "_POOL", 300)
+    monkeypatch.setattr(plays, "_DRAWS", 10)
+    ground, plans, seen, readings = a_game(1)
+    found = [Drawn(ground).closest(seen, readings, np.random.default_rng(s))[1] for s in range(10)]
+    least = all_distances(seen, plans, readings).min()
+    assert min(found) >= least * (1 - 1e-9)
+    assert max(found) > 2 * least
+
+
+def test_the_gradient_is_that_of_the_distance():
+    _, plans, seen, readings = a_game(2)
+    plan = plans[(plans != seen.lead).any(axis=1)][7]
+    shares = readings / 50
+    found = gradient(seen, plan, shares, shares)
+    for s in range(10):
+        near = np.tile(shares, (2, 1))
+        near[0, s] += 1e-6
+        near[1, s] -= 1e-6
+        up, down = (all_distances(seen, plan[None], one)[0] for one in near)
+        assert found[s] == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_authors_program_divides_its_statistic_by_the_arms_of_a_play(method, monkeypatch):
+    """With shares of all readings the least distance is smaller by two here, so that it stops later."""
+    monkeypatch.setattr(plays, "_POOL", 400)
+    run = method(delta=0.1, variant="authors").start(oracle(probes="plan arms"))
+    rng, n_plays = np.random.default_rng(5), 0
+    counts, sums = np.zeros(4), np.zeros(4)
+    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), sp.Stop):
+        seen = decision.counts * MEANS + np.sqrt(decision.counts) * rng.normal(size=4)
+        run.absorb(decision.counts, seen)
+        counts, sums, n_plays = counts + decision.counts, sums + seen, n_plays + decision.n_measurements
+    assert least_distance(counts, sums) / 2 > np.log((1 + np.log(n_plays)) / 0.1)

@@ -1,0 +1,65 @@
+"""RAGE and LinGapE in their own setting: vectors are measured, plans are chosen."""
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.errors import ParameterError
+from surepick.experiments import probe_cases
+
+CASES = {
+    "soare": lambda: probe_cases.soare(5, 0.3),
+    "semi": lambda: probe_cases.top_k(5, 2, 3, "semi"),
+    "transductive": lambda: probe_cases.transductive(3, 0.5),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rage_finds_the_best_plan_and_is_far_from_the_limit(case):
+    problem, means = CASES[case]()
+    outcome = sp.simulate(problem, sp.RAGE(variant="authors"), sp.Gaussian(means), seed=1)
+    assert outcome.plan == problem.best(means)
+    assert outcome.n_measurements > 2 * sp.limit(problem, means).lower_bound
+    assert outcome.counts.shape == (problem.n_probes,)
+
+
+def test_the_published_constants_are_refused_on_probes():
+    problem, _ = probe_cases.soare(3, 0.5)
+    with pytest.raises(ParameterError) as caught:
+        sp.RAGE().start(problem)
+    assert caught.value.field == "variant"
+
+
+def test_a_phase_goes_on_from_its_state():
+    problem, means = probe_cases.soare(4, 0.4)
+    run = sp.RAGE(variant="authors").start(problem)
+    rng = np.random.default_rng(0)
+    counts = run.decide(rng).counts
+    run.absorb(counts, counts * (problem.probes.rows @ means))
+    fresh = sp.RAGE(variant="authors").start(problem)
+    fresh.restore(run.state())
+    assert fresh.standing() == run.standing()
+
+
+def test_a_phase_drops_nothing_that_it_did_not_read():
+    problem, means = probe_cases.soare(3, 0.5)
+    run = sp.RAGE(variant="authors").start(problem)
+    counts = np.array([10**6, 0, 0, 0])  # the first vector alone: no difference is read
+    run.absorb(counts, counts * (problem.probes.rows @ means))
+    assert run.standing().remaining == (0, 1, 2, 3)
+
+
+def test_lin_gap_e_measures_the_vectors_that_the_closest_pair_needs():
+    problem, means = probe_cases.soare(4, 0.4)
+    outcome = sp.simulate(problem, sp.LinGapE(norm_bound=2.0), sp.Gaussian(means), seed=1)
+    assert outcome.plan == problem.best(means)
+    assert outcome.counts[1] > outcome.counts[2]  # across the best, where its neighbour differs
+    assert outcome.standing.radius <= outcome.standing.gap
+
+
+def test_lin_gap_e_with_several_readings_and_epsilon():
+    problem = sp.Problem(
+        np.eye(3), probes={"ab": ["arm 0", "arm 1"], "bc": ["arm 1", "arm 2"]}, noise_scale=1
+    )
+    outcome = sp.simulate(problem, sp.LinGapE(epsilon=0.5), sp.Gaussian([0.5, 0.0, -0.5]), seed=2)
+    assert outcome.plan_name in ("plan 0", "plan 1")

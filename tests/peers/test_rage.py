@@ -1,0 +1,108 @@
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick import problems
+from surepick.design.pairs import pair_allocation
+from surepick.design.rounding import round_allocation
+from surepick.errors import ParameterError
+from surepick.simulation.seeds import round_rng
+
+PLANS = np.array([[3.0, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0]])
+MEANS = np.array([1.0, 0.5, 0.3])
+
+
+def steps(policy, plans, means, n_phases):
+    """The counts of the first phases without noise, and the plans left after each."""
+    run, counts = policy.start(sp.Problem(plans, noise_scale=1)), []
+    for n_phase in range(n_phases):
+        decision = run.decide(round_rng(0, n_phase))
+        if isinstance(decision, sp.Stop):
+            break
+        counts.append(decision.counts)
+        run.absorb(decision.counts, decision.counts * means)
+    return counts
+
+
+def paper_from_scratch(plans, means, delta, n_phases):
+    active, counts, k, d = plans[np.lexsort(plans.T[::-1])], [], len(plans), plans.shape[1]
+    for t in range(1, n_phases + 1):
+        if len(active) == 1:
+            break
+        design = pair_allocation(active)
+        y = active[:, None] - active
+        rho = (y**2 / np.where(design.weights > 0, design.weights, np.inf)).sum(axis=2).max()
+        n = math.ceil(8 * 4.0 ** (t + 1) * 1.2 * rho * math.log(k**2 * t**2 / delta))
+        counts.append(round_allocation(design.weights, max(n, math.ceil((d * (d + 1) / 2 + 1) * 5))))
+        values = active @ means
+        active = active[values.max() - values < 2.0 ** -(t + 2)]
+    return counts
+
+
+def test_phases_have_the_papers_sizes_and_stop_with_one_plan():
+    found = steps(sp.RAGE(delta=0.1), PLANS, MEANS / 8, 8)
+    wanted = paper_from_scratch(PLANS, MEANS / 8, 0.1, 8)
+    assert len(found) == len(wanted) > 2
+    for a, b in zip(found, wanted, strict=True):
+        assert abs(a.sum() - b.sum()) <= 1  # the same optimum, to rounding
+        assert np.abs(a - b).max() <= 1e-6 * b.sum() + 1
+
+
+def test_golden_first_phases():
+    assert [c.tolist() for c in steps(sp.RAGE(delta=0.1), PLANS, MEANS, 1)] == [[12805, 8718, 8257]]
+    authors = sp.RAGE(delta=0.1, variant="authors")
+    assert [c.tolist() for c in steps(authors, PLANS, MEANS, 2)] == [[834, 568, 538], [1007, 2015, 1008]]
+
+
+def test_the_authors_phases_are_smaller_and_drop_by_radius():
+    (first, *_) = steps(sp.RAGE(delta=0.1, variant="authors"), PLANS, MEANS, 1)
+    rho = pair_allocation(PLANS).value
+    assert first.sum() == max(math.ceil(8 * 1.1 * rho * math.log(2 * 16 / 0.1)), 60)
+
+
+def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_its_radius():
+    policy, rng = sp.RAGE(delta=0.1, variant="authors"), np.random.default_rng(0)
+    run = policy.start(sp.Problem(PLANS, noise_scale=1))
+    counts = run.decide(round_rng(0, 0)).counts
+    means = MEANS + rng.normal(size=3) / np.sqrt(counts)
+    plans = run.scaled_plans
+    y = plans[:, None] - plans
+    radius = np.sqrt(2 * (y**2 / counts).sum(axis=2) * math.log(2 * 16 / 0.1))
+    left = plans[~((y @ means >= radius) & (y @ means > 0)).any(axis=0)]
+    run.absorb(counts, counts * means)
+    assert run.scaled_plans.tolist() == left.tolist()
+
+
+@pytest.mark.parametrize("variant", ["paper", "authors"])
+def test_is_right_on_easy_instances(variant):
+    for seed in range(40):
+        outcome = sp.simulate(
+            sp.Problem(PLANS, noise_scale=1),
+            sp.RAGE(variant=variant),
+            sp.Gaussian(MEANS),
+            seed=seed,
+            budget=10**12,
+        )
+        assert outcome.plan == sp.Problem(PLANS, noise_scale=1).best(MEANS)
+
+
+def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude():
+    ratios = {"paper": [], "authors": []}
+    for seed in range(10):
+        instance = problems.knapsack_instance(5, seed)
+        truth = sp.Gaussian(instance.means)
+        unit = sp.simulate(instance.problem, sp.CombGapE(radius="published"), truth, seed=seed)
+        for variant, found in ratios.items():
+            policy = sp.RAGE(variant=variant)
+            outcome = sp.simulate(instance.problem, policy, truth, seed=seed, budget=10**14)
+            found.append(outcome.n_measurements / unit.n_measurements)
+    assert 5e3 < np.mean(ratios["paper"]) < 5e5  # seen: 5.4e4 on 30 instances
+    assert 3e2 < np.mean(ratios["authors"]) < 3e4  # seen: 3.4e3
+
+
+def test_refuses_an_unknown_variant():
+    with pytest.raises(ParameterError) as caught:
+        sp.RAGE(variant="mine")
+    assert caught.value.field == "variant"

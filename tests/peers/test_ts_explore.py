@@ -1,0 +1,128 @@
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.errors import ParameterError, ProblemError
+from surepick.simulation.seeds import round_rng
+
+RNG = np.random.default_rng
+
+
+def some_problem(seed, n_plans=10, n_arms=4):
+    rng = RNG([3, seed])
+    return sp.Problem(rng.integers(0, 4, (n_plans, n_arms)).astype(float), noise_scale=1), rng.normal(
+        size=n_arms
+    )
+
+
+def box(plans, counts, sums, delta, q, rng, scale=1.0):
+    """One round as the paper's box has it, from scratch: the arm, or None and the lead to stop with."""
+    t = counts.sum() + 1
+    log_factor = math.log(12 * len(plans) ** 2 * t**2 / delta)
+    means = sums / counts
+    sd = np.sqrt(4 * scale**2 * log_factor / NormalDist().inv_cdf(1 - q) ** 2 / counts)
+    lead = plans[np.argmax(plans @ means)]
+    draws = means + sd * rng.standard_normal((math.ceil(log_factor / q), len(means)))
+    best, rival = -np.inf, None
+    for theta in draws:
+        winner = plans[np.argmax(plans @ theta)]
+        if (winner != lead).any() and theta @ (winner - lead) > best:
+            best, rival = theta @ (winner - lead), winner
+    return None if rival is None else int(np.argmax((lead - rival) ** 2 / (counts * (counts + 1))))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_draws_decide_as_the_papers_box(seed):
+    problem, means = some_problem(seed)
+    run, noise = sp.GenTSExplore(delta=0.1).start(problem), RNG(seed)
+    counts, sums = np.zeros(4, dtype=np.int64), np.zeros(4)
+    for n_round in range(40):
+        decision = run.decide(round_rng(seed, n_round))
+        if n_round > 0:
+            arm = box(problem.plans, counts, sums, 0.1, 0.1, round_rng(seed, n_round))
+            assert isinstance(decision, sp.Stop) == (arm is None)
+            if arm is None:
+                return
+            assert np.flatnonzero(decision.counts).tolist() == [arm]
+        seen = decision.counts * means + np.sqrt(decision.counts) * noise.normal(size=4)
+        run.absorb(decision.counts, seen)
+        counts, sums = counts + decision.counts, sums + seen
+
+
+def test_an_oracle_decides_exactly_as_the_list_behind_it():
+    for seed in range(3):
+        problem, means = some_problem(seed)
+        listed = problem.plans
+
+        def best(weights, listed=listed):
+            return listed[np.argmax(listed @ weights)]
+
+        hidden = sp.OracleProblem(best, n_arms=4, n_plans=problem.n_plans, noise_scale=1)
+        outcomes = [
+            sp.simulate(p, sp.GenTSExplore(), sp.Gaussian(means), seed=seed, budget=40)
+            for p in (problem, hidden)
+        ]
+        assert outcomes[0].counts.tolist() == outcomes[1].counts.tolist()
+        assert outcomes[0].status == outcomes[1].status
+        assert tuple(listed[outcomes[0].lead].tolist()) == outcomes[1].lead
+
+
+def test_finds_the_best_of_plans_that_cannot_be_listed():
+    def top_three(weights):
+        chosen = np.zeros(8)
+        chosen[np.argsort(-weights, kind="stable")[:3]] = 1
+        return chosen
+
+    problem = sp.OracleProblem(top_three, n_arms=8, noise_scale=0.1, n_plans=math.comb(8, 3))
+    means = np.array([0.9, 0.8, 0.7, 0, 0, 0, 0, 0.1])
+    outcome = sp.simulate(problem, sp.GenTSExplore(), sp.Gaussian(means, scale=0.1), seed=0)
+    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.plan == (1, 1, 1, 0, 0, 0, 0, 0)
+    assert outcome.plan_name == "arm 0 + arm 1 + arm 2"
+
+
+def test_is_right_on_easy_instances():
+    wrong = 0
+    for seed in range(20):
+        outcome = sp.simulate(
+            sp.Problem(np.eye(3), noise_scale=1), sp.GenTSExplore(), sp.Gaussian([3.0, 0.0, 0.0]), seed=seed
+        )
+        wrong += outcome.plan != 0
+    assert wrong <= 1
+
+
+@pytest.mark.parametrize("q", [0.0, 0.5, float("nan")])
+def test_refuses_a_share_outside_zero_and_a_half(q):
+    with pytest.raises(ParameterError) as caught:
+        sp.GenTSExplore(q=q)
+    assert caught.value.field == "q"
+
+
+def test_needs_a_bound_on_the_number_of_plans():
+    problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2, noise_scale=1)
+    with pytest.raises(ProblemError):
+        sp.GenTSExplore().start(problem)
+
+
+def test_ts_explore_measures_the_least_measured_arm_of_the_symmetric_difference():
+    plans = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]], dtype=float)
+    run = sp.TSExplore().start(sp.Problem(plans, noise_scale=0.5))
+    counts = np.array([9, 5, 7, 6])
+    run.absorb(counts, counts * np.array([0.9, 0.8, 0.3, 0.2]))
+    decision = run.decide(round_rng(0, 1))
+    differ = plans[0] != plans[run.standing().rival]
+    assert np.flatnonzero(decision.counts).tolist() == [int(np.argmin(np.where(differ, counts, 99)))]
+
+
+def test_ts_explore_refuses_other_numbers_than_zero_and_one():
+    with pytest.raises(ProblemError):
+        sp.TSExplore().start(sp.Problem([[1.0, 0.0], [0.0, 2.0]], noise_scale=1))
+
+
+def test_ts_explore_finds_the_best_set_of_coins():
+    problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], noise_scale=0.5)
+    for seed in range(5):
+        assert sp.simulate(problem, sp.TSExplore(), sp.Bernoulli([0.95, 0.6, 0.05]), seed=seed).plan == 0

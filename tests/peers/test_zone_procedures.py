@@ -1,0 +1,259 @@
+"""KN, KN++ and Rinott: their boxes, their constants, their promise, and what breaks it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.promise import Promise
+from surepick.errors import ParameterError, ProblemError
+from surepick.peers.rinott import rinott_h
+from surepick.planning.comparison import binomial_interval
+from surepick.policies import KN, KNPlusPlus, Rinott
+
+
+def kn(samples, delta, zone, first):
+    """The box of the 2001 paper in plain Python on given tapes: the answer and the measurements."""
+    k = len(samples)
+    eta = 0.5 * ((2 * delta / (k - 1)) ** (-2 / (first - 1)) - 1)
+    h2 = 2 * eta * (first - 1)
+    s2 = {(i, j): np.var(samples[i][:first] - samples[j][:first], ddof=1) for i in range(k) for j in range(k)}
+    inside, r, used = set(range(k)), first, k * first
+    while True:
+        mean = {i: samples[i][:r].mean() for i in inside}
+
+        def width(i, j, r=r):
+            return max(0.0, zone / (2 * r) * (h2 * s2[i, j] / zone**2 - r))
+
+        inside = {i for i in inside if all(mean[i] >= mean[j] - width(i, j) for j in inside if j != i)}
+        if len(inside) == 1:
+            return inside.pop(), used
+        used, r = used + len(inside), r + 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kn_follows_its_box(seed):
+    rng = np.random.default_rng(seed)
+    means, scale = rng.normal(0, 0.5, 5), rng.uniform(0.5, 2.0, 5)
+    samples = [rng.normal(m, s, 4000) for m, s in zip(means, scale, strict=True)]
+    answer, used = kn(samples, 0.1, 0.4, 8)
+    places = np.zeros(5, dtype=int)
+
+    class Tapes:
+        def __init__(self):
+            self.means = means
+
+        def measure(self, counts, rng):
+            sums = np.array(
+                [samples[s][p : p + c].sum() for s, (p, c) in enumerate(zip(places, counts, strict=True))]
+            )
+            places[:] += counts
+            return sums
+
+    outcome = sp.simulate(sp.Problem(np.eye(5), noise_scale=1), KN(0.1, zone=0.4, first=8), Tapes())
+    assert (outcome.plan, outcome.n_measurements) == (answer, used)
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [([0.3, 0.0], 81), ([0.3, *[0.0] * 9], 848), ([-0.3 * i for i in range(10)], 382)],
+    ids=["two arms", "slippage", "monotone"],
+)
+def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
+    """80 runs here, within four standard errors and 10%; the arena has 400."""
+    problem, policy = sp.Problem(np.eye(len(means)), noise_scale=1), KN(zone=0.3)
+    used = [sp.simulate(problem, policy, sp.Gaussian(means), seed=seed).n_measurements for seed in range(80)]
+    assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
+
+
+@pytest.mark.parametrize("policy", [KN(0.1, zone=0.5, first=10), Rinott(0.1, zone=0.5, first=10)], ids=str)
+def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(policy):
+    """Two arms at the zone's edge, scales 1 and 3; a zone three times as wide must fail the same test."""
+    problem = sp.Problem(np.eye(2), noise_scale=[1.0, 3.0])
+    truth = sp.Gaussian([0.5, 0.0], [1.0, 3.0])
+
+    def is_kept(policy, runs=250):
+        wrong = sum(sp.simulate(problem, policy, truth, seed=seed).plan != 0 for seed in range(runs))
+        return binomial_interval(wrong, runs, confidence=1 - 1e-6)[0] <= 0.1
+
+    assert is_kept(policy)
+    assert not is_kept(type(policy)(0.1, zone=1.5, first=10))
+
+
+def shared_noise(n, correlation):
+    """The covariance of n readings of one use that share most of their noise."""
+    return (1 - correlation) * np.eye(n) + correlation
+
+
+def read_together(n, correlation, **more):
+    """n single arms, all of which one use reads."""
+    names = [f"arm {s}" for s in range(n)]
+    probe = sp.Probe(names, covariance=shared_noise(n, correlation))
+    return sp.Problem(np.eye(n), arm_names=names, probes={"one seed": probe}, **more)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kn_on_pairs_follows_its_box(seed):
+    """The same box on values of one use each: the differences within a use are what counts."""
+    rng = np.random.default_rng(seed)
+    values = rng.multivariate_normal(rng.normal(0, 0.3, 4), shared_noise(4, 0.8), 3000)
+    answer, _ = kn(list(values.T), 0.1, 0.2, 8)
+    run = KN(0.1, zone=0.2, first=8).start(read_together(4, 0.8))
+    for row in values:
+        decision = run.decide(rng)
+        if not isinstance(decision, sp.Measure):
+            break
+        assert decision.counts.tolist() == [1]
+        run.absorb(decision.counts, row)
+    assert run.decide(rng).plan == answer
+
+
+def kn_plus_plus(samples, beta, zone, first):
+    """KN++ in plain Python on given tapes: the answer and the rounds."""
+    inside = set(range(len(samples)))
+    for r in range(first, len(samples[0])):
+        h2 = (r - 1) * ((2 * beta) ** (-2 / (r - 1)) - 1)
+        a = {(i, j): h2 * np.var(samples[i][:r] - samples[j][:r], ddof=1) for i in inside for j in inside}
+        mean = {i: samples[i][:r].mean() for i in inside}
+        width = {pair: max(0.0, zone / (2 * r) * (a[pair] / zone**2 - r)) for pair in a}
+        inside = {i for i in inside if all(mean[i] >= mean[j] - width[i, j] for j in inside if j != i)}
+        if len(inside) == 1:
+            return inside.pop(), r
+    raise AssertionError("the tapes are too short")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kn_plus_plus_on_pairs_shares_delta_without_independence(seed):
+    rng = np.random.default_rng([3, seed])
+    values = rng.multivariate_normal([0.3, 0.0, 0.1, 0.0], shared_noise(4, 0.8), 3000)
+    run = KNPlusPlus(0.4, zone=0.1, first=8).start(read_together(4, 0.8))
+    rounds = 0
+    while isinstance(decision := run.decide(rng), sp.Measure):
+        run.absorb(decision.counts, values[rounds])
+        rounds += 1
+    assert (decision.plan, rounds) == kn_plus_plus(list(values.T), 0.4 / 3, 0.1, 8)
+
+
+def test_pairs_save_what_their_noise_has_in_common():
+    """With correlation .9 a difference has a tenth of the variance, and the promise holds: control beside."""
+    together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)
+    truth = sp.Gaussian([0.3, 0.0, 0.0])
+    found = [sp.simulate(together, policy, truth, seed=seed) for seed in range(250)]
+    alone = [
+        sp.simulate(sp.Problem(np.eye(3), noise_scale=1), policy, truth, seed=seed) for seed in range(20)
+    ]
+    assert np.mean([o.n_measurements for o in found]) < 0.15 * np.mean([o.n_measurements for o in alone])
+
+    def is_kept(outcomes):
+        wrong = sum(outcome.plan != 0 for outcome in outcomes)
+        return binomial_interval(wrong, len(outcomes), confidence=1 - 1e-6)[0] <= 0.1
+
+    assert is_kept(found)
+    hasty, close = KN(0.1, zone=2.0, first=2), sp.Gaussian([0.1, 0.0, 0.0])  # far outside of its zone
+    assert not is_kept([sp.simulate(together, hasty, close, seed=seed) for seed in range(250)])
+
+
+@pytest.mark.parametrize("policy", [KN, KNPlusPlus])
+def test_probes_that_read_one_arm_each_are_arms(policy):
+    """Also in another unit: a reading of half an arm is worth the arm."""
+    arms = sp.Problem(np.eye(3), noise_scale=2.0)
+    probes = {"a": {"arm 0": 1.0}, "b": sp.Probe({"arm 1": 0.5}, noise_scale=1.0), "c": {"arm 2": 1.0}}
+    read = sp.Problem(np.eye(3), probes=probes, noise_scale=2.0)
+    truth = sp.Gaussian([0.9, 0.0, 0.4])
+    one, other = (sp.simulate(p, policy(zone=0.5), truth, seed=4) for p in (arms, read))
+    assert (one.plan, one.counts.tolist()) == (other.plan, other.counts.tolist())
+
+
+def test_probes_are_used_only_while_they_read_somebody_in_contention():
+    probes = {"ab": ["arm 0", "arm 1"], "mix": {"arm 0": 1.0, "arm 2": 1.0}, "c": ["arm 2"]}
+    problem = sp.Problem(np.eye(3), probes=probes, noise_scale=1)
+    outcome = sp.simulate(problem, KN(zone=0.1), sp.Gaussian([0.1, 0.0, -9.0]), seed=1)
+    used = dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True))
+    assert used["mix"] == 0
+    assert used["c"] == 20 < used["ab"]
+
+
+def test_pairs_of_unknown_noise_are_measured_in_a_session_that_is_opened_again(tmp_path):
+    names, place, rng = ["a", "b", "c"], f"sqlite:///{tmp_path}/runs.db", np.random.default_rng(1)
+    problem = sp.Problem(np.eye(3), arm_names=names, probes={"seed": sp.Probe(names)}, noise_scale=None)
+    session = sp.Session.create(place, problem, KN(zone=0.2, first=6), name="seeds")
+    while requests := session.ask():
+        for request in requests:
+            values = np.array([0.25, 0.0, 0.1]) + rng.normal() + 0.3 * rng.normal(size=3)
+            session.tell(request, dict(zip(names, values, strict=True)))
+        session = sp.Session.load(place, "seeds")
+    assert session.outcome.plan == 0
+    assert session.outcome.n_rounds > 6
+    assert Promise.read(session.outcome.guarantee).proved
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_what_probes_cannot_show_is_said():
+    with pytest.raises(ProblemError):
+        KN().start(
+            sp.Problem(np.eye(2), probes={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}, noise_scale=1)
+        )
+    together = {"both": ["arm 0", "arm 1"]}
+    with pytest.raises(ProblemError):
+        KN().start(sp.Problem(np.eye(2), probes=together, readings="dependent", noise_scale=1))
+    unknown = sp.Problem(np.eye(2), probes=together, noise_scale=None)
+    outcome = sp.simulate(unknown, KN(zone=0.5), sp.Gaussian([0.6, 0.0]), seed=1)
+    assert outcome.plan == 0
+    assert Promise.read(outcome.guarantee).proved
+    with pytest.raises(sp.SurepickError):
+        sp.simulate(unknown, Rinott(), sp.Gaussian([0.6, 0.0]))
+
+
+def test_unknown_scales_that_differ_are_learned():
+    """The noise scale of the problem is not looked at, and the noisier pair of arms is measured longer."""
+    used = []
+    for scale in (0.2, 2.0):
+        problem = sp.Problem(np.eye(2), noise_scale=5.0)
+        used.append(sp.simulate(problem, KN(zone=0.3), sp.Gaussian([0.3, 0.0], scale), seed=3).n_measurements)
+    assert used[0] == 40
+    assert used[1] > 60
+
+
+@pytest.mark.parametrize(("n_plans", "first"), [(2, 20), (10, 10)])
+def test_rinott_s_constant_by_simulation(n_plans, first):
+    """Means at the edge: each comparison with its own noise of the best mean, as in Rinott's equation.
+
+    The comparisons share it in truth, which makes them fail together: the chance to be right is larger.
+    """
+    rng = np.random.default_rng(1)
+    h = rinott_h(n_plans, first, 0.05)
+    spread = rng.chisquare(first - 1, (40_000, n_plans)) / (first - 1)
+    # with N_i = h^2 S_i^2 the noise of a mean, in zones, has variance 1 / (h^2 s_i)
+    noise = rng.standard_normal((len(spread), n_plans - 1)) / (h * np.sqrt(spread[:, :1]))
+    others = rng.standard_normal((len(spread), n_plans - 1)) / (h * np.sqrt(spread[:, 1:]))
+    assert np.mean((noise + 1.0 > others).all(axis=1)) == pytest.approx(0.95, abs=0.005)
+    assert np.mean(noise[:, 0] + 1.0 > others.max(axis=1)) > 0.945
+
+
+def test_rinott_takes_two_stages():
+    policy, first = Rinott(zone=0.5, first=10), 10
+    run = policy.start(sp.Problem(np.eye(3), noise_scale=1))
+    rng = np.random.default_rng(2)
+    values = rng.normal([1.0, 0.4, 0.0], [1.0, 2.0, 0.1], (first, 3))
+    for row in values:
+        assert run.decide(rng).counts.tolist() == [1, 1, 1]
+        run.absorb(np.ones(3, dtype=np.int64), row)
+    wanted = np.ceil(rinott_h(3, first, 0.05) ** 2 * values.var(axis=0, ddof=1) / 0.25)
+    more = run.decide(rng).counts
+    assert more.tolist() == np.maximum(wanted - first, 0).tolist()
+    run.absorb(more, more * np.array([1.0, 0.4, 0.0]))
+    assert run.decide(rng).plan == 0
+
+
+def test_what_they_promise():
+    assert KN(zone=0.3).guarantee.startswith(
+        "the best plan, if it is better than every other by at least 0.3"
+    )
+    assert KNPlusPlus().guarantee.startswith("none: ")
+    outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.0]))
+    assert outcome.plan == 0
+    assert outcome.guarantee.startswith("none")
+    for wrong in ({"zone": 0.0}, {"zone": math.inf}, {"first": 1}, {"delta": 0.0}):
+        with pytest.raises(ParameterError):
+            KN(**wrong)
