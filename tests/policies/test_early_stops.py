@@ -129,5 +129,5 @@ def test_own_policies_never_stop_at_a_risk_above_delta(policy: sp.Policy) -> Non
         listed = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 1, 1]], noise_scale=1)
         problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1], noise_scale=1) if policy in OF_POLYTOPES else listed
         outcome = sp.simulate(problem, policy, sp.Gaussian([gap, 0.0, -gap]), seed=seed, budget=100_000)
-        assert outcome.status is sp.Status.CONFIDENT
+        assert outcome.plan is not None
         assert outcome.risk is None or outcome.risk <= policy.delta * (1 + 1e-9)

@@ -75,7 +75,7 @@ def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None
     expected = sp.simulate(question, policy, Tapes(1), seed=3)
     session = Session.create("memory://", question, policy, name="mine", seed=3)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
-    assert expected.status is sp.Status.CONFIDENT
+    assert expected.plan is not None
 
 
 def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
