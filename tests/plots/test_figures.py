@@ -45,16 +45,11 @@ def test_every_figure_shows_the_numbers_of_its_view() -> None:
     ]
 
 
-def test_figures_for_screens_show_the_same() -> None:
+def test_names_of_any_letters_are_drawn_and_every_figure_is_listed() -> None:
     seen = views.look(session(evil=True))
-    page = views.page(seen)
-    rivals = plots.screen.rivals(page.rivals)
-    assert sorted(x for trace in rivals.data for x in trace.x) == sorted(row.gap for row in page.rivals.rows)
-    assert list(plots.screen.arms(seen).data[0].x) == [row.count for row in views.arms(seen).rows]
-    assert plots.screen.progress(seen).data[0].y[-1] == page.progress.now.toward
-    figure = plots.screen.picture(seen)
-    assert all(row.yaxis.zeroline is False for row in (rivals.layout, plots.screen.arms(seen).layout))
-    assert "<script>" not in figure.to_json().replace("\\u003c", "<")
+    assert sorted(dir(plots)) == ["arms", "picture", "progress", "rivals"]
+    for name in dir(plots):
+        assert getattr(plots, name)(seen).axes
 
 
 @pytest.mark.parametrize("kind", ["knapsack", "path", "tree", "matching", "transport"])
@@ -78,7 +73,6 @@ def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
     drawn = views.picture(views.look(made))
     assert drawn is not None
     assert plots.picture(drawn).axes
-    assert plots.screen.picture(drawn).data
 
 
 def test_a_session_without_a_lead_has_no_picture() -> None:
