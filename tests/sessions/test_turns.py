@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 import surepick as sp
+from surepick import views
 from surepick.sessions.session import Session
 
 NAMES = ["a", "b", "c"]
@@ -35,9 +38,29 @@ def test_the_order_is_drawn_from_the_seed_and_every_order_comes() -> None:
     assert len({tuple(passes(begun(seed))[0]) for seed in range(40)}) == 6
 
 
-def test_single_arms_keep_the_order_of_the_list_unless_it_is_asked_for() -> None:
-    assert {request.probe for request in begun(0, order="").ask(4)} == {0}
+def longest_run(names: list[str]) -> int:
+    return max(len(list(group)) for _, group in itertools.groupby(names))
+
+
+def test_single_arms_are_balanced_unless_the_listed_order_is_asked_for() -> None:
     assert {request.probe for request in begun(0, order="listed").ask(4)} == {0}
+    for policy in (sp.BetGapE(delta=0.1), sp.RAGE(delta=0.1)):
+        session = Session.create("memory://", problem(""), policy, name="mine")
+        handed_out = []
+        while len(handed_out) < 60 and (requests := session.ask(5)):  # some of them ahead of the round
+            for request in requests:
+                handed_out.append(request.probe_name)
+                session.tell(request, 0.1 * request.probe)
+        assert longest_run(handed_out[:36]) <= 3
+        early = [handed_out[:18].count(name) for name in NAMES]
+        assert max(early) - min(early) <= 4
+
+
+def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out() -> None:
+    session = begun(2, order="")
+    shown = [request.token for request in session.pending(6)]
+    assert shown == list(views.look(session, n_tokens=6).first_tokens)
+    assert shown == [request.token for request in session.ask(6)]
 
 
 def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same() -> None:

@@ -66,8 +66,8 @@ class About:
     `unit` is that of a measurement and of a plan's value. `plausible` has the lowest and the highest value of
     a measurement that nobody would doubt, one pair per arm: others are asked about before they are recorded.
     `listing` is None where the plans are exactly those that were given, and where they are not listed.
-    `order` is that of measuring within a round: "balanced" (see `sessions/turns.py`), "listed", or empty for
-    what is usual, which is balanced for probes.
+    `order` is that of measuring within a round: "balanced" (the default, see `sessions/turns.py`) or
+    "listed"; empty means the default.
     """
 
     title: str = ""

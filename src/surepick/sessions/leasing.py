@@ -187,4 +187,4 @@ def _ahead(ledger: Ledger) -> Iterator[Urgency]:
         while of.is_told(index):
             index += 1
         following[probe] = index + 1
-        yield Urgency(True, 0, 0.0, Token(probe, index))
+        yield urgency_of(ledger, Token(probe, index))
