@@ -131,7 +131,7 @@ def run(misuse: Misuse, seed: int) -> Ended:
         worker.tell(session, requests[0])
     outcome = session.outcome
     assert outcome is not None
-    return Ended(outcome.n_measurements, outcome.plan == 1, bool(session.certificate().noise_findings))
+    return Ended(outcome.n_measurements, outcome.plan == 1, bool(session.certificate().doubts))
 
 
 def row(name: str, ended: list[Ended]) -> str:

@@ -29,6 +29,10 @@ class FileError(SurepickError, ValueError):
     """A file could not be read or does not say what it should."""
 
 
+class NoiseWarning(UserWarning):
+    """Recorded values contradict the assumption of the guarantee, so that it does not apply."""
+
+
 class StoreError(SurepickError):
     """A store cannot be opened, read or written; nothing that was acknowledged before is lost."""
 

@@ -132,7 +132,7 @@ def test_a_certificate_states_the_bounds() -> None:
     assert mine.outcome.plan_name == "plan 1"
     certificate = mine.certificate()
     assert "within the given bounds" in certificate.noise
-    assert certificate.noise_findings == ()
+    assert certificate.doubts == ()
     assert mine.verify(json.loads(codec.dumps(certificate.to_json()))).holds
 
 

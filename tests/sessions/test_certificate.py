@@ -271,7 +271,7 @@ def test_the_evidence_per_rival_is_the_same_for_sparse_plans() -> None:
 def test_a_session_with_too_much_noise_says_so() -> None:
     session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
     run_to_end(session, Tapes(scale=3 * SCALE))
-    assert session.certificate().noise_findings
+    assert session.certificate().doubts
     assert "warning" in str(session.certificate())
 
 
@@ -331,4 +331,4 @@ def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
     session.extend(delta=1e-9)
     while requests := session.ask():
         session.tell(requests[0], float(requests[0].arm))
-    assert [finding.kind for finding in session.certificate().noise_findings] == ["withdrawals"]
+    assert [doubt.code for doubt in session.certificate().doubts] == ["released"]

@@ -1,6 +1,7 @@
 """The check of the noise: what it finds, that it is quiet about honest measurements, and that it is kept."""
 
 import json
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -9,20 +10,15 @@ from scipy import stats
 
 import surepick as sp
 from session_tools import SCALE, Tapes, problem, run_to_end
-from surepick.sessions.noise_check import (
-    EACH,
-    WANDERING,
-    _change,
-    _Looked,
-    check_noise,
-    could_have_seen,
-)
-from surepick.sessions.noise_record import NoiseRecord, Withdrawals
+from surepick.errors import NoiseWarning
+from surepick.sessions.noise_check import EACH, WANDERING, _change, _Looked, check_noise, could_have_seen
+from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
 from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
 from surepick.sessions.wandering import wander
 
-TWO = sp.Problem(np.eye(2), noise_scale=1)
+TWO = sp.Problem(np.eye(2), noise_scale=1.0)
+LEARNED = sp.Problem(np.eye(2))  # noise unknown, by replicates
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
@@ -32,6 +28,10 @@ def record_of(draw: Draw, seed: int, n: int = 100, count: int = 1) -> NoiseRecor
         for value in draw(rng, n).tolist():
             record.add(arm, value, count)
     return record
+
+
+def looked_at(arm: ArmRecord) -> _Looked:
+    return _Looked(0, "arm", 1.0, arm, "", stated=True)
 
 
 def white(rng: np.random.Generator, n: int, scale: float = 1.0) -> np.ndarray:
@@ -55,9 +55,9 @@ def moved(rng: np.random.Generator, n: int, by: float) -> np.ndarray:
 
 
 MISUSES: dict[str, tuple[Draw, str]] = {
-    "noise x 1.5": (lambda rng, n: white(rng, n, 1.5), "spread"),
-    "AR(1) .5": (lambda rng, n: autoregressive(rng, n, 0.5), "dependence"),
-    "AR(1) .9": (lambda rng, n: autoregressive(rng, n, 0.9), "dependence"),
+    "noise x 1.5": (lambda rng, n: white(rng, n, 1.5), "noise_larger"),
+    "AR(1) .5": (lambda rng, n: autoregressive(rng, n, 0.5), "dependent"),
+    "AR(1) .9": (lambda rng, n: autoregressive(rng, n, 0.9), "dependent"),
     "a level that moved by a scale": (lambda rng, n: moved(rng, n, 1.2), ""),
     "a level that wanders": (lambda rng, n: white(rng, n) + 0.25 * white(rng, n).cumsum(), ""),
 }
@@ -68,14 +68,14 @@ def test_a_hundred_measurements_of_each_arm_show_a_misuse(name: str) -> None:
     draw, kind = MISUSES[name]
     found = [check_noise(TWO, record_of(draw, seed)) for seed in range(25)]
     assert sum(map(bool, found)) >= 23
-    assert not kind or any(finding.kind == kind for some in found for finding in some)
+    assert not kind or any(doubt.code == kind for some in found for doubt in some)
 
 
 @pytest.mark.parametrize("n", [3, 20, 100, 400])
 def test_honest_measurements_bring_no_more_warnings_than_the_level(n: int) -> None:
     runs = 300
     warned = sum(bool(check_noise(TWO, record_of(white, 1000 + seed, n))) for seed in range(runs))
-    assert stats.binomtest(warned, runs, 6 * EACH + WANDERING, alternative="greater").pvalue > 1e-3
+    assert stats.binomtest(warned, runs, 8 * EACH + WANDERING, alternative="greater").pvalue > 1e-3
     loud = sum(bool(check_noise(TWO, record_of(loudly, seed, n))) for seed in range(40))
     assert loud >= 20  # the control
 
@@ -93,20 +93,63 @@ def test_dependence_that_leaves_means_exact_enough_is_fine() -> None:
     assert not any(check_noise(TWO, record) for record in quiet)
 
 
-def test_single_values_told_as_means_are_found_and_real_means_are_not() -> None:
-    single = [check_noise(TWO, record_of(white, seed, 40, count=4)) for seed in range(20)]
-    assert all(single)
-    assert "told as means" in str(single[0][0])
-    real = [record_of(lambda r, n: white(r, n, 0.5), seed, 40, count=4) for seed in range(60)]
-    means = [check_noise(TWO, record) for record in real]
-    assert sum(map(bool, means)) <= 3
+def lognormal(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.exp(1.22 * rng.standard_normal(n))  # a kurtosis of 226, as timings have it
+
+
+def rounded(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.round(rng.standard_normal(n))
+
+
+@pytest.mark.parametrize(("draw", "code"), [(lognormal, "heavy_tails"), (rounded, "coarse")])
+def test_noise_that_is_learned_has_to_look_gaussian(draw: Draw, code: str) -> None:
+    found = [check_noise(LEARNED, record_of(draw, seed, 60), stated=False) for seed in range(25)]
+    assert sum([doubt.code for doubt in some] == [code] for some in found) >= 23
+    assert {doubt.stated for some in found for doubt in some} == {None}
+
+
+def test_learned_noise_that_is_gaussian_brings_no_more_doubts_than_the_level() -> None:
+    runs = 400
+    for n in (4, 12, 60):
+        found = [check_noise(LEARNED, record_of(white, 50 + s, n), stated=False) for s in range(runs)]
+        doubted = sum(map(bool, found))
+        assert stats.binomtest(doubted, runs, 2 * EACH, alternative="greater").pvalue > 1e-3
+    constant = record_of(lambda _, n: np.full(n, 7.0), 0)  # no noise at all is Gaussian, too
+    assert not check_noise(LEARNED, constant, stated=False)
+
+
+def test_values_further_out_than_the_stated_noise_reaches_are_found() -> None:
+    scale = float(np.sqrt((np.exp(1.22**2) - 1) * np.exp(1.22**2)))  # its true standard deviation
+    timings = sp.Problem(np.eye(2), noise_scale=scale)
+    found = [check_noise(timings, record_of(lognormal, seed, 300)) for seed in range(40)]
+    assert sum(map(bool, found)) >= 30
+    one = record_of(white, 1, 60)
+    one.add(0, 6.5)
+    assert [doubt.code for doubt in check_noise(TWO, one)] == ["heavy_tails"]
+
+
+def test_two_values_show_no_change_of_the_mean() -> None:
+    for values in ((0.0, 9.0), (0.0, 0.0, 9.0), (9.0, 0.0, 0.0)):
+        record = NoiseRecord(2)
+        for value in values:
+            record.add(0, value)
+            record.add(1, 0.0)
+        assert "drift" not in {doubt.code for doubt in check_noise(TWO, record)}
+
+
+def test_who_has_left_the_noise_to_be_learned_is_not_told_to_do_so() -> None:
+    loud = record_of(loudly, 0)
+    (given, *_), (learned, *_) = check_noise(TWO, loud), check_noise(TWO, loud, stated=False)
+    assert given.code == learned.code == "noise_larger"
+    assert (given.stated, learned.stated) == (1.0, None)
+    assert given.advice != learned.advice
 
 
 def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none() -> None:
     values = []
     for seed in range(1500):
         arm = record_of(white, seed, 60).arms[0]
-        values.append(np.exp(_change(_Looked(0, "a", 1.0, arm))[0]))
+        values.append(np.exp(_change(looked_at(arm))[0]))
     assert np.mean(values) < 1.3
     assert np.mean([value >= 20 for value in values]) < 0.02  # Ville: at most .05
 
@@ -142,8 +185,7 @@ def test_levels_that_wander_slowly_are_found() -> None:
     assert np.mean([look.level < WANDERING for look in looks]) > 0.25
     assert 0.03 < np.median([look.step for look in looks]) < 0.07
     found = check_noise(TWO, record_of(lambda rng, n: wandering(rng, n, 0.08), 0, 150))
-    assert [finding.kind for finding in found] == ["drift"]
-    assert "levels of arms wander" in str(found[0])
+    assert [(doubt.code, doubt.arm) for doubt in found] == [("drift", None)]
 
 
 def test_a_record_that_was_kept_goes_on_as_it_was() -> None:
@@ -162,12 +204,11 @@ def test_tokens_given_back_on_one_arm_alone_are_found() -> None:
     for i in range(12):
         uneven.add(Token(1, 7 * i), "not plausible")
         even.add(Token(i % 2, 7 * i), "instrument was busy")
-    (finding,) = check_noise(TWO, record, uneven)
-    assert "12 tokens of 'arm 1' were given back" in str(finding)
+    assert [(doubt.code, doubt.arm) for doubt in check_noise(TWO, record, uneven)] == [("released", "arm 1")]
     assert not check_noise(TWO, record, even)
     for _ in range(5):
         even.add(Token(0, 3), "again")
-    assert "one of them 5 times" in str(check_noise(TWO, record, even)[0])
+    assert [(doubt.code, doubt.arm) for doubt in check_noise(TWO, record, even)] == [("released", "arm 0")]
     stopped = Withdrawals(2)
     for i in range(30):
         stopped.add(Token(1, i), "stopped" if i % 2 else "the run on lab, process 7, is gone")
@@ -181,21 +222,20 @@ def test_noise_that_grows_after_a_pilot_is_found() -> None:
     while requests := session.ask():
         token = requests[0].token
         session.tell(token, (tapes if session.ledger().run.is_piloting else louder).value(token))
-    assert session.certificate().noise_findings
+    assert session.certificate().doubts
     honest = Session.create("memory://", problem(noise_scale=None), policy, name="mine", budget=600)
     run_to_end(honest, Tapes())
-    assert not honest.certificate().noise_findings
+    assert not honest.certificate().doubts
 
 
 def test_a_certificate_says_what_the_check_could_have_seen() -> None:
     session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
     run_to_end(session, Tapes())
     certificate = session.certificate()
-    assert "nine times in ten it finds noise of" in certificate.noise_check
+    assert certificate.noise_check
     assert certificate.noise_check in str(certificate)
-    old = {k: v for k, v in certificate.to_json().items() if k != "noise_check"} | {"noise_findings": []}
-    assert not session.verify(old).holds  # which no session of today writes; tests/nets has those of then
-    assert could_have_seen(TWO, NoiseRecord(2)) == "too few measurements to check the noise"
+    stripped = {k: v for k, v in certificate.to_json().items() if k != "noise_check"}
+    assert not session.verify(stripped).holds
 
 
 def test_what_the_check_could_have_seen_is_what_it_sees() -> None:
@@ -206,16 +246,43 @@ def test_what_the_check_could_have_seen_is_what_it_sees() -> None:
     assert found >= 45
 
 
-def test_a_running_session_warns_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    from surepick.cli.status import print_status
+def doubtful() -> Session:
+    """A session that ended confident with noise four times as large as stated."""
+    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.3), name="mine")
+    run_to_end(session, Tapes(scale=4 * SCALE))
+    return session
 
-    session = Session.create("memory://", problem(), sp.CombGapE(delta=1e-12), name="mine")
-    tapes = Tapes(scale=4 * SCALE)
-    for _ in range(60):
-        for request in session.ask():
-            session.tell(request, tapes.value(request.token))
-    print_status(session, "memory://")
-    assert "more than the noise scale" in " ".join(capsys.readouterr().out.split())
+
+def test_an_answer_with_doubts_says_so_first_wherever_it_is_shown() -> None:
+    session = doubtful()
+    certificate = session.certificate()
+    with pytest.warns(NoiseWarning):
+        outcome = session.outcome
+    assert outcome is not None
+    assert (outcome.status, outcome.trusted) == ("confident", False)
+    assert outcome.doubts == certificate.doubts == session.doubts
+    assert not certificate.is_confident
+    data = certificate.to_json()
+    assert (data["trusted"], data["doubts"][0]["code"]) == (False, "noise_larger")
+    assert data["doubts"][0]["seen"] > data["doubts"][0]["stated"] == SCALE
+    for shown in (outcome, certificate, session):
+        assert "DOUBTFUL" in repr(shown)
+        html = shown._repr_html_()
+        assert html.index('data-trusted="false"') < html.index("<table")
+    assert [line.split()[0] for line in str(certificate).splitlines()][:2] == ["session", "DOUBTS"]
+    verdict = session.verify(data)
+    assert (verdict.holds, verdict.trusted) == (True, False)
+    assert not session.verify({**data, "trusted": True, "doubts": []}).holds
+
+
+def test_decide_warns_of_doubts_and_of_nothing_else() -> None:
+    rng = np.random.default_rng(5)
+    means, two = {"a": 0.0, "b": 9.0}, sp.Problem(np.eye(2), arm_names=["a", "b"], noise_scale=1.0)
+    with pytest.warns(NoiseWarning):
+        sp.decide(two, lambda arm: means[arm] + 20 * rng.standard_normal(), budget=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sp.decide(two, lambda arm: means[arm] + rng.standard_normal()).outcome.trusted
 
 
 def test_the_alarm_of_the_check_table() -> None:
@@ -224,5 +291,5 @@ def test_the_alarm_of_the_check_table() -> None:
     evidence = []
     for k in range(20):
         record.add(0, 0.0 if k < 10 else 2.0)
-        evidence.append(_change(_Looked(0, "arm", 1.0, record.arms[0]))[0] if k else 0.0)
+        evidence.append(_change(looked_at(record.arms[0]))[0] if k else 0.0)
     assert [n + 1 for n, log in enumerate(evidence) if log >= np.log(20)] == [20]

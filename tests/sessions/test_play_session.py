@@ -347,7 +347,7 @@ def test_noise_that_is_too_large_is_found_by_arm_over_all_plays() -> None:
         for request in requests:
             arms = [names.index(name) for name in request.readings]
             session.tell(request, (MEANS[arms] + rng.normal(size=3)).tolist())  # twice the scale
-    assert {finding.kind for finding in session.certificate().noise_findings} >= {"spread"}
+    assert {doubt.code for doubt in session.certificate().doubts} >= {"noise_larger"}
 
 
 @pytest.mark.parametrize("policy", [sp.BetGapE(), sp.CombGapE(), sp.Uniform()], ids=str)

@@ -304,7 +304,7 @@ def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_ri
             session.tell(requests[0], noise.tolist())
         if session.status is None:
             session.close()
-        return session.certificate().noise_findings
+        return session.certificate().doubts
 
     assert told_with(0.9) == ()
     assert any("freed of shared noise" in str(found) for found in told_with(0.2))

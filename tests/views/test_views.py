@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from session_tools import MEANS, Tapes, problem, run_to_end, tell_all
+from session_tools import MEANS, SCALE, Tapes, problem, run_to_end, tell_all
 from surepick import problems, views
 from surepick.core.layout import Layout
+from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.run import parts_of
 from surepick.policies.betting.all_leads import MOST_PLANS
 from surepick.sessions import codec
 from surepick.sessions.session import Session
+from surepick.simulation.outcome import Status
 from surepick.store import Store, open_store
 from surepick.views import State, look
 from surepick.views.progress import MOST_LEADS
@@ -58,43 +60,69 @@ def test_the_state_and_the_sentence_follow_the_session() -> None:
     clock = Clock()
     session = new(sp.CombGapE(delta=0.1), clock=clock)
     seen = views.summary(look(session))
-    assert (seen.state, seen.sentence) == (State.WAITING, "Nothing is measured yet: 5 plans, 4 arms.")
+    assert (seen.state, seen.n_told, seen.lead) == (State.RUNNING, 0, None)
     requests = session.ask(2, worker="truck 7")
-    assert views.summary(look(session)).state == State.RUNNING
     session.tell(requests[0], 1.0)
-    assert (
-        views.summary(look(session)).sentence
-        == "The first round is not complete: 3 measurements are missing."
-    )
     clock.now += 7200.0
-    assert views.summary(look(session)).state == State.WAITING
+    seen = views.summary(look(session))
+    assert (seen.state, seen.n_told, seen.n_missing) == (State.RUNNING, 1, 3)
     run_to_end(session, Tapes())
     seen = views.summary(look(session))
-    assert (seen.state, seen.answer) == (State.SURE, "plan 4")
-    n = session.outcome.n_measurements
-    assert seen.sentence == (
-        f"“plan 4 (copper, zinc)” is the best plan, wrong with probability at most 0.1; {n} measurements "
-        "were enough."
-    )
+    assert (seen.state, seen.answer, seen.trusted, seen.doubts) == (State.CONFIDENT, "plan 4", True, ())
+
+
+def test_the_states_are_those_of_sessions_everywhere() -> None:
+    assert set(State) == {"running", *map(str, Status)}
+
+
+def test_values_that_contradict_the_guarantee_come_before_everything_else() -> None:
+    session = new(sp.CombGapE(delta=0.3))
+    run_to_end(session, Tapes(scale=4 * SCALE))
+    seen = views.summary(look(session))
+    assert (seen.state, seen.trusted, seen.confidence) == (State.CONFIDENT, False, None)
+    assert seen.doubts == session.doubts
+    assert seen.doubts[0].text in seen.sentence
+    assert seen.warnings[0].kind == "noise"
+    data = views.to_json(seen)
+    assert data["trusted"] is False
+    assert data["doubts"][0]["code"] == "noise_larger"
+    assert "confident" not in seen.promised.split(":")[0]
+
+
+def test_with_epsilon_a_rival_is_only_shown_to_be_at_most_epsilon_better() -> None:
+    exact, near = new(sp.BetGapE(delta=0.1)), new(sp.BetGapE(delta=0.1, epsilon=2.0))
+    words = []
+    for session in (exact, near):
+        run_to_end(session, Tapes())
+        seen = views.rivals(look(session))
+        assert any(row.ruled_out for row in seen.rows)
+        words.append((seen.epsilon, seen.ruled_out_words("min")))
+    assert words == [(0.0, "ruled out"), (2.0, "at most 2 min better")]
+    assert any(row.low < 0 for row in views.rivals(look(near)).rows if row.ruled_out)
+
+
+def test_after_a_pilot_the_whole_risk_is_compared_with_the_whole_delta() -> None:
+    session = new(sp.BetGapE(delta=0.1), problem=problem(noise_scale=None), pilot=Pilot())
+    run_to_end(session, Tapes())
+    seen, now = views.summary(look(session)), views.progress(look(session))
+    assert seen.state == State.CONFIDENT
+    assert now.delta == seen.delta == 0.1
+    assert seen.risk is not None
+    assert session.ledger().run.policy.delta < 0.1
+    assert seen.risk <= seen.delta
+    assert seen.toward == 1.0
 
 
 def test_an_end_without_certainty_promises_nothing() -> None:
     spent = new(budget=6)
     run_to_end(spent, Tapes())
     seen = views.summary(look(spent))
-    assert seen.state == State.OUT_OF_BUDGET
-    assert seen.sentence == (
-        "Not sure: the budget was spent after 6 measurements. “plan 4 (copper, zinc)” leads, but nothing is "
-        "promised."
-    )
-    assert seen.answer is None
+    assert (seen.state, seen.answer, seen.lead) == (State.BUDGET_SPENT, None, "plan 4")
+    assert seen.promised.startswith("none")
     closed = new()
     closed.close()
     seen = views.summary(look(closed))
-    assert (seen.state, seen.sentence) == (
-        State.CLOSED,
-        "Closed by hand after 0 measurements. Nothing leads yet.",
-    )
+    assert (seen.state, seen.lead) == (State.CLOSED, None)
 
 
 def test_an_end_without_certainty_says_which_plans_remain() -> None:
@@ -121,7 +149,7 @@ def test_a_policy_without_a_promise_is_not_said_to_be_sure_of_anything() -> None
     session = new(sp.CombGapE(delta=0.1, radius="published"))
     run_to_end(session, Tapes())
     seen = views.summary(look(session))
-    assert "without a promise" in seen.sentence
+    assert not seen.is_proved
     assert [warning.kind for warning in seen.warnings] == ["promise"]
 
 
@@ -342,12 +370,8 @@ def test_the_open_round_shows_who_holds_what_and_who_is_gone() -> None:
     session.ask(2, worker="truck 8")
     seen = views.work(look(session))
     assert (seen.n_missing, seen.n_held) == (4, 3)
-    assert [(token.name, token.worker) for token in seen.tokens] == [
-        ("copper", "truck 7"),
-        ("tin", "truck 8"),
-        ("zinc", "truck 8"),
-        ("lead", None),
-    ]
+    assert [token.worker for token in seen.tokens] == ["truck 7", "truck 8", "truck 8", None]
+    assert {token.name for token in seen.tokens} == {"copper", "tin", "zinc", "lead"}
     clock.now += 60
     seen = views.work(look(session))
     assert [(w.name, w.is_stale, w.expires_in) for w in seen.workers] == [
@@ -357,7 +381,7 @@ def test_the_open_round_shows_who_holds_what_and_who_is_gone() -> None:
     (warning,) = views.summary(look(session)).warnings
     assert warning.kind == "worker"
     assert "“truck 7”" in warning.text
-    session.tell("0.0", 1.0, worker="truck 7")
+    session.tell(views.work(look(session)).tokens[0].token, 1.0, worker="truck 7")
     assert [worker.name for worker in views.work(look(session)).workers] == ["truck 8"]
 
 

@@ -94,7 +94,7 @@ def test_from_a_file_to_a_certificate_by_hand(
     assert page.get_by_label("Value", exact=True).input_value() == "about three"
     assert page.get_by_label("Your name").input_value() == "Ann"
     for _ in range(200):
-        if page.locator(".badge").first.inner_text() == "sure":
+        if page.locator(".badge").first.inner_text() == "confident":
             break
         arm = page.get_by_label("What was measured").locator("option:checked").inner_text().split(" (")[0]
         page.get_by_label("Value", exact=True).fill(str(MEANS[arm]))
@@ -130,7 +130,7 @@ def test_it_updates_live_while_another_process_tells(
         a_round_is_complete = re.compile("leads after|is the best plan")
         expect(page.locator(".answer")).to_contain_text(a_round_is_complete, timeout=60_000)
         assert measured(page) > 0
-        page.locator(".badge[data-state=sure]").wait_for()
+        page.locator(".badge[data-state=confident]").wait_for()
     finally:
         assert teller.wait(timeout=60) == 0
     assert "“South” is the best plan" in answer(page)

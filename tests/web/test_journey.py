@@ -37,7 +37,7 @@ MINUTES = {"bridge": "12,5", "centre": "9", "park": "21.5", "ring": "44"}
 def record_until_sure(page: Page) -> int:
     """Enter what the page asks for, as somebody with a telephone would; how many values that took."""
     for n in range(100):
-        if page.locator(".badge").first.inner_text() == "sure":
+        if page.locator(".badge").first.inner_text() == "confident":
             return n
         arm = page.get_by_label("What was measured").locator("option:checked").inner_text().split(" (")[0]
         page.get_by_label("Value", exact=True).fill(MINUTES[arm])

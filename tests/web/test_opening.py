@@ -46,7 +46,7 @@ def test_the_list_shows_the_others_and_then_the_one_that_was_late(
     late = page.locator(".tile", has=page.get_by_role("link", name="middle"))
     expect(late.locator(".badge")).to_have_text("opening")
     other = page.locator(".tile", has=page.get_by_role("link", name="sure"))
-    expect(other.locator(".badge")).to_have_text("sure")
+    expect(other.locator(".badge")).to_have_text("confident")
     gate.set()
     expect(late.locator(".badge")).to_have_text("running")  # without a reload
 

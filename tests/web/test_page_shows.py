@@ -51,9 +51,9 @@ def test_every_page_has_a_json_twin(looking: Running, path: str) -> None:
 def test_the_home_page_says_in_which_state_each_session_is(looking: Running) -> None:
     sessions = looking.client.get("/api/").json()["sessions"]
     assert {one["session"]: one["state"] for one in sessions} == {
-        "fresh": "waiting",
+        "fresh": "running",
         "middle": "running",
-        "sure": "sure",
+        "sure": "confident",
     }
 
 
@@ -61,7 +61,9 @@ def test_the_session_page_leads_with_the_answer(looking: Running) -> None:
     page = looking.client.get("/sessions/sure").text
     answer = re.search(r'class="answer"[^>]*>([^<]*)<', page)
     assert answer is not None
-    assert "is the best plan, wrong with probability at most 0.05" in answer[1]
+    shown = looking.client.get("/api/sessions/sure").json()["summary"]
+    assert (shown["state"], shown["trusted"], shown["delta"]) == ("confident", True, 0.05)
+    assert shown["answer"] in answer[1]
     assert page.index('class="answer"') < page.index("<table")
 
 
@@ -185,7 +187,7 @@ def test_a_session_that_cannot_be_read_does_not_hide_the_others(
             news = next(line for line in stream.iter_lines() if line.startswith("data:"))
     assert sessions["broken"]["state"] == "unreadable"
     assert says in sessions["broken"]["sentence"]
-    assert sessions["good"]["state"] == "waiting"
+    assert sessions["good"]["state"] == "running"
     assert "good" in news
 
 
@@ -208,8 +210,20 @@ def test_what_was_closed_promises_nothing_and_waits_for_nothing(writing: Running
         tools.tell_all(session, session.ask(), tools.Tapes())
     page = writing.client.get("/sessions/to be closed").text
     assert "missing in this round" in page
-    assert "<dt>Promise</dt><dd>the best plan" in page
     session.close()
     page = writing.client.get("/sessions/to be closed").text
     assert "missing in this round" not in page
-    assert "<dt>Promise</dt><dd>none: it ended before" in page
+    assert 'data-state="closed"' in page
+
+
+def test_an_answer_with_doubts_is_amber_and_says_what_to_do_first(writing: Running, store: str) -> None:
+    session = Session.create(store, tools.problem(), sp.CombGapE(delta=0.3), name="loud")
+    tools.run_to_end(session, tools.Tapes(scale=4 * tools.SCALE))
+    page = writing.client.get("/sessions/loud").text
+    assert re.search(r'class="card hero" data-state="confident" data-trusted="false"', page)
+    assert re.findall(r'data-doubt="(\w+)"', page) == [doubt.code for doubt in session.doubts]
+    assert page.index("data-doubt") < page.index("<dl")
+    shown = writing.client.get("/api/sessions/loud").json()["summary"]
+    assert (shown["trusted"], shown["doubts"][0]["code"]) == (False, "noise_larger")
+    tile = next(t for t in writing.client.get("/api/").json()["sessions"] if t["session"] == "loud")
+    assert (tile["state"], tile["trusted"]) == ("confident", False)

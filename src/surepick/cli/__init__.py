@@ -93,8 +93,9 @@ def make_app(functions: Iterable[str]) -> typer.Typer:
     app = typer.Typer(
         name="surepick",
         help="Find the best plan with the fewest measurements, and know that it is best.",
-        epilog="Exit codes: 0 done; 1 no: budget spent, does not hold, damaged; 2 bad input or usage; "
-        "3 the session has ended; 4 all tokens are held by others; 5 the incumbent stays.",
+        epilog="Exit codes: 0 done; 1 no: budget spent, session ended, does not hold, damaged; 2 bad input; "
+        "3 confident with doubts: the guarantee does not apply; 4 other workers hold all requests; "
+        "5 the incumbent stays.",
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode="markdown",

@@ -39,7 +39,7 @@ def ask(
 
     Of a probe with several readings their names follow.
 
-    Asking again gives the same tokens until something is told. Exit code 3: the session has ended; 4: other
+    Asking again gives the same tokens until something is told. Exit code 1: the session has ended; 4: other
     workers hold everything that can be measured now. Both are said on standard error: standard output holds
     tokens alone.
     """

@@ -42,13 +42,10 @@ UseGuess = Annotated[
 ]
 Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
 DEFAULT_STORE = "sqlite:///surepick.db"
-NOT_SURE, ENDED, ALL_HELD, NO_BETTER, INTERRUPTED = (
-    1,
-    3,
-    4,
-    5,
-    130,
-)  # exit codes; 0 is done and 2 is bad input
+# exit codes; 0 is done and 2 is bad input
+NOT_SURE = ENDED = 1  # no: not confident, does not hold; `ask`: nothing to measure, the session has ended
+DOUBTFUL = 3  # confident, but values contradict the assumption of the guarantee
+ALL_HELD, NO_BETTER, INTERRUPTED = 4, 5, 130
 StoreUrl = Annotated[
     str, typer.Option("--store", envvar="SUREPICK_STORE", help="sqlite:///file.db or postgresql://...")
 ]

@@ -17,6 +17,7 @@ from surepick.cli.notify import Notify, tell_of_end
 from surepick.cli.options import (
     DEFAULT_DELTA,
     DEFAULT_STORE,
+    DOUBTFUL,
     INTERRUPTED,
     NO_BETTER,
     NOT_SURE,
@@ -41,7 +42,6 @@ from surepick.errors import ParameterError
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
-    from surepick.simulation.outcome import Outcome
 
 
 def run(
@@ -109,23 +109,24 @@ def run(
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
         print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
-    outcome = session.outcome
-    assert outcome is not None
     data = {**state_of(session), "certificate": session.certificate().to_json()}
     answer(data, as_json, lambda: print_status(session, store))
     tell_of_end(notify, session)
-    raise typer.Exit(_exit_code(outcome))
+    raise typer.Exit(_exit_code(session))
 
 
-def _exit_code(outcome: Outcome) -> int:
-    """0 with an answer, 1 without; a challenge whose answer is the incumbent has a code of its own."""
+def _exit_code(session: Session) -> int:
+    """0 with an answer, 1 without, 3 if its guarantee does not apply; 5 if a challenge's incumbent stays."""
     from surepick.policies import Challenge
 
-    if outcome.plan is None:
+    ledger = session.ledger()
+    policy, problem = ledger.setup.policy, ledger.problem
+    if ledger.plan is None:
         return NOT_SURE
-    policy, problem = outcome.policy, outcome.problem
-    if isinstance(policy, Challenge) and problem is not None and problem.is_listed:
-        return NO_BETTER if outcome.plan == policy.place(problem) else 0
+    if ledger.status == "confident" and session.doubts:
+        return DOUBTFUL
+    if isinstance(policy, Challenge) and problem.is_listed:
+        return NO_BETTER if ledger.plan == policy.place(problem) else 0
     return 0
 
 
@@ -184,8 +185,10 @@ class _Progress:
 
     def _standing(self, session: Session) -> str:
         state = state_of(session)
-        risk = "" if state["risk"] is None else f", risk if declared now {state['risk']:.3g}"
-        lead = "nothing leads yet" if state["lead"] is None else f"lead {state['lead']}"
+        risk = "" if state["risk"] is None else f", risk {state['risk']:.3g}"
+        lead = "nothing leads yet" if state["lead"] is None else f"leader {state['lead']}"
+        if state["doubts"]:
+            risk = f"; the guarantee does not apply: {state['doubts'][0]['text']}"
         return f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
 
 

@@ -34,8 +34,10 @@ def screen(page: Page, *, most_pieces: int | None = MOST_PIECES) -> RenderableTy
     from rich.panel import Panel
 
     summary = page.summary
-    colour = {"sure": "green", "running": "cyan"}.get(summary.state, "yellow")
-    title = _text(f"{summary.title or summary.session}: {summary.state}", 70, style=f"bold {colour}")
+    colour = {"confident": "green", "running": "cyan"}.get(summary.state, "yellow")
+    colour = colour if summary.trusted else "yellow"
+    state = summary.state if summary.trusted else f"{summary.state}, DOUBTFUL"
+    title = _text(f"{summary.title or summary.session}: {state}", 70, style=f"bold {colour}")
     parts: list[RenderableType] = [
         Panel(
             _text(summary.sentence, 800, style="bold"), title=title, title_align="left", border_style=colour
@@ -66,7 +68,7 @@ def _plan(page: Page, most: int | None) -> list[RenderableType]:
         table.add_row(_text(piece.name, 60), f"{piece.amount:.4g}", mean, error)
     if most is not None and len(plan.pieces) > most:
         table.add_row(_text(f"and {len(plan.pieces) - most:,} more", 60, style="dim"), "", "", "")
-    word = "answer" if page.summary.answer is not None else "lead"
+    word = "answer" if page.summary.answer is not None and page.summary.trusted else "leader"
     return [_text(f"The {word}: {plan.name}", 400, style="bold"), table]
 
 
@@ -87,11 +89,11 @@ def _bar(share: float | None, colour: str) -> Text:
 
 
 def _level(summary: Summary, delta: float) -> str:
-    """How sure it is, or why that cannot be said."""
+    """How confident it is, or why that cannot be said."""
     from surepick.views.text import probability
 
     if summary.confidence is not None:
-        return f"{probability(summary.confidence)}; confident at {1 - delta:.4g}"
+        return f"{probability(summary.confidence)}, confident at {1 - delta:.4g}"
     if summary.toward is not None and summary.is_proved:
         return f"{summary.toward:.0%} of the evidence that is needed; {summary.no_confidence}"
     return summary.no_confidence
@@ -102,26 +104,26 @@ def _facts(page: Page) -> Table:
     from rich.text import Text
 
     from surepick.core.plan_words import measured
-    from surepick.views.text import local
+    from surepick.views.text import local, percent
 
     summary, progress = page.summary, page.progress
     grid = Table.grid(padding=(0, 2))
-    sure = summary.state == "sure"
+    sure = summary.state == "confident" and summary.trusted
     bar = _bar(1.0 if sure else summary.toward, "green" if sure else "cyan")
     grid.add_row("confidence", Text.assemble(bar, "  ", _level(summary, progress.delta)))
     if summary.among is not None:
-        grid.add_row("proved", _text(summary.among, 900))
+        grid.add_row("proved" if summary.trusted else "not proved", _text(summary.among, 900))
     if progress.forecast is not None:
         grid.add_row("forecast", _text(progress.forecast.explanation, 200))
     if summary.chance is not None and summary.expected_loss is not None and not sure:
         loss = f"it loses {summary.expected_loss:.3g} {summary.unit}".rstrip()
-        words = f"the lead is best with a chance of {summary.chance:.0%}; {loss} on average"
+        words = f"the leader is best with a chance of {percent(summary.chance)}; {loss} on average"
         grid.add_row("estimated", _text(words, 200))
     if summary.what_if is not None:
         grid.add_row("what if", _text(summary.what_if, 300))
     if summary.value is not None and summary.value_error is not None:
         value = measured((summary.value, summary.value_error), summary.unit)
-        grid.add_row("value", _text(f"{value} of the {'answer' if sure else 'lead'}", 100))
+        grid.add_row("value", _text(f"{value} of the {'answer' if sure else 'leader'}", 100))
     budget = "" if summary.budget is None else f" of at most {summary.budget:,}"
     waiting = f", {summary.n_missing:,} missing in this round" if summary.n_missing else ""
     in_rounds = how_many(summary.n_rounds + bool(summary.n_waiting), "round")
@@ -132,7 +134,7 @@ def _facts(page: Page) -> Table:
         grid.add_row("unasked", f"{unasked}, {summary.n_unasked_counted:,} counted")
     if page.arms.by_cost:
         grid.add_row("cost", f"{summary.cost:,.6g} so far")
-    grid.add_row("promise", _text(summary.promised, 300, style="dim"))
+    grid.add_row("guarantee", _text(summary.promised, 300, style="dim"))
     grid.add_row("session", _text(f"{summary.session}, begun {local(summary.created_at)}", 200, style="dim"))
     return grid
 
@@ -144,7 +146,8 @@ def _rivals(page: Page) -> list[RenderableType]:
     from surepick.views.text import times
 
     rivals, unit = page.rivals, page.summary.unit
-    title = f"The other plans: {in_short(rivals.n_ruled_out)} of {in_short(rivals.n_rivals)} ruled out"
+    out = rivals.ruled_out_words(unit)
+    title = f"The other plans: {in_short(rivals.n_ruled_out)} of {in_short(rivals.n_rivals)} {out}"
     value = f"value, {unit}" if unit else "value"
     table = make_table("", "plan", value, "behind by", "", f"evidence, {times(rivals.needed)} needed")
     for column in table.columns[3:]:
@@ -155,7 +158,7 @@ def _rivals(page: Page) -> list[RenderableType]:
             _text(row.label, 36),
             "-" if row.value is None else f"{row.value:.4g}",
             f"{row.gap:.3g} ± {row.error:.2g}",
-            _text("ruled out" if row.ruled_out else "possible", 12, "dim" if row.ruled_out else "yellow"),
+            _text(out if row.ruled_out else "open", 30, "dim" if row.ruled_out else "yellow"),
             bar,
         )
     left = rivals.n_rivals - len(rivals.rows)
@@ -189,7 +192,7 @@ def _arms(page: Page) -> list[RenderableType]:
         title = f"{arms.what.capitalize()}s: {arms.n_arms:,}, the most measured first"
     unit = f", {page.summary.unit}" if page.summary.unit else ""
     worth = {row.arm: row.worth for row in arms.rows if row.worth is not None}
-    shown = bool(worth) and page.summary.state in ("running", "waiting")
+    shown = bool(worth) and page.summary.state == "running"
     stays = any(row.stays_from is not None or row.stays_to is not None for row in arms.rows)
     columns = [arms.what, "measured", "best", f"estimate{unit}", "±", *(["lead stays best"] if stays else [])]
     table = make_table("", *columns, *(["one more brings"] if shown else []))
@@ -206,7 +209,7 @@ def _arms(page: Page) -> list[RenderableType]:
         )
     notes = ["lead stays best: while this mean is there, the others as estimated"] if stays else []
     notes += ["one more brings: what a measurement takes off the expected loss"] if shown else []
-    under = [_text("; ".join(notes) + ". Estimates, no part of the promise.", 300, "dim")] if notes else []
+    under = [_text("; ".join(notes) + ". Estimates, no part of the guarantee.", 300, "dim")] if notes else []
     return [_text(title, 200, style="bold"), table, *under]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 from surepick.cli.hints import next_steps
 from surepick.cli.opening import only_name, open_session, open_to_read
-from surepick.cli.options import DEFAULT_STORE, Json, Name, StoreUrl
+from surepick.cli.options import DEFAULT_STORE, DOUBTFUL, Json, Name, StoreUrl
 from surepick.cli.render import answer, console, print_columns, say
 from surepick.cli.screen import N_RIVALS, look_at, screen
 
@@ -34,8 +35,9 @@ def status(
         data = {**state_of(opened), **_in_words(look_at(opened, plans))}
         certificate = {"certificate": opened.certificate().to_json()} if opened.status else {}
         answer({**data, **certificate}, True, lambda: None)
-        return
-    print_status(opened, store, plans)
+    else:
+        print_status(opened, store, plans)
+    raise typer.Exit(DOUBTFUL if opened.status == "confident" and opened.doubts else 0)
 
 
 def list_(store: StoreUrl = DEFAULT_STORE, as_json: Json = False) -> None:
@@ -63,14 +65,16 @@ def state_of(session: Session) -> dict[str, Any]:
     """What every answer in JSON says about the session."""
     from surepick.core.among import among, named
     from surepick.sessions import codec
-    from surepick.sessions.noise_check import check_noise
+    from surepick.sessions.noise_check import doubts_of
     from surepick.sessions.rivals import MOST_RIVALS
 
     ledger = session.ledger()
-    standing, name_of = ledger.standing(), ledger.problem.name_of
+    standing, name_of, doubts = ledger.standing(), ledger.problem.name_of, doubts_of(ledger)
     return {
         "session": session.name,
         "status": "running" if ledger.status is None else str(ledger.status),
+        "trusted": not doubts,
+        "doubts": [asdict(doubt) for doubt in doubts],
         "answer": name_of(ledger.plan),
         "lead": name_of(standing.lead),
         "rival": name_of(standing.rival),
@@ -87,9 +91,6 @@ def state_of(session: Session) -> dict[str, Any]:
         "n_unasked_counted": ledger.run.n_unasked_counted,
         "n_missing": ledger.tapes.n_missing,
         "n_rounds": ledger.n_rounds,
-        "noise_warnings": [
-            str(finding) for finding in check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals)
-        ],
         "counts": dict(zip(ledger.problem.counted_names, ledger.evidence.counts.tolist(), strict=True)),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from surepick.cli.opening import only_name, open_to_read
-from surepick.cli.options import DEFAULT_STORE, NOT_SURE, Json, Name, StoreUrl
+from surepick.cli.options import DEFAULT_STORE, DOUBTFUL, NOT_SURE, Json, Name, StoreUrl
 from surepick.cli.render import answer, say
+from surepick.core.doubt import no_guarantee
 from surepick.core.wording import how_many
 from surepick.errors import FileError, StoreError
 
@@ -44,7 +45,8 @@ def verify(
 ) -> None:
     """Replay a session's log and check every step, and a certificate if given.
 
-    Exits with 1 if a check fails. It shows that the log is consistent, not that the values were measured.
+    Exits with 1 if a check fails, with 3 if all hold and the values contradict what the guarantee assumes. It
+    shows that the log is consistent, not that the values were measured.
 
     Try: surepick verify certificate.json log.json
     """
@@ -63,9 +65,17 @@ def verify(
     objections = [*verdict.objections, *_other_objections(verdict, certificates, key, announced)]
     remarks = [*verdict.remarks, *_other_remarks(certificates, file, key)]
     verdict = replace(verdict, objections=tuple(objections), remarks=tuple(remarks))
-    data = {"holds": verdict.holds, **vars(verdict)}
+    doubts = [asdict(doubt) for doubt in verdict.doubts]
+    data = {"holds": verdict.holds, "trusted": verdict.trusted, **vars(verdict), "doubts": doubts}
     answer(data, as_json, lambda: _print_verdict(verdict))
-    raise typer.Exit(0 if verdict.holds else NOT_SURE)
+    raise typer.Exit(_exit_code(verdict))
+
+
+def _exit_code(verdict: Verdict) -> int:
+    """0 if it holds, 1 if not; 3 if it holds, and values contradict the assumption of its guarantee."""
+    if not verdict.holds:
+        return NOT_SURE
+    return DOUBTFUL if verdict.status == "confident" and verdict.doubts else 0
 
 
 def _store_of(store: str, certificate: Path | None) -> Store:
@@ -139,6 +149,8 @@ def _other_remarks(given: list[dict[str, Any]], file: LogFile | None, key: Path 
 def _print_verdict(verdict: Any) -> None:
     for objection in verdict.objections:
         say(f"objection: {objection}")
+    if verdict.doubts:
+        say(f"doubts: {no_guarantee(verdict.doubts)}")
     for remark in verdict.remarks:
         say(f"remark: {remark}")
     found = f"{how_many(verdict.n_events, 'event')}, {how_many(verdict.n_rounds, 'round')}, {verdict.status}"

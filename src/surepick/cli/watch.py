@@ -11,7 +11,7 @@ import typer
 
 from surepick.cli.notify import Notify, tell_of_end
 from surepick.cli.opening import open_session
-from surepick.cli.options import DEFAULT_STORE, NOT_SURE, First, Json, Named, StoreUrl
+from surepick.cli.options import DEFAULT_STORE, DOUBTFUL, NOT_SURE, First, Json, Named, StoreUrl
 from surepick.cli.render import answer, console
 from surepick.cli.screen import look_at, screen
 
@@ -31,7 +31,8 @@ def watch(
 ) -> None:
     """Watch a session until it ends; looking decides nothing and writes nothing.
 
-    Where the output is no terminal, a line for each change. Exit code 1: it ended without certainty.
+    Where the output is no terminal, a line for each change. Exit code 1: it ended without an answer; 3: with
+    one whose guarantee does not apply.
     """
     from surepick.views import State, to_json
 
@@ -46,7 +47,8 @@ def watch(
         else _in_lines(opened, every, as_json)
     )
     tell_of_end(notify, opened)
-    raise typer.Exit(0 if page.summary.state == State.SURE else NOT_SURE)
+    confident = page.summary.state == State.CONFIDENT
+    raise typer.Exit((0 if page.summary.trusted else DOUBTFUL) if confident else NOT_SURE)
 
 
 def _on_screen(session: Session, every: float) -> Page:

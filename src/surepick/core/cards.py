@@ -16,8 +16,8 @@ _BOX = "display:inline-block;max-width:46em;padding:.4em 0;font-size:.95em;line-
 _SOFT = "opacity:.7"
 
 
-def card(title: str, rows: Iterable[tuple[str, object]], *more: str) -> str:
-    """A heading with rows of name and value below it, and then what else is given, which is HTML already.
+def card(title: str, rows: Iterable[tuple[str, object]], *more: str, first: str = "") -> str:
+    """Return a heading with rows of name and value below it; `first` above and `more` below are HTML.
 
     >>> "<b>Trips &amp; more</b>" in card("Trips & more", [("lead", "by road")])
     True
@@ -27,7 +27,7 @@ def card(title: str, rows: Iterable[tuple[str, object]], *more: str) -> str:
         for name, value in rows
     )
     table = f'<table style="{_TABLE};margin:.3em 0">{lines}</table>'
-    return f'<div style="{_BOX}"><b>{_text(title)}</b>{table}{"".join(more)}</div>'
+    return f'<div style="{_BOX}">{first}<b>{_text(title)}</b>{table}{"".join(more)}</div>'
 
 
 def listing(headings: Sequence[str], rows: Sequence[Sequence[object]], total: int | None = None) -> str:
@@ -42,6 +42,16 @@ def listing(headings: Sequence[str], rows: Sequence[Sequence[object]], total: in
     if left > 0:
         body += f'<tr><td style="{_CELL};{_SOFT}" colspan="{len(headings)}">and {left:,} more</td></tr>'
     return f'<table style="{_TABLE}"><tr>{head}</tr>{body}</table>'
+
+
+def alarm(text: str) -> str:
+    """Return an amber bar, for what has to be read first.
+
+    >>> 'data-trusted="false"' in alarm("noise 2, 1 stated")
+    True
+    """
+    style = "border-left:.4em solid #d97706;background:rgba(217,119,6,.15);padding:.4em .7em;margin:.2em 0"
+    return f'<div style="{style}" role="alert" data-trusted="false">{escape(text)}</div>'
 
 
 def note(text: str) -> str:

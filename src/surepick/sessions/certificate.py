@@ -10,7 +10,8 @@ from typing import Any
 from surepick._version import __version__
 from surepick.core.about import Listing
 from surepick.core.among import also_good, among, named
-from surepick.core.cards import card, note
+from surepick.core.cards import alarm, card, note
+from surepick.core.doubt import Doubt, no_guarantee
 from surepick.core.gaps import behind_by, closest_first, runner_up
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.plan_words import amounts, value_of
@@ -22,7 +23,7 @@ from surepick.sessions import codec
 from surepick.sessions.arriving import added_assumption
 from surepick.sessions.certificate_text import text
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import NoiseFinding, check_noise, could_have_seen
+from surepick.sessions.noise_check import could_have_seen, doubts_of
 from surepick.sessions.rivals import MOST_RIVALS, Rival, rivals_of, unlisted_rivals
 from surepick.sessions.settings import Setup
 from surepick.simulation.outcome import Status
@@ -44,7 +45,7 @@ class Certificate:
     seed: int
     noise: str
     noise_scale: tuple[float, ...]
-    noise_findings: tuple[NoiseFinding, ...]
+    doubts: tuple[Doubt, ...]  # what contradicts the assumption: then the guarantee does not apply
     counts: Mapping[str, int]  # by arm, or by probe
     means: Mapping[str, float | None]  # by arm, or by reading
     n_measurements: int
@@ -66,7 +67,7 @@ class Certificate:
     lead_name: str | None = None
     lead_amounts: Mapping[str, float] | None = None  # what it takes of each arm
     lead_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
-    risk: float | None = None  # a proved bound for declaring the lead, where the policy has one
+    risk: float | None = None  # an anytime p-value of the lead, where the policy has one
     closest_rival: str | None = None  # the hardest to rule out
     runner_up: str | None = None  # the best after the lead by the estimates
     listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
@@ -85,36 +86,46 @@ class Certificate:
     proof: Mapping[str, Any] | None = None  # what `core/vertex_proof.py` checks by arithmetic alone
 
     @property
+    def trusted(self) -> bool:
+        """Whether nothing contradicts the assumption of the guarantee."""
+        return not self.doubts
+
+    @property
     def is_confident(self) -> bool:
-        """Whether it promises anything."""
-        return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved
+        """Whether its answer has a guarantee, and nothing contradicts what that assumes."""
+        return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved and self.trusted
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as JSON values."""
-        return dataclasses.asdict(self)
+        return {"trusted": self.trusted, **dataclasses.asdict(self)}
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What somebody should know before believing it."""
         listing = None if self.listing is None else Listing(**self.listing).warning(self.delta)
-        return (*map(str, self.noise_findings), *([] if listing is None else [listing]))
+        return (*map(str, self.doubts), *([] if listing is None else [listing]))
 
     def __repr__(self) -> str:
         answer = "no answer" if self.plan is None else repr(shortened(self.plan_name or str(self.plan), 60))
         n = how_many(self.n_measurements, "measurement")
+        if self.doubts:
+            return f"Certificate({self.session}: DOUBTFUL, {no_guarantee(self.doubts)}; {self.status}, {n})"
         return f"Certificate({self.session}: {answer}, {self.status}, delta={self.delta:g}, {n})"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
             ("session", self.session),
-            ("answer" if self.plan is not None else "lead", self.lead_name or str(self.lead)),
+            ("answer" if self.is_confident else "leader", self.lead_name or str(self.lead)),
             ("status", self.status),
-            ("promise", self.guarantee),
+            ("guarantee", self.guarantee if self.trusted else "does not apply"),
             ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
             ("closest rival", self.closest_rival or "none"),
             ("log", f"{self.log_position} events, {self.log_checksum[:16]}…"),
         ]
-        return card(f"Certificate{self.title and f': {self.title}'}", rows, *map(note, self.warnings))
+        first = alarm(no_guarantee(self.doubts)) if self.doubts else ""
+        return card(
+            f"Certificate{self.title and f': {self.title}'}", rows, *map(note, self.warnings), first=first
+        )
 
     def __str__(self) -> str:
         return text(self)
@@ -142,7 +153,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         seed=setup.seed,
         noise=assumption_of(ledger),
         noise_scale=() if scale is None else tuple(scale.tolist()),
-        noise_findings=check_noise(problem, ledger.run.seen.noise, ledger.withdrawals),
+        doubts=doubts_of(ledger),
         noise_check=could_have_seen(problem, ledger.run.seen.noise),
         counts=dict(zip(problem.counted_names, ledger.evidence.counts.tolist(), strict=True)),
         means={

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surepick.core.doubt import no_guarantee
 from surepick.core.plan_words import listed, measured
 from surepick.core.wording import counted, how_many, plural
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from surepick.sessions.rivals import Rival
 
 MOST_SHOWN = 5  # rivals
+UNPROVED = "would hold if the noise were as assumed:"
 
 
 def text(certificate: Certificate) -> str:
@@ -25,22 +27,24 @@ def text(certificate: Certificate) -> str:
 def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     title = f"{certificate.title}\n{'session':<13}" if certificate.title else ""
     yield ("about" if title else "session"), f"{title}{certificate.session}: {certificate.status}"
+    if certificate.doubts:
+        yield "DOUBTS", no_guarantee(certificate.doubts)
     yield "answer", _answer(certificate)
     if certificate.among is not None:
-        yield "proved", certificate.among
+        yield "proved", certificate.among if certificate.trusted else f"{UNPROVED} {certificate.among}"
     if certificate.lead is not None and not certificate.is_confident:
         risk = (
             ""
-            if certificate.risk is None
-            else f"; declaring it is wrong with probability at most {certificate.risk:.3g}"
+            if certificate.risk is None or certificate.doubts
+            else f"; its risk is {certificate.risk:.3g}, an answer needs {certificate.delta:g}"
         )
-        yield "lead", f"{certificate.lead_name}{risk}"
+        yield "leader", f"{certificate.lead_name}{risk}"
     if certificate.lead_amounts:
         yield "the plan", listed(dict(certificate.lead_amounts))
     value = measured(certificate.lead_value, certificate.unit)
     if value is not None:
         yield "value", f"{value} (± one standard error)"
-    yield "guarantee", certificate.guarantee
+    yield "guarantee", f"{'' if certificate.trusted else f'{UNPROVED} '}{certificate.guarantee}"
     if certificate.listing is not None:
         yield "list", certificate.listing["explanation"]
     yield "assumes", certificate.noise
@@ -73,7 +77,9 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
 def _answer(certificate: Certificate) -> str:
     if certificate.is_confident:
         return str(certificate.plan_name)
-    return "none: nothing is promised" if certificate.among is None else "none yet, but:"
+    if certificate.doubts:
+        return "none: values contradict what the guarantee assumes"
+    return "none: no guarantee" if certificate.among is None else "none yet, but:"
 
 
 def _extension(to: Mapping[str, Any]) -> str:

@@ -6,16 +6,18 @@ import inspect
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypedDict, Unpack
 
+from surepick.core.doubt import no_guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.wording import how_many
-from surepick.errors import ParameterError, suggestion
+from surepick.errors import NoiseWarning, ParameterError, suggestion
 from surepick.policies import policy_for
 from surepick.sessions.crews import Measure, crew_of
 from surepick.sessions.measuring import measure_all
@@ -126,6 +128,8 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
         raise
     watch.last(session)
     log.info("session %r: %s after %s", session.name, session.status, session.ledger().n_measurements)
+    if doubts := session.doubts:
+        warnings.warn(f"{session.name}: {no_guarantee(doubts)}", NoiseWarning, stacklevel=2)
     return session
 
 

@@ -15,6 +15,7 @@ from surepick.core.ranging import named_ranging
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions.certificate import promised
 from surepick.sessions.ledger import Ledger, NewEvent
+from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.replica import Change
 from surepick.sessions.settings import whole
 from surepick.simulation.outcome import Outcome
@@ -118,4 +119,5 @@ def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:
         n_pilot=0 if setup.pilot is None else int(setup.pilot.counts(problem).sum()),
         problem=problem,
         ranging=named_ranging(problem, ledger.plan, evidence),
+        doubts=doubts_of(ledger),
     )

@@ -11,29 +11,33 @@ import json
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from surepick.core.doubt import Doubt, no_guarantee
 from surepick.core.layout import Layout
 from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.run import Standing
-from surepick.errors import DamageError, ParameterError, SessionError
+from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.certificate import Certificate, certify
 from surepick.sessions.ending import outcome_of
 from surepick.sessions.leasing import Leases, leased, request_for
 from surepick.sessions.ledger import Ledger
+from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.plausible import doubt
 from surepick.sessions.replica import Replica, making_sense_of
 from surepick.sessions.requests import Measurement, Request, Token, measurements_in, probe_in, told_key
 from surepick.sessions.settings import Setup
 from surepick.sessions.showing import Shown
 from surepick.sessions.told_values import takes, token_of
+from surepick.sessions.turns import in_turn
 from surepick.sessions.verify import Verdict, verify
 from surepick.simulation.outcome import Outcome, Status
 from surepick.store import START, Event, Head, Lease, Store
@@ -135,9 +139,18 @@ class Looking(Shown):
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the session ended, or None while it runs."""
+        """How the session ended, or None while it runs; warns where the guarantee does not apply."""
         with self.held() as ledger:
-            return outcome_of(ledger, self._clock() - self.created_at)
+            outcome = outcome_of(ledger, self._clock() - self.created_at)
+        if outcome is not None and outcome.doubts:
+            warnings.warn(f"{self.name}: {no_guarantee(outcome.doubts)}", NoiseWarning, stacklevel=2)
+        return outcome
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What the values show that contradicts the assumption of the guarantee; usually nothing."""
+        with self.held() as ledger:
+            return doubts_of(ledger)
 
     @property
     def counts_unasked(self) -> bool:
@@ -215,7 +228,7 @@ class Looking(Shown):
         """
         with self.held_with_leases() as (ledger, leases):
             nobody = Lease("", "", 0.0)
-            wanted = ledger.tapes.wanted()
+            wanted: Iterator[Token] = (one.token for one in in_turn(ledger))
             if probe is not None:
                 wanted = (Token(probe, index) for index in ledger.tapes.of[probe].wanted())
             first = itertools.islice(wanted, n)

@@ -1,19 +1,22 @@
 """Whether the measurements look as the guarantee assumes: independent, around one mean, of the given scale.
 
-Seven looks at what `noise_record` keeps, each with a level of its own; together they warn of nothing in at
-most 2% of honest sessions with Gaussian noise, seen at their end (`benchmarks/misuse.py`):
+Nine looks at what `noise_record` keeps, each with a level of its own; together they object to at most 2% of
+honest sessions with Gaussian noise, seen at their end (`benchmarks/misuse.py`):
 
 | look | against |
 |---|---|
-| spread of each arm, and of all together (chi-square) | noise larger than its scale, singles told as means |
+| spread of each arm, and of all together (chi-square) | noise larger than its scale |
+| the largest deviation (scale known), skewness and kurtosis (unknown), see `noise_shape` | heavy tails |
+| successive values that are equal (binomial; scale unknown) | readings rounded too coarsely |
 | spread of blocks of 2, 4, 8 ... (chi-square) | noise that hangs together |
 | successive values (a self-normalised sum) | noise that hangs together |
 | the mean before and after a change (an e-process, see `_change`) | levels that jump or drift |
 | all partial sums (Nyblom's test, see `wandering`) | levels that wander, slowly and for ever |
-| withdrawn tokens by arm (binomial), and one token again and again | values withheld for what they were |
+| released requests by arm (binomial), and one request again and again | values withheld for what they were |
 
 Noise that is smaller than its scale is fine, and so is dependence that leaves means as exact as the scale
-says.
+says. Where the scale is unknown, the Student factors of the proof rest on the Gaussian shape: there the shape
+is looked at, and nothing is compared with a scale.
 """
 
 from __future__ import annotations
@@ -21,70 +24,79 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from surepick.core.doubt import Doubt
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.tails import chi_square_above, normal_above
 from surepick.core.wording import how_many
 from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
+from surepick.sessions.noise_shape import coarse, heavy_tails, too_far
 from surepick.sessions.wandering import visible, wander
 
-EACH = 0.001  # how often each of six looks may warn of nothing
-WANDERING = 0.008  # the seventh, the hardest to see; twice as often where the values end the session
+if TYPE_CHECKING:
+    from surepick.sessions.ledger import Ledger
+
+EACH = 0.001  # how often each of eight looks may object to an honest session
+WANDERING = 0.008  # the ninth, the hardest to see; twice as often where the values end the session
 FEWEST_BLOCKS = 4  # of an arm, for its blocks of one length to be looked at
+FEWEST_BESIDE = 3  # values before and after a change of the mean
 TAU = 1.0  # noise scales: the size of change that the drift alarm is made for
-LONGEST_RUN = 5  # times that one token is given back before it is said
+LONGEST_RUN = 5  # times that one request is released before it is said
 POWER = 0.9  # of what the check could have seen, the share of sessions in which it would have
 
 _ADVICE = {
-    "spread": "the guarantee assumes the noise scale, so begin again with a larger one, or with noise_scale "
-    "unknown",
-    "dependence": "the guarantee assumes independent measurements: look for what successive ones share, "
-    "measure the arms in turn, or give the scale of a whole batch",
-    "drift": "the guarantee assumes one mean for each arm: find what has changed and begin again",
-    "withdrawals": "if values decided about it, nothing is promised: tell every value that was measured",
+    "noise_larger": "begin again with a larger noise, or leave the noise out: then it is learned",
+    "heavy_tails": "record the median of about five runs as one value, or state limits of every reading",
+    "coarse": "record more digits, or state the noise, at least the step between two readings",
+    "dependent": "look for what successive measurements share, and begin again in balanced order",
+    "drift": "find what has changed and begin again",
+    "released": "record every value that was measured",
 }
+_AFTER_A_PILOT = "the noise has grown since the pilot: find what has changed and begin again"
 
 
-@dataclass(frozen=True)
-class NoiseFinding:
-    """Something about the measurements that the guarantee does not allow; of one arm, or of all (None)."""
-
-    arm: int | None
-    arm_name: str | None
-    n_measurements: int
-    spread: float  # the standard deviation of one measurement, as it looks
-    noise_scale: float
-    kind: str = "spread"  # or "dependence", "drift", "withdrawals"
-    what: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.what}; {_ADVICE[self.kind]}"
+def doubts_of(ledger: Ledger) -> tuple[Doubt, ...]:
+    """Return what the values of a session show that its guarantee does not allow."""
+    if ledger.run.is_piloting:
+        return ()
+    stated = ledger.setup.problem.knows_noise
+    return check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals, stated=stated)
 
 
 def check_noise(
     problem: AnyProblem,
     record: NoiseRecord,
     withdrawals: Withdrawals | None = None,
-) -> tuple[NoiseFinding, ...]:
-    """What the measurements have that the guarantee does not allow; empty while the noise scale is unknown.
+    *,
+    stated: bool = True,
+) -> tuple[Doubt, ...]:
+    """Return what the measurements have that the guarantee does not allow.
 
-    After a pilot the scale is its bound, and measurements since then are looked at.
+    `stated` says whether the scale was given: after a pilot it is a bound that rests on Gaussian noise.
     """
-    if problem.noise_scale is None:
-        return ()
-    # the looks at values are made for tails like Gaussian ones, of a scale that is known
-    if problem.noise == BOUNDED_VARIANCE or not problem.knows_noise:
-        return () if withdrawals is None else tuple(_withdrawn(problem, record, withdrawals))
-    looked = [one for one in _readings(problem, record) if one.record.levels[0].n > 1]
-    apart = [one for one in looked if one.is_apart]
+    found: list[Doubt] = []
+    # noise of bounded variance may have any shape; its mean and variance are not bounded by these looks
+    if problem.noise != BOUNDED_VARIANCE:
+        stated = stated and problem.knows_noise
+        looked = [one for one in _readings(problem, record, stated) if one.record.levels[0].n > 1]
+        apart = [one for one in looked if one.is_apart]
+        found += [] if stated else _shapes(apart)
+        found += _of_scale(looked, apart) if problem.knows_noise else []
+    if withdrawals is not None:
+        found += _released(problem, record, withdrawals)
+    return tuple(found)
+
+
+def _of_scale(looked: list[_Looked], apart: list[_Looked]) -> list[Doubt]:
+    """Return what contradicts the noise scale, which is known."""
     found = [*_spreads(looked, apart)]
+    found += _outliers(looked, found)
     found += _dependence(apart, found)
     found += _drift(looked)
     found += _wandering(apart, found)
-    if withdrawals is not None:
-        found += _withdrawn(problem, record, withdrawals)
-    return tuple(found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,8 @@ class _Looked:
     name: str
     scale: float
     record: ArmRecord
+    unit: str
+    stated: bool  # whether the scale was given, and not learned
     is_apart: bool = True  # whether its noise is independent of that of all others that are apart
 
     @property
@@ -110,63 +124,110 @@ class _Looked:
     def spread(self) -> float:
         return self.scale * math.sqrt(self.ratio / self.freedom)
 
-    def finding(self, kind: str, what: str) -> NoiseFinding:
-        return NoiseFinding(self.arm, self.name, self.record.count, self.spread, self.scale, kind, what)
+    @property
+    def source(self) -> str:
+        """Where the scale comes from, to end a sentence with."""
+        return "was stated" if self.stated else "was the bound from the pilot"
+
+    def doubt(self, code: str, text: str) -> Doubt:
+        """Return a doubt about this arm."""
+        return _doubt(code, text, [self], self.spread, self.name)
 
 
-def _readings(problem: AnyProblem, record: NoiseRecord) -> Iterator[_Looked]:
-    """All that can be looked at, with its scale.
+def _doubt(code: str, text: str, looked: list[_Looked], seen: float, arm: str | None = None) -> Doubt:
+    advice = _ADVICE[code]
+    if code == "noise_larger" and not all(one.stated for one in looked):
+        advice = _AFTER_A_PILOT
+    scale = max(one.scale for one in looked) if all(one.stated for one in looked) else None
+    return Doubt(code, arm, sum(one.record.count for one in looked), scale, seen, text, advice)
 
-    Of readings with a given covariance the record has the values freed of what they share (`whiten_use`), so
+
+def _readings(problem: AnyProblem, record: NoiseRecord, stated: bool) -> Iterator[_Looked]:
+    """Yield all that can be looked at, with its scale; 1 stands for one that is unknown.
+
+    For readings with a given covariance the record has the values freed of what they share (`whiten_use`), so
     that their scale is 1. Where any dependence is allowed, only the first reading of a use is looked at
     together with others.
     """
-    assert problem.noise_scale is not None
-    probes = problem.probes
-    for r, (name, scale) in enumerate(zip(problem.reading_names, problem.noise_scale.tolist(), strict=True)):
+    scales = [1.0] * problem.n_readings if problem.noise_scale is None else problem.noise_scale.tolist()
+    probes, unit = problem.probes, f" {problem.about.unit}" if problem.about.unit else ""
+    for r, (name, scale) in enumerate(zip(problem.reading_names, scales, strict=True)):
         if probes is None:
-            yield _Looked(r, name, scale, record.arms[r])
-        elif probes.owner[r] in probes.covariances:
-            yield _Looked(r, f"{name}, freed of shared noise", 1.0, record.arms[r])
+            yield _Looked(r, name, scale, record.arms[r], unit, stated)
+        elif probes.owner[r] in probes.covariances and not probes.unknown:
+            yield _Looked(r, f"{name}, freed of shared noise", 1.0, record.arms[r], "", stated)
         else:
-            apart = not probes.dependent or r == int(probes.start[probes.owner[r]])
-            yield _Looked(r, name, scale, record.arms[r], apart)
+            free = not (probes.dependent or probes.unknown)
+            apart = free or r == int(probes.start[probes.owner[r]])
+            yield _Looked(r, name, scale, record.arms[r], unit, stated, apart)
 
 
-def _spreads(looked: list[_Looked], apart: list[_Looked]) -> Iterator[NoiseFinding]:
-    """Arms that spread too much; all arms together only if none does so alone."""
+def _shapes(apart: list[_Looked]) -> Iterator[Doubt]:
+    """Yield shapes that are not Gaussian, where the proof rests on Student factors."""
+    shapes = [one.record.shape for one in apart]
+    share = coarse(shapes, EACH)
+    if share is not None:
+        text = f"{share:.0%} of successive values are equal: readings are rounded as coarsely as they vary"
+        yield _doubt("coarse", text, apart, _pooled(apart))
+        return  # rounding has a shape of its own
+    words = heavy_tails(shapes, EACH)
+    if words is not None:
+        yield _doubt(
+            "heavy_tails",
+            f"the noise is not Gaussian, which the guarantee assumes: {words}",
+            apart,
+            _pooled(apart),
+        )
+
+
+def _pooled(looked: list[_Looked]) -> float:
+    """Return the standard deviation of one measurement over all of these arms."""
+    squares, freedom = sum(one.record.levels[0].squares for one in looked), sum(one.freedom for one in looked)
+    return math.sqrt(squares / freedom) if freedom else 0.0
+
+
+def _outliers(looked: list[_Looked], before: list[Doubt]) -> Iterator[Doubt]:
+    """Yield the arm with the value furthest from its mean, if noise of the scale has none so far out."""
+    if not looked or before:
+        return
+    n = sum(one.record.shape.n for one in looked)
+    found = [(too_far(one.record.shape, one.scale, n, EACH), one) for one in looked]
+    far, one = max(found, key=lambda pair: pair[0])
+    if far:
+        text = (
+            f"a value of {one.name!r} is {far:.3g}{one.unit} from their mean, further than noise of "
+            f"{one.scale:.3g}{one.unit} reaches"
+        )
+        yield one.doubt("heavy_tails", text)
+
+
+def _spreads(looked: list[_Looked], apart: list[_Looked]) -> Iterator[Doubt]:
+    """Yield arms whose values vary too much; all arms together only if no arm does so alone."""
     alone = [one for one in looked if one.ratio > chi_square_above(EACH / len(looked), one.freedom)]
     for one in alone:
-        told = _of_means(one.record)
-        yield one.finding(
-            "spread",
-            f"the {one.record.count} measurements of {one.name!r} have a standard deviation of "
-            f"{one.spread:.4g}{told}, more than the noise scale {one.scale:.4g} allows",
+        yield one.doubt(
+            "noise_larger",
+            f"{one.record.count} values of {one.name!r} have a standard deviation of "
+            f"{one.spread:.3g}{one.unit}, {one.scale:.3g}{one.unit} {one.source}",
         )
     freedom, ratio = sum(one.freedom for one in apart), sum(one.ratio for one in apart)
     if not alone and len(apart) > 1 and ratio > chi_square_above(EACH, freedom):
         times = math.sqrt(ratio / freedom)
-        what = f"measurements of all arms together spread {times:.3g} times as much as the noise scale allows"
-        yield _of_all(apart, "spread", what, times)
+        text = f"values of all arms together scatter {times:.3g} times as much as {apart[0].source}"
+        yield _of_all("noise_larger", text, apart, times)
 
 
-def _of_means(record: ArmRecord) -> str:
-    n = record.levels[0].n
-    return "" if n == record.count else f" (by {how_many(n, 'value')}, told as means)"
-
-
-def _dependence(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[NoiseFinding]:
-    """Blocks that spread more than their single values explain; or successors that go together."""
+def _dependence(looked: list[_Looked], before: list[Doubt]) -> Iterator[Doubt]:
+    """Yield blocks that vary more than their single values explain; or successors that go together."""
     if not looked or before:  # noise that is too large spreads in blocks as well
         return
     worst = _worst_blocks(looked)
     if worst is not None:
         length, times = worst
-        what = (
-            f"means of {length} successive measurements spread {times:.3g} times as much as independent "
-            "noise of the given scale would"
+        text = (
+            f"means of {length} successive values scatter {times:.3g} times as much as independent ones would"
         )
-        yield _of_all(looked, "dependence", what, times)
+        yield _of_all("dependent", text, looked, times)
         return
     product = sum(one.record.product / one.scale**2 for one in looked)
     square = math.sqrt(sum((one.record.square / one.scale**4) for one in looked))
@@ -177,12 +238,11 @@ def _dependence(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[N
     correlation = min(product / pairs / variance, 0.99)
     long_run = variance * (1 + correlation) / (1 - correlation)
     if long_run > 1:  # means are less exact than the scale says
-        what = (
-            f"successive measurements of an arm have a correlation of about {correlation:.2f} (von Neumann's "
-            f"ratio {2 - 2 * correlation:.2f}), which makes their means as noisy as a scale "
-            f"{math.sqrt(long_run):.3g} times as large would"
+        text = (
+            f"successive values of an arm have a correlation of about {correlation:.2f}, which makes their "
+            f"means as uncertain as noise {math.sqrt(long_run):.3g} times as large would"
         )
-        yield _of_all(looked, "dependence", what, math.sqrt(long_run))
+        yield _of_all("dependent", text, looked, math.sqrt(long_run))
 
 
 def _worst_blocks(looked: list[_Looked]) -> tuple[int, float] | None:
@@ -204,8 +264,8 @@ def _worst_blocks(looked: list[_Looked]) -> tuple[int, float] | None:
     return 2**length, math.sqrt(times)
 
 
-def _drift(looked: list[_Looked]) -> Iterator[NoiseFinding]:
-    """A mean that has moved: the arms' e-processes, of which the mean is one as well."""
+def _drift(looked: list[_Looked]) -> Iterator[Doubt]:
+    """Yield a mean that has moved, by the average of the arms' e-processes."""
     if not looked:
         return
     changes = [_change(one) for one in looked]
@@ -214,10 +274,11 @@ def _drift(looked: list[_Looked]) -> Iterator[NoiseFinding]:
     if evidence < -math.log(EACH):
         return
     (_, at, shift), one = max(zip(changes, looked, strict=True), key=lambda pair: pair[0][0])
-    yield one.finding(
+    if not FEWEST_BESIDE <= at <= one.record.count - FEWEST_BESIDE:  # an odd value or two are no change
+        return
+    yield one.doubt(
         "drift",
-        f"the mean of {one.name!r} has changed: from about its measurement {at} on, values are {shift:+.3g} "
-        f"({shift / one.scale:+.2f} noise scales) from those before",
+        f"the mean of {one.name!r} has changed by {shift:+.3g}{one.unit} from about its measurement {at} on",
     )
 
 
@@ -246,7 +307,7 @@ def _change(one: _Looked) -> tuple[float, int, float]:
     return top + math.log(sum(math.exp(log - top) for log, _, _ in terms)), at, shift
 
 
-def _wandering(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[NoiseFinding]:
+def _wandering(looked: list[_Looked], before: list[Doubt]) -> Iterator[Doubt]:
     """Levels that wander, if nothing that looks like it was found."""
     if not looked or before:
         return
@@ -254,51 +315,47 @@ def _wandering(looked: list[_Looked], before: list[NoiseFinding]) -> Iterator[No
     if found.level < WANDERING:
         far = found.step * math.sqrt(found.n)
         whose = f"the level of {looked[0].name!r} wanders" if len(looked) == 1 else "levels of arms wander"
-        what = (
-            f"{whose}: partial sums are as far from straight lines as if a mean moved by about {far:.2g} "
-            f"noise scales, up and down, over {how_many(found.n, 'measurement')}"
+        text = (
+            f"{whose} up and down, by about {far:.2g} times the noise over {how_many(found.n, 'measurement')}"
         )
-        yield _of_all(looked, "drift", what, math.sqrt(1.0 + far**2))
+        yield _of_all("drift", text, looked, math.sqrt(1.0 + far**2))
 
 
-def _withdrawn(problem: AnyProblem, record: NoiseRecord, of: Withdrawals) -> Iterator[NoiseFinding]:
-    """Arms whose tokens are given back far more often than those of others, or one token again and again.
+def _released(problem: AnyProblem, record: NoiseRecord, of: Withdrawals) -> Iterator[Doubt]:
+    """Yield arms whose requests are released far more often than others, or one request again and again.
 
-    Of plays the second alone can be seen: readings are counted by arm, whichever play has given them.
+    For plays only the second can be seen: readings are counted by arm, not by the play that gave them.
     """
     firsts = (problem.readings_of(probe)[0] for probe in range(problem.n_probes))
-    all_counts, all_withdrawn = sum(record.arms[first].count for first in firsts), sum(of.counts)
+    all_counts, all_released = sum(record.arms[first].count for first in firsts), sum(of.counts)
     for arm, n in enumerate(of.counts):
         first = problem.readings_of(arm)[0]
-        told = record.arms[first].count
+        recorded = record.arms[first].count
         if not n:
             continue
         from scipy.special import bdtrc
 
-        share = (told + n) / (all_counts + all_withdrawn)
-        uneven = not problem.plays and float(bdtrc(n - 1, all_withdrawn, share)) < EACH / problem.n_probes
+        share = (recorded + n) / (all_counts + all_released)
+        uneven = not problem.plays and float(bdtrc(n - 1, all_released, share)) < EACH / problem.n_probes
         name = problem.probe_names[arm]
         if uneven or of.longest[arm] >= LONGEST_RUN:
             often = f", one of them {of.longest[arm]} times" if of.longest[arm] >= LONGEST_RUN else ""
-            others = f" (of all {problem.probe_word}s {all_withdrawn})" if uneven else ""
-            what = f"{how_many(n, 'token')} of {name!r} were given back unmeasured{others}{often}"
-            assert problem.noise_scale is not None
-            scale = float(problem.noise_scale[first])
-            yield NoiseFinding(arm, name, told, scale, scale, "withdrawals", what)
+            others = f" (of all {problem.probe_word}s {all_released})" if uneven else ""
+            text = f"{how_many(n, 'request')} of {name!r} were released unmeasured{others}{often}"
+            scale = None if problem.noise_scale is None else float(problem.noise_scale[first])
+            yield Doubt("released", name, recorded, scale, scale or 0.0, text, _ADVICE["released"])
 
 
-def _of_all(looked: list[_Looked], kind: str, what: str, times: float) -> NoiseFinding:
-    scale = max(one.scale for one in looked)
-    return NoiseFinding(None, None, sum(one.record.count for one in looked), times * scale, scale, kind, what)
+def _of_all(code: str, text: str, looked: list[_Looked], times: float) -> Doubt:
+    return _doubt(code, text, looked, times * max(one.scale for one in looked))
 
 
 def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
-    """What the check would have found in nine of ten sessions with as many measurements, in a sentence.
-
-    Nothing is said of a record that is not whole.
-    """
-    if problem.noise == BOUNDED_VARIANCE or not problem.knows_noise:
+    """Return what the check would have found in nine of ten sessions with as many measurements."""
+    if problem.noise == BOUNDED_VARIANCE:
         return ""
+    if not problem.knows_noise:
+        return "of the shape: heavy tails and coarse rounding; the size of the noise is learned"
     n, word = sum(arm.count for arm in record.arms), "measurement" if problem.arms_alone else "reading"
     freedom = sum(max(arm.levels[0].n - 1, 0) for arm in record.arms)
     pairs = sum(arm.n_pairs for arm in record.arms)

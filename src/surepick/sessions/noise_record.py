@@ -1,7 +1,7 @@
 """What the noise check needs to know of the measurements, kept as they come: a few numbers for each arm.
 
-Everything is in the order of the arm's tape, and a value that was told as the mean of `count` measurements
-weighs as many. Three things are kept:
+Everything is in the order of the arm's tape, and the mean of a pilot's `count` measurements weighs as many.
+Four things are kept:
 
 *Levels.* The spread of single values, of the means of pairs of them, of pairs of pairs, and so on. If the
 noise is independent and of the given scale, the weighted squares of every level are chi-square; noise that
@@ -12,6 +12,8 @@ These have mean zero for independent noise; von Neumann's ratio is about 2 - 2 (
 
 *Marks.* The sum of the tape at places that grow by a tenth, from which a change of the mean can be weighed at
 any later time.
+
+*Shape.* The central moments up to the fourth, the extremes, and how often a value equals the one before it.
 """
 
 from __future__ import annotations
@@ -60,6 +62,48 @@ class Level:
         return level
 
 
+class Shape:
+    """Moments, extremes and ties of single values; `add` alone changes it."""
+
+    __slots__ = ("cubes", "fourths", "high", "last", "low", "mean", "n", "n_ties", "squares")
+
+    def __init__(self) -> None:
+        self.n = self.n_ties = 0
+        self.mean = self.squares = self.cubes = self.fourths = 0.0  # sums of powers of deviations
+        self.low, self.high, self.last = math.inf, -math.inf, math.nan
+
+    def add(self, value: float) -> None:
+        """Add a value: the update of central sums by one observation."""
+        self.n += 1
+        n, step = self.n, value - self.mean
+        part = step / n
+        term = step * part * (n - 1)
+        self.fourths += term * part**2 * (n * n - 3 * n + 3) + 6 * part**2 * self.squares
+        self.fourths -= 4 * part * self.cubes
+        self.cubes += term * part * (n - 2) - 3 * part * self.squares
+        self.squares += term
+        self.mean += part
+        self.low, self.high = min(self.low, value), max(self.high, value)
+        self.n_ties += value == self.last
+        self.last = value
+
+    def state(self) -> list[Any]:
+        """Return it as JSON values."""
+        if not self.n:
+            return []
+        moments = [self.n, self.mean, self.squares, self.cubes, self.fourths]
+        return [*moments, self.low, self.high, self.last, self.n_ties]
+
+    @classmethod
+    def from_state(cls, state: list[Any]) -> Shape:
+        """Return the shape that these values describe."""
+        shape = cls()
+        if state:
+            shape.n, shape.mean, shape.squares, shape.cubes, shape.fourths, *rest = state
+            shape.low, shape.high, shape.last, shape.n_ties = rest
+        return shape
+
+
 class ArmRecord:
     """What is kept of one arm; `add` alone changes it."""
 
@@ -72,12 +116,13 @@ class ArmRecord:
         "n_pairs",
         "next_mark",
         "product",
+        "shape",
         "square",
         "total",
     )
 
     def __init__(self) -> None:
-        self.levels = [Level()]
+        self.levels, self.shape = [Level()], Shape()
         self.n_pairs, self.product, self.square = 0, 0.0, 0.0  # of successive residuals
         self.last = math.nan
         self.first, self.count, self.total = 0.0, 0, 0.0  # the total is of differences from the first value
@@ -87,6 +132,8 @@ class ArmRecord:
     def add(self, value: float, count: int) -> None:
         """Take in a value, which is the mean of this many measurements."""
         singles = self.levels[0]
+        if count == 1:
+            self.shape.add(value)
         if not singles.n:
             self.first = value
         else:
@@ -116,13 +163,15 @@ class ArmRecord:
         """As JSON values."""
         last = None if math.isnan(self.last) else self.last
         numbers = [self.n_pairs, self.product, self.square, last, self.first, self.count, self.total]
-        return [numbers, [level.state() for level in self.levels], self.marks, self.next_mark]
+        levels = [level.state() for level in self.levels]
+        return [numbers, levels, self.marks, self.next_mark, self.shape.state()]
 
     @classmethod
     def from_state(cls, state: list[Any]) -> ArmRecord:
         """The record that these values describe."""
         arm = cls()
-        numbers, levels, marks, arm.next_mark = state
+        numbers, levels, marks, arm.next_mark, shape = state
+        arm.shape = Shape.from_state(shape)
         arm.n_pairs, arm.product, arm.square, last, arm.first, arm.count, arm.total = numbers
         arm.last = math.nan if last is None else last
         arm.levels = [Level.from_state(level) for level in levels]
@@ -131,7 +180,7 @@ class ArmRecord:
 
 
 class NoiseRecord:
-    """What is kept of all arms since the noise scale is known."""
+    """What is kept of all arms; after a pilot its shapes and means, and all that came later."""
 
     def __init__(self, n_arms: int) -> None:
         self.arms = [ArmRecord() for _ in range(n_arms)]
@@ -145,7 +194,7 @@ class NoiseRecord:
         self.arms[arm].add(value, count)
 
     def to_json(self) -> list[Any]:
-        """Return the records as JSON values."""
+        """Return it as JSON values."""
         return [arm.state() for arm in self.arms]
 
     @classmethod

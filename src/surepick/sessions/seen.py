@@ -76,8 +76,10 @@ class Seen:
         return counts, sums
 
     def check_from(self, counts: IntArray, sums: FloatArray) -> None:
-        """Check the noise from here on; of a pilot, whose spread gave the scale, the means can be checked."""
-        self.noise = NoiseRecord(len(sums))
+        """Check the noise from here on; of a pilot, which gave the scale, the means and shapes are kept."""
+        before, self.noise = self.noise, NoiseRecord(len(sums))
+        for new, pilot in zip(self.noise.arms, before.arms, strict=True):
+            new.shape = pilot.shape
         for arm in np.flatnonzero(counts).tolist():
             self.noise.add(arm, float(sums[arm] / counts[arm]), int(counts[arm]))
 

@@ -9,10 +9,13 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
-from surepick.core.cards import card, listing
+from surepick.core.cards import alarm, card, listing
+from surepick.core.doubt import no_guarantee
 from surepick.core.frames import make_frame
+from surepick.core.policy import delta_of
 from surepick.core.wording import how_many, shortened
 from surepick.sessions.ledger import Ledger
+from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.requests import Measurement
 from surepick.simulation.outcome import described
 
@@ -42,8 +45,11 @@ class Shown:
         """
         with self.held() as ledger:
             state, lead, risk = _standing(ledger)
+            doubts = doubts_of(ledger)
             n = how_many(ledger.n_told if lead is None else ledger.n_measurements, "measurement")
         named = "nothing leads yet" if lead is None else repr(shortened(lead, LONGEST_NAME))
+        if doubts:
+            return f"{self.name}: DOUBTFUL, {named} after {n}; {no_guarantee(doubts)}"
         return f"{self.name}: {state}, {named} after {n}" + (
             "" if risk is None else f", risk at most {risk:.3g}"
         )
@@ -51,21 +57,22 @@ class Shown:
     def _repr_html_(self) -> str:
         with self.held() as ledger:
             state, lead, risk = _standing(ledger)
-            problem, evidence = ledger.problem, ledger.evidence
+            problem, evidence, doubts = ledger.problem, ledger.evidence, doubts_of(ledger)
+            proved = ledger.plan is not None and not doubts
             rows: list[tuple[str, object]] = [
                 ("state", state),
-                ("answer" if ledger.plan is not None else "lead", "none yet" if lead is None else lead),
+                ("answer" if proved else "leader", "none yet" if lead is None else lead),
                 ("measurements", f"{ledger.n_measurements:,} in {how_many(ledger.n_rounds, 'round')}"),
                 ("policy", described(ledger.setup.policy)),
             ]
-            if risk is not None:
-                now = ", if declared now" if ledger.plan is None else ""
-                rows.insert(2, ("risk", f"at most {risk:.3g}{now}"))
+            if risk is not None and not doubts:
+                rows.insert(2, ("risk", f"{risk:.3g}, an answer needs {delta_of(ledger.setup.policy):g}"))
             counts, means = evidence.each.tolist(), evidence.means.tolist()
         names, order = problem.reading_names, sorted(range(problem.n_readings), key=lambda r: -counts[r])
         read = [[names[r], f"{counts[r]:,}", f"{means[r]:.4g}" if counts[r] else "-"] for r in order]
         what = "arm" if problem.probes is None else "probe"
-        return card(self.name, rows, listing([what, "measurements", "mean"], read))
+        first = alarm(no_guarantee(doubts)) if doubts else ""
+        return card(self.name, rows, listing([what, "measurements", "mean"], read), first=first)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Everything that was told or recorded, as a data frame with a row per number.

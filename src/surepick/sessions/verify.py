@@ -10,6 +10,7 @@ from typing import Any
 
 from surepick._version import __version__
 from surepick.core import average_proof, vertex_proof
+from surepick.core.doubt import Doubt
 from surepick.core.oracle_problem import Best, OracleProblem, absent
 from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.polytope import Polytope
@@ -19,6 +20,7 @@ from surepick.errors import DamageError, ParameterError, SurepickError
 from surepick.sessions import codec
 from surepick.sessions.certificate import assumption_of, certify, promised
 from surepick.sessions.ledger import Ledger
+from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.replay import Replay, version_of
 from surepick.sessions.rules import ForgedError
 from surepick.sessions.settings import Body, Setup
@@ -56,11 +58,17 @@ class Verdict:
     fields: tuple[str, ...] = ()  # of the certificate, that are not what the log gives
     first_time: float | None = None  # of the first and the last event, in seconds since 1970, UTC
     last_time: float | None = None
+    doubts: tuple[Doubt, ...] = ()  # what contradicts the assumption of the guarantee
 
     @property
     def holds(self) -> bool:
         """Whether everything was found as it should be."""
         return not self.objections
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing contradicts the assumption of the guarantee; else it does not apply."""
+        return not self.doubts
 
 
 def verify(
@@ -229,6 +237,7 @@ class _Log:
             fields=tuple(self.fields),
             first_time=self.first.time,
             last_time=self.last.time,
+            doubts=doubts_of(ledger),
         )
 
 

@@ -11,8 +11,9 @@ from functools import cached_property
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.cards import card
+from surepick.core.cards import alarm, card
 from surepick.core.close_call import estimated_call
+from surepick.core.doubt import Doubt, no_guarantee
 from surepick.core.estimates import Estimate, estimate
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import runner_up
@@ -66,6 +67,12 @@ class Outcome:
     n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
     problem: AnyProblem | None = field(default=None, repr=False)  # with the noise scale that it ran with
     ranging: Mapping[str, tuple[float, float]] | None = field(default=None, repr=False)
+    doubts: tuple[Doubt, ...] = ()  # what contradicts the assumption of the guarantee
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing contradicts the assumption of the guarantee; else it does not apply."""
+        return not self.doubts
 
     @cached_property
     def estimate(self) -> Estimate | None:
@@ -125,25 +132,33 @@ class Outcome:
         answer = "no answer" if self.plan is None else named
         delta = f"delta={delta_of(self.policy):g}" if is_proved(self.policy) else "no guarantee"
         n = how_many(self.n_measurements, "measurement")
+        if self.doubts:
+            lead = repr(shortened(self.lead_name or str(self.lead), LONGEST_NAME))
+            return f"Outcome(DOUBTFUL, {lead} leads; {no_guarantee(self.doubts)}; {self.status}, {n})"
         return f"Outcome({answer}, {self.status}, {n}, {self.policy.name}, {delta})"
 
     def _repr_html_(self) -> str:
         named = self.lead_name or ("none" if self.lead is None else str(self.lead))
+        proved = self.plan is not None and self.trusted
         rows: list[tuple[str, object]] = [
-            ("answer" if self.plan is not None else "lead", named),
+            ("answer" if proved else "leader", named),
             ("status", self.status),
-            ("promise", self.guarantee if self.plan is not None else "none"),
+            ("guarantee", self.guarantee if proved else "none"),
             ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
             ("cost", self.cost),
             ("policy", described(self.policy)),
         ]
-        if self.risk is not None:
+        if self.risk is not None and self.trusted:
             rows.insert(2, ("risk", f"at most {self.risk:.3g}"))
-        return card("Outcome", rows)
+        return card("Outcome", rows, first=alarm(no_guarantee(self.doubts)) if self.doubts else "")
 
     @property
     def risk(self) -> float | None:
-        """A proved bound on the probability that declaring the lead is wrong, where the policy has one."""
+        """An anytime p-value of the lead, to compare with delta, where the policy has one.
+
+        For every level fixed beforehand, a wrong lead is ever shown with a risk up to that level with at most
+        that probability.
+        """
         return self.standing.risk
 
     @property

@@ -18,7 +18,7 @@ dataclass of plain values (numbers, text, None, tuples of such), which `to_json`
 | `moments(seen)` | tuple of `Moment` | the positions of a slider, for `look(session, n_used=...)` |
 | `page(seen)` | `Page` | all of these at once |
 
-`State` is the state of a session: running, waiting, sure, out of budget, closed. A session keeps at most 256
+`State` is the state of a session: running, confident, budget spent, closed. A session keeps at most 256
 moments of its past, evenly spaced in rounds, so that no view has to read the log; of a past look, `work` is
 empty, and `asked` and `decided_at` belong to the decision that was recorded then. This room may import
 `sessions` and the rooms below it.

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans, as_dense
+from surepick.core.doubt import Doubt
 from surepick.core.evidence import Evidence
 from surepick.core.gaps import (
     arm_means,
@@ -33,9 +34,10 @@ from surepick.core.wording import shortened
 from surepick.sessions.certificate import promised
 from surepick.sessions.history import Sample
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import NoiseFinding, check_noise
+from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
+from surepick.sessions.turns import in_turn
 from surepick.simulation.outcome import Status
 from surepick.store import Head, Lease
 from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
@@ -85,7 +87,7 @@ class Look:
     asked: tuple[tuple[int, int], ...]  # by that decision: arm, measurements
     samples: tuple[Sample, ...]
     surprises: tuple[int, ...]
-    noise_findings: tuple[NoiseFinding, ...]
+    doubts: tuple[Doubt, ...]
 
     @cached_property
     def n_used(self) -> int:
@@ -269,7 +271,7 @@ class Look:
             decided_at=None,
             asked=(),
             samples=tuple(kept for kept in self.samples if kept.n_rounds <= sample.n_rounds),
-            noise_findings=(),
+            doubts=(),
         )
 
 
@@ -297,7 +299,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
 def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: int) -> Look:
     """What is recorded now."""
     waits = ledger.status is None  # what has ended waits for nothing
-    first = list(itertools.islice(ledger.tapes.wanted(), n_tokens)) if waits else []
+    first = [one.token for one in itertools.islice(in_turn(ledger), n_tokens)] if waits else []
     decided_at, asked = _decision(session, ledger.n_rounds)
     return Look(
         session=session.name,
@@ -335,7 +337,7 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         asked=asked,
         samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
-        noise_findings=check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals),
+        doubts=doubts_of(ledger),
     )
 
 

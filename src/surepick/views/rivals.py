@@ -24,7 +24,8 @@ class Rival:
 
     `gap` is how far it is behind by the estimates (negative: it looks better), `error` the standard deviation
     of that, and `low` to `high` the interval in the policy's own terms: it is wholly above -epsilon about
-    when the policy rules the rival out. `times` is the evidence, `toward` its share of what is needed.
+    when the policy rules the rival out, which shows that it is at most epsilon better. `times` is the
+    evidence, `toward` its share of what is needed.
     """
 
     plan: int | None  # None where plans are not listed
@@ -36,9 +37,9 @@ class Rival:
     low: float
     high: float
     log_evidence: float
-    times: float  # how many times more likely the measurements are if the lead is better
+    times: float  # evidence that it is not more than epsilon better
     toward: float  # between 0 and 1, on the scale of logarithms
-    ruled_out: bool
+    ruled_out: bool  # it is not more than epsilon better than the lead; with epsilon 0, it is not the best
     role: str = ""  # "closest rival", "runner-up", or both; others have none
 
 
@@ -58,6 +59,15 @@ class Rivals:
     proved: bool  # whether the evidence is valid at any moment, by the policy's own proof
     first: int
     rows: tuple[Rival, ...]
+    epsilon: float = 0.0
+
+    def ruled_out_words(self, unit: str = "") -> str:
+        """Return what is proved of a rival that is ruled out; with epsilon that is less than being worse.
+
+        >>> Rivals(0, "road", 2, 1, 20.0, True, 0, (), epsilon=2.0).ruled_out_words("min")
+        'at most 2 min better'
+        """
+        return f"at most {self.epsilon:g} {unit}".rstrip() + " better" if self.epsilon else "ruled out"
 
 
 def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
@@ -76,7 +86,15 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
     weight = look.weigh()
     if look.n_used == 0:  # a plan may be ahead by what was thought before, and no gap is known
         return Rivals(
-            None, None, max(0, (look.problem.n_plans or 1) - 1), 0, exp(_needed(look, weight)), False, 0, ()
+            None,
+            None,
+            max(0, (look.problem.n_plans or 1) - 1),
+            0,
+            exp(_needed(look, weight)),
+            False,
+            0,
+            (),
+            look.epsilon,
         )
     if look.gaps is None:
         return _one_rival(look, weight)
@@ -90,7 +108,9 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
     )
     n_ruled_out = int((known[order] >= needed).sum())
     lead = look.lead if isinstance(look.lead, int) else None
-    return Rivals(lead, look.name_of(lead), len(order), n_ruled_out, exp(needed), proved, first, rows)
+    return Rivals(
+        lead, look.name_of(lead), len(order), n_ruled_out, exp(needed), proved, first, rows, look.epsilon
+    )
 
 
 def _shown(look: Look, first: int, n: int) -> list[int]:
@@ -122,7 +142,7 @@ def _one_rival(look: Look, weight: Weight | None) -> Rivals:
     n_rivals = max(len(rows), (n_plans or 1) - 1)
     is_sure = look.status is Status.CONFIDENT and look.promise.proved  # which rules out all of them at once
     n_out = n_rivals if is_sure else 0
-    return Rivals(None, look.name_of(lead), n_rivals, n_out, exp(needed), proved, 0, rows)
+    return Rivals(None, look.name_of(lead), n_rivals, n_out, exp(needed), proved, 0, rows, look.epsilon)
 
 
 def _row(look: Look, plan: Answer, apart: tuple[float, float], log_evidence: float, needed: float) -> Rival:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from surepick.core.among import also_good, among
 from surepick.core.close_call import estimated_call
+from surepick.core.doubt import Doubt, no_guarantee
 from surepick.core.estimates import estimate
 from surepick.core.gaps import between
 from surepick.core.oracle_problem import AnyProblem
@@ -19,7 +20,6 @@ from surepick.simulation.outcome import Status
 from surepick.views.look import Look
 from surepick.views.text import duration
 
-JUST_NOW = 60.0  # seconds after a decision in which a session is not yet called waiting
 MOST_NAMED = 5  # implausible values
 LONGEST_NAME = 80  # letters of a plan in a sentence about the lead; the whole of it is shown elsewhere
 NEAR_TIE = 0.05  # of the difference between the best plan and the worst
@@ -28,11 +28,10 @@ NEAR_TIE = 0.05  # of the difference between the best plan and the worst
 class State(enum.StrEnum):
     """What a session is doing."""
 
-    RUNNING = "running"  # somebody is measuring, or did a moment ago
-    WAITING = "waiting"  # for measurements that nobody is making
-    SURE = "sure"
-    DONE = "done"  # the policy has answered, and guarantees nothing
-    OUT_OF_BUDGET = "out of budget"
+    RUNNING = "running"
+    CONFIDENT = "confident"
+    DONE = "done"  # the policy has answered, and has no guarantee
+    BUDGET_SPENT = "budget spent"
     CLOSED = "closed"
 
 
@@ -50,8 +49,10 @@ class Summary:
 
     session: str
     state: str
+    trusted: bool  # whether nothing contradicts the assumption of the guarantee
+    doubts: tuple[Doubt, ...]
     sentence: str
-    answer: str | None  # the name of the plan, once it is sure
+    answer: str | None  # the name of the plan, once the session is confident
     lead: str | None
     rival: str | None
     runner_up: str | None  # the best after the lead by the estimates; the rival is the hardest to rule out
@@ -59,7 +60,7 @@ class Summary:
     unit: str  # of a measurement and of a plan's value
     value: float | None  # of the lead, by the estimates
     value_error: float | None  # its standard deviation
-    risk: float | None  # a proved bound for declaring the lead now, where the policy has one
+    risk: float | None  # an anytime p-value of the lead, to compare with delta, where the policy has one
     confidence: float | None
     among: str | None  # which plans the best one is among, or which others are good enough; proved
     n_remaining: int | None  # how many these are
@@ -97,16 +98,18 @@ class Summary:
 
     @property
     def promised(self) -> str:
-        """What is promised of its answer; of what ended without one, nothing."""
-        if self.state not in (State.OUT_OF_BUDGET, State.CLOSED):
+        """The guarantee of its answer; none where it ended without one, or values contradict it."""
+        if not self.trusted:
+            return f"does not apply: {self.guarantee}"
+        if self.state not in (State.BUDGET_SPENT, State.CLOSED):
             return self.guarantee
         bound = "; the confidence above is proved all the same" if self.confidence is not None else ""
-        return f"none: it ended before {self.policy} was sure{bound}"
+        return f"none: it ended before {self.policy} was confident{bound}"
 
     @property
     def n_waiting(self) -> int:
         """Measurements in a round that is not complete, so that the policy has not seen them."""
-        if self.state in (State.SURE, State.DONE, State.OUT_OF_BUDGET, State.CLOSED):
+        if self.state != State.RUNNING:
             return 0
         return max(0, self.n_told - (self.n_measurements - self.n_unasked_counted))
 
@@ -115,8 +118,10 @@ class Summary:
         """Why there is no proved confidence, in words, where there is none."""
         if self.lead is None:
             return "nothing leads yet"
+        if not self.trusted:
+            return "the guarantee does not apply"
         if not self.is_proved:
-            return f"{self.policy} promises nothing"
+            return f"{self.policy} has no guarantee"
         return f"{self.policy} has a bound only at its end"
 
 
@@ -139,6 +144,8 @@ def summary(look: Look) -> Summary:
     return Summary(
         session=look.session,
         state=str(state_of(look)),
+        trusted=not look.doubts,
+        doubts=look.doubts,
         sentence=sentence(look),
         answer=look.name_of(look.answer),
         lead=look.name_of(look.lead),
@@ -149,7 +156,7 @@ def summary(look: Look) -> Summary:
         value=value,
         value_error=error,
         risk=standing.risk,
-        confidence=None if standing.risk is None else 1.0 - standing.risk,
+        confidence=None if standing.risk is None or look.doubts else 1.0 - standing.risk,
         among=_among(look),
         n_remaining=None if standing.remaining is None else len(standing.remaining),
         chance=None if guess is None else guess.chance,
@@ -183,26 +190,19 @@ def summary(look: Look) -> Summary:
 
 def state_of(look: Look) -> State:
     """What the session is doing now."""
-    if look.status is not None:
-        ends = {
-            Status.CONFIDENT: State.SURE,
-            Status.DONE: State.DONE,
-            Status.BUDGET_SPENT: State.OUT_OF_BUDGET,
-        }
-        return ends.get(look.status, State.CLOSED)
-    busy = any(lease.expires > look.now for lease in look.leases)
-    recent = look.decided_at is not None and look.now - look.decided_at < JUST_NOW
-    return State.RUNNING if busy or (recent and look.n_told) else State.WAITING
+    return State.RUNNING if look.status is None else State(str(look.status))
 
 
 def sentence(look: Look) -> str:
     """The answer so far, for people."""
     after = how_many(look.n_used, "measurement")
     lead = look.called(look.lead)
+    if look.doubts and lead is not None:
+        return f"“{shortened(lead, LONGEST_NAME)}” leads, but do not rely on it: {no_guarantee(look.doubts)}."
     if look.status in (Status.CONFIDENT, Status.DONE):
         return f"“{lead}” is {_claim(look)}; {after} {plural(look.n_used, 'was', 'were')} enough."
     if look.status is Status.BUDGET_SPENT:
-        return f"Not sure: the budget was spent after {after}. {_best_guess(look)}"
+        return f"Not confident: the budget was spent after {after}. {_best_guess(look)}"
     if look.status is Status.CLOSED:
         return f"Closed by hand after {after}. {_best_guess(look)}"
     if look.is_piloting:
@@ -215,19 +215,19 @@ def sentence(look: Look) -> str:
 
 def _claim(look: Look) -> str:
     if not look.promise.proved:
-        return "the answer, without a promise"
+        return "the answer, without a guarantee"
     return look.promise.goal
 
 
 def _best_guess(look: Look) -> str:
-    """Who leads where nothing is promised, and how wrong that may be where it is proved."""
+    """Return who leads where there is no answer, and its risk where the policy has one."""
     lead, risk = look.called(look.lead), look.standing.risk
     if lead is None:
         return "Nothing leads yet."
     if risk is None or risk >= 1.0:
-        missing = "nothing is promised" if _among(look) is None else "that it is the best is not proved"
+        missing = "there is no guarantee" if _among(look) is None else "that it is the best is not proved"
         return f"“{lead}” leads, but {missing}."
-    return f"“{lead}” leads; declaring it would be wrong with probability at most {risk:.2g}."
+    return f"“{lead}” leads with a risk of {risk:.2g}; an answer needs {look.delta:g}."
 
 
 def _among(look: Look) -> str | None:
@@ -236,6 +236,8 @@ def _among(look: Look) -> str | None:
         return None
     say = also_good if look.status is Status.CONFIDENT else among
     found = say(look.problem, look.policy, look.standing)
+    if found is not None and look.doubts:
+        found = f"would be proved if the noise were as assumed: {found}"
     return None if found is None else f"{found[0].upper()}{found[1:]}."
 
 
@@ -277,12 +279,12 @@ def _doubt(look: Look) -> str:
     if standing.risk is not None:
         if standing.risk >= 1.0:
             return f"nothing rules out “{rival}” yet" if rival else "nothing is ruled out yet"
-        return f"declaring it now would be wrong with probability at most {standing.risk:.2g}"
+        return f"its risk is {standing.risk:.2g}, an answer needs {look.delta:g}"
     if rival is None or look.lead is None or look.rival is None:
-        return "not sure yet"
+        return "not confident yet"
     gap, _ = between(look.problem, look.lead, look.rival, look.evidence)
     enough = None if standing.radius is None else standing.radius - look.epsilon
-    needed = "" if enough is None else f"; {look.policy.name} is sure when that exceeds {enough:.3g}"
+    needed = "" if enough is None else f"; {look.policy.name} is confident when that exceeds {enough:.3g}"
     return f"it is ahead of “{rival}” by {gap:.3g}{needed}"
 
 
@@ -293,7 +295,7 @@ def _assumption(look: Look) -> str:
 
 def warnings(look: Look) -> tuple[Warning, ...]:
     """What a person should know, the gravest first."""
-    found = [Warning("noise", str(finding) + ".") for finding in look.noise_findings]
+    found = [Warning("noise", str(doubt) + ".") for doubt in look.doubts]
     found += [
         *_of_values(look),
         *_of_listing(look),
@@ -326,7 +328,7 @@ def _of_values(look: Look) -> list[Warning]:
             f"it was no measurement of its {look.problem.probe_word}",
             f"they were no measurements of their {look.problem.probe_word}s",
         )
-        found.append(Warning("voided", f"{values} taken back. What is promised assumes that {it}."))
+        found.append(Warning("voided", f"{values} removed. The guarantee assumes that {it}."))
     return found
 
 
@@ -339,7 +341,7 @@ def _of_listing(look: Look) -> list[Warning]:
 def _of_promise(look: Look) -> list[Warning]:
     if look.promise.proved:
         return []
-    return [Warning("promise", f"{look.policy.name} promises nothing: {look.promise.reason}.")]
+    return [Warning("promise", f"{look.policy.name} has no guarantee: {look.promise.reason}.")]
 
 
 def _of_tie(look: Look) -> list[Warning]:

@@ -121,14 +121,14 @@ def probability(value: float) -> str:
 def percent(value: float | None) -> str:
     """A probability in percent, never rounded up to certainty.
 
-    >>> percent(0.95), percent(0.99996), percent(None), percent(0.0)
-    ('95%', '99.996%', '–', '0%')
+    >>> percent(0.95), percent(0.9995), percent(0.999999), percent(1.0), percent(None), percent(0.0)
+    ('95%', '99.95%', '> 99.99%', '100%', '–', '0%')
     """
     if value is None:
         return "–"
-    digits = 1
-    while digits < 12 and value < 1 and round(100 * value, digits) >= 100:
-        digits += 1
+    if value < 1 and round(100 * value, 2) >= 100:
+        return "> 99.99%"
+    digits = 2 if value < 1 and round(100 * value, 1) >= 100 else 1
     return f"{100 * value:.{digits}f}".rstrip("0").rstrip(".") + "%"
 
 

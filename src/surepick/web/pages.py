@@ -208,7 +208,7 @@ def _tile(sessions: SessionCache, name: str, until: float) -> Model:
         reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
         shown = _untold("unreadable", reason)
     else:
-        keys = ("title", "state", "sentence", "n_measurements", "n_waiting", "toward")
+        keys = ("title", "state", "trusted", "sentence", "n_measurements", "n_waiting", "toward")
         shown = {key: getattr(seen, key) for key in keys}
     return {"session": name, "slug": slug_of(name), **shown}
 
@@ -217,6 +217,7 @@ def _untold(state: str, sentence: str) -> Model:
     return {
         "title": "",
         "state": state,
+        "trusted": True,
         "sentence": sentence,
         "n_measurements": None,
         "n_waiting": None,

@@ -146,7 +146,7 @@ class SessionCache:
 def _compile(session: Session) -> None:
     """Have the loops ready that its policy will need once a round is complete: nobody waits for them then."""
     with contextlib.suppress(Exception):  # whoever needs them is told
-        if session.outcome is None:
+        if session.status is None:
             start(session.policy, session.problem)
 
 

@@ -177,4 +177,4 @@ def test_a_session_with_unknown_noise_says_what_it_rests_on():
     assert certificate.plan_name == "plan 0"
     assert "whatever its scales are" in certificate.noise
     assert UNKNOWN_NOISE in certificate.guarantee
-    assert not certificate.noise_findings
+    assert not certificate.doubts

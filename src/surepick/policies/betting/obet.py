@@ -14,8 +14,9 @@ answer is the last plan.
 Cost of a block: two or three oracle calls for each arm that is not fixed yet, more towards the end of a run.
 
 What it shows: `standing()` has the lead and a rival as plan vectors, the estimated gap, a radius as of
-BetGapE, and `risk`, a proved bound on the probability that declaring the lead now is wrong (it costs an
-oracle call for each free arm). `evidence` holds counts and sums of all complete blocks.
+BetGapE, and `risk`, an anytime p-value: for every level fixed beforehand, a wrong lead is ever shown with a
+risk up to that level with at most that probability (it costs an oracle call for each free arm). `evidence`
+holds counts and sums of all complete blocks.
 
 Longer than other files: the proof goes through it line by line.
 """
