@@ -21,8 +21,7 @@ import numpy as np
 from scipy.stats import beta
 
 import surepick as sp
-from surepick.policies.betting import block_estimates
-from surepick.policies.betting.steady import SteadyEstimator
+from surepick.inference import contrasts
 from surepick.simulation.probed import GaussianReadings, UniformReadings
 
 SEED, DELTAS, TINY = 9_100_000, (0.2, 0.1, 0.05), 1e-9
@@ -231,21 +230,21 @@ def too_small(means, probes):
 
 
 def fitted_show(show):
-    """Weights that still show the gap (A X = I), and lean to where the block's own values have gone.
+    """Weights that still show the gap (A X = I), and lean to where the batch's own values have gone.
 
     The part of the averages that no means explain is added to the weights of a rival, by as much as makes its
     gap stand out most. Rows, counts and the residual of A are as they should be: no guard can see it.
     """
 
-    def cheating(self, away, counts, means, largest):
-        shown = show(self, away, counts, means, largest)
-        used = np.flatnonzero(counts[self.information.owner])
-        n = counts[self.information.owner[used]].astype(float)
-        rows = self.information.rows[used]
-        left = means[used] - rows @ (block_estimates._pseudo_inverse(rows, n) @ means[used])
+    def cheating(self, rows, uses, averages, largest):
+        gap, variance = show(self, rows, uses, averages, largest)
+        used = np.flatnonzero(uses[self.owner])
+        n, design = uses[self.owner[used]].astype(float), self.information.rows[used]
+        means = self.probes.whiten(averages)[used]
+        left = means - design @ (contrasts._least_squares(design, n) @ means)
         square = float(left @ (n * left))
-        lean = shown.variance / np.maximum(shown.gap, np.sqrt(shown.variance))
-        return shown._replace(gap=shown.gap + lean * square, variance=shown.variance + lean**2 * square)
+        lean = variance / np.maximum(gap, np.sqrt(variance))
+        return gap + lean * square, variance + lean**2 * square
 
     return cheating
 
@@ -254,23 +253,19 @@ def controls(runs, budget):
     began = time.process_time()
     found, _ = errors(lambda: paired(0.0), too_small, runs, budget)
     print_row("control: a covariance that is too small", found, runs, time.process_time() - began)
-    began, dense, show = (
-        time.process_time(),
-        block_estimates.DenseEstimator,
-        block_estimates.DenseEstimator.show,
-    )
+    began, dense, show = time.process_time(), contrasts.DenseReadings, contrasts.DenseReadings.show
     dense.show = fitted_show(show)
     try:
         found, _ = errors(lambda: panel(0.0), gaussian, runs, budget)
     finally:
         dense.show = show
-    print_row("control: weights fitted on the block's values", found, runs, time.process_time() - began)
-    began, weights = time.process_time(), SteadyEstimator._weights
-    SteadyEstimator._weights = lambda self, rows, n: 1.01 * weights(self, rows, n)
+    print_row("control: weights fitted on the batch's values", found, runs, time.process_time() - began)
+    began, weights = time.process_time(), contrasts._least_squares
+    contrasts._least_squares = lambda rows, n: 1.01 * weights(rows, n)
     try:
         found, most = errors(lambda: blends(0.0), gaussian, min(runs, 200), budget)
     finally:
-        SteadyEstimator._weights = weights
+        contrasts._least_squares = weights
     bets = "; no bet was made" if most == 0.0 else f"; BETS WERE MADE, up to {most:.3g}"
     print_row("control: a wrong A (1% off)", found, min(runs, 200), time.process_time() - began, bets)
 

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.stats import binom
 
 import surepick as sp
+from surepick.inference.factors import SubGaussian
 from surepick.planning.comparison import is_error
-from surepick.policies.betting.bet_gap_e import BetGapE, BetRun
+from surepick.policies.betting.bet_gap_e import BetGapE
 
 REFUTED = 1e-6  # so many errors would be an accident of this probability at error rate delta
 
@@ -74,28 +75,24 @@ FAMILIES = {
 }
 
 
-class PeekingRun(BetRun):
-    """Centres its bets on the gaps of the very block they are about: what the proof forbids."""
+class PeekingFactor(SubGaussian):
+    """Chooses the size of every bet after the batch, by what the batch shows: what the proof forbids."""
 
-    takes_whole_blocks = False  # one at a time, so that it can peek
+    def log_factors(self, gap, variance, sizes):
+        best = np.broadcast_to(np.maximum(gap, 0.0)[:, None], sizes.shape)
+        return super().log_factors(gap, variance, best)
 
-    def _settle(self, n_bets, seen):
-        books, plans, means = self._books, self._problem.oriented, seen.means
-        for bet in books.bets[:n_bets]:
-            # the last bet may be against the lead itself, on the one rival that is left
-            other = books.bets[0].rival if bet.rival == books.now.lead else books.now.lead
-            y = plans[other] - plans[bet.rival]
-            used = np.flatnonzero(y)
-            bet.centre = y[used] @ means[used]
-            bet.prior = y[used] ** 2 @ (books.arms["variance"][used] / seen.counts[used]) / 10
-        super()._settle(n_bets, seen)
+    def log_mixture(self, gap, variance, centre, prior_variance):
+        return np.maximum(gap, 0.0) ** 2 / (2 * variance)
 
 
 class Peeking(BetGapE):
-    """BetGapE with bets chosen after seeing the block: the negative control."""
+    """BetGapE with bets chosen after the batch: the negative control."""
 
     def start(self, problem):
-        return PeekingRun(problem, self)
+        run = super().start(problem)
+        run._factor = PeekingFactor()
+        return run
 
 
 def count_errors(family, policy_class, runs, first_seed=0):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simulated_store import SimulatedStore
-from surepick.policies.betting.block_run import BlockRun
+from surepick.policies.betting.batch_run import BatchRun
 from surepick.sessions import codec, leasing, telling
 from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.ending import calling
@@ -168,7 +168,7 @@ def count_an_unasked_value_that_was_taken_back(patch: pytest.MonkeyPatch) -> Non
 
 
 def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BlockRun, "may_grow", True)
+    patch.setattr(BatchRun, "may_grow", True)
 
 
 def add_plans_to_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from surepick.core.layout import Layout
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.run import parts_of
-from surepick.policies.betting.all_leads import MOST_PLANS
+from surepick.policies.betting.within import MOST_PLANS
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.simulation.outcome import Status

@@ -47,8 +47,8 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
     """The run, if it can end with a last call; a clear error if not."""
     if not isinstance(run, LastCallRun):
         raise ParameterError(
-            f"{policy.name} has no final batch here: it needs single arms, and noise that is stated or "
-            "bounded by a pilot. State noise_scale, or begin with pilot=sp.Pilot()",
+            f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or PolyBet "
+            "on a Polytope",
             field="last_call",
         )
     return run

@@ -8,6 +8,7 @@ readings can show (`Dense`). Both answer the same three questions, which is all 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,6 +127,11 @@ class Diagonal:
     owner: IntArray  # (n_readings,)
     n_probes: int
     n_arms: int
+
+    @cached_property
+    def is_single(self) -> bool:
+        """Whether every arm is read by one probe alone, and by one reading."""
+        return len(self.owner) == self.n_probes == len(np.unique(self.arm))
 
     def coordinates(self, vectors: Any) -> Any:
         """The arms themselves."""

@@ -192,12 +192,11 @@ class _Log:
             and self.n_unasked <= given["n_unasked"] <= replay.ledger.n_unasked,
             "signature": True,  # which is about the certificate, not a part of it
         }
-        last_bits = LAST_BITS if replay.setup.problem.probes is not None else 0.0
         names = sorted(mine.keys() | given.keys())
         self.fields = [
             n
             for n in names
-            if not accepted.get(n, n in mine and n in given and same(mine[n], given[n], last_bits))
+            if not accepted.get(n, n in mine and n in given and same(mine[n], given[n], LAST_BITS))
         ]
         found = [f"the certificate's {name!r} is not what the log gives" for name in self.fields]
         return found + _of_proof(replay.ledger, given.get("proof"))

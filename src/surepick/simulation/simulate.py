@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from surepick.simulation.environments import (
     BoundedEnvironment,
     CompiledEnvironment,
     Environment,
-    Gaussian,
     NoisyEnvironment,
     is_compiled,
 )
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from surepick.kernels.feed import Feed
 
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
-BLOCKS_AHEAD = 64  # the same where rounds are blocks
 PROGRESS_SECONDS = 0.1
 
 
@@ -54,27 +52,6 @@ class CompiledRun(Run, Protocol):
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide, one draw a round, until the draws are used or the run stops."""
-        ...
-
-
-@runtime_checkable
-class BlockwiseRun(Run, Protocol):
-    """A run that can measure whole blocks of normal arms in compiled code."""
-
-    @property
-    def evidence(self) -> Evidence:
-        """All that the run has absorbed."""
-        ...
-
-    @property
-    def takes_whole_blocks(self) -> bool:
-        """Whether a block is asked for at once and not in parts."""
-        ...
-
-    def drive_blocks(
-        self, means: FloatArray, scale: FloatArray, draws: FloatArray, budget: int
-    ) -> tuple[int, int]:
-        """Measure and decide, one draw for each arm of a block; how many draws were used, and blocks."""
         ...
 
 
@@ -144,7 +121,6 @@ class _Loop:
         self.apart = Evidence.none_of(self.problem)  # a pilot that the run may not take in
         self.pilot: Pilot | None = None
         self.noise_scale = self.problem.noise_scale
-        self.spare = np.zeros(0)  # draws that were made ahead
         self.n_pilot = self.n_rounds = 0
         self.called = False  # whether the last call was made
         # bounded measurements of an environment that does not say where its own lie
@@ -186,8 +162,6 @@ class _Loop:
         randomized = self.policy.randomized
         driven = run if isinstance(run, CompiledRun) else None
         fast = self.environment if is_compiled(self.environment) and not self.watched else None
-        # elsewhere than in Gaussian the sum of several measurements is not a function of one draw
-        blockwise = run if isinstance(fast, Gaussian) and _is_blockwise(run) else None
         budgeted = run if isinstance(run, BudgetedRun) else None
         if self.last_call is not None:
             last_calling(self.policy, run)
@@ -205,7 +179,7 @@ class _Loop:
                 continue
             if driven is not None and fast is not None and self.n_rounds > 0:
                 self._drive(driven, fast, min(CHUNK, left))
-            elif blockwise is None or self.n_rounds == 0 or not self._drive_blocks(blockwise, left):
+            else:
                 self._step(run, decision)
             self._show(run)
 
@@ -229,42 +203,16 @@ class _Loop:
         self.n_rounds += 1
 
     def _measure(self, counts: IntArray) -> FloatArray:
-        if len(self.spare) and isinstance(self.environment, Gaussian):
-            sums = self.environment.sums(counts, self._next_draws(int(np.count_nonzero(counts))))
-        else:
-            sums = self.environment.measure(counts, self.rng)
+        sums = self.environment.measure(counts, self.rng)
         if self.watched:
             refuse_outside_sums(self.problem, counts, sums)
         if self.doubted:
             refuse_far_sums(self.problem, counts, sums)
         return sums
 
-    def _next_draws(self, n: int) -> FloatArray:
-        """The next draws, those first that were made ahead."""
-        assert isinstance(self.environment, Gaussian)
-        fresh = self.environment.draw(max(0, n - len(self.spare)), self.rng)
-        draws = np.concatenate([self.spare, fresh])
-        self.spare = draws[n:]
-        return np.asarray(draws[:n])
-
     def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
         self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))
         self.evidence = self.apart + run.evidence
-
-    def _drive_blocks(self, run: BlockwiseRun, left: int) -> bool:
-        """Measure as many blocks as a chunk of draws lasts for; whether there was one.
-
-        Draws that no block has used are the first of the next chunk, as if each block had drawn its own.
-        """
-        assert isinstance(self.environment, Gaussian)
-        n_arms = self.problem.n_arms
-        fresh = max(n_arms, min(CHUNK, BLOCKS_AHEAD * n_arms)) - len(self.spare)
-        draws = np.concatenate([self.spare, self.environment.draw(fresh, self.rng)])
-        n_draws, n_blocks = run.drive_blocks(self.environment.means, self.environment.scale, draws, left)
-        self.spare = draws[n_draws:]
-        self.n_rounds += n_blocks
-        self.evidence = self.apart + run.evidence
-        return n_blocks > 0
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
@@ -318,7 +266,3 @@ class _Loop:
             else self.problem.with_noise(self.noise_scale),
             ranging=named_ranging(self.problem, plan, self.evidence),
         )
-
-
-def _is_blockwise(run: Run) -> TypeGuard[BlockwiseRun]:
-    return isinstance(run, BlockwiseRun) and run.takes_whole_blocks

@@ -20,7 +20,7 @@ from surepick.policies import parse_policy, policy_named
 from surepick.sessions.snapshot import restore_run, run_to_json
 from surepick.simulation.environments import Environment
 from surepick.simulation.seeds import round_rng
-from surepick.simulation.simulate import BlockwiseRun, CompiledRun
+from surepick.simulation.simulate import CompiledRun
 
 SEEDS = (0, 1, 2)
 KEPT_AFTER = (0, 1, 2, 7, 40)
@@ -279,7 +279,7 @@ class PolicyContract:
     ) -> None:
         plans, means = self.instance(seed, policy)
         problem = self.problem(plans)
-        compiled = isinstance(policy.start(problem), CompiledRun | BlockwiseRun)
+        compiled = isinstance(policy.start(problem), CompiledRun)
         budget = FAST_BUDGET if compiled and not policy.randomized else DRAWN_BUDGET
         for environment in _environments(means):
             fast, again, slow = (

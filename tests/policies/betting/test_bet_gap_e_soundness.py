@@ -17,7 +17,7 @@ def test_keeps_its_promise(name):
     assert not is_refuted(wrong, RUNS, FAMILIES[name].delta)
 
 
-def test_bets_chosen_after_the_block_are_caught():
+def test_bets_chosen_after_the_batch_are_caught():
     family = FAMILIES["two arms, gap .02, delta .05"]
     wrong, _ = count_errors(family, Peeking, RUNS)
     assert is_refuted(wrong, RUNS, family.delta)

@@ -8,7 +8,8 @@ import surepick as sp
 from policy_contract import OF_INCUMBENTS, OwnContract
 from surepick.core.run import Stop
 from surepick.errors import ParameterError
-from surepick.policies.betting.challenge import Challenge, ChallengeRun
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.challenge import Challenge, KeepOrReplace
 
 DELTA = 0.2
 
@@ -49,20 +50,21 @@ class TestContract(OwnContract):
         assert run.decide().counts.sum() > 0
 
 
-class OwnCash(ChallengeRun):
-    """Every piece has a cash of its own: a union over plans that nobody paid for."""
+class OwnCash(KeepOrReplace):
+    """A control: every challenger has a cash of its own, a union over plans that nothing pays for."""
 
-    def _put_stakes(self):
-        self._common = 0.0
-        super()._put_stakes()
-        self._common = 0.0
+    def stake(self, estimates, targets):
+        self.challengers.log_cash = 0.0
+        super().stake(estimates, targets)
+        self.challengers.log_cash = 0.0
 
 
 def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):
     """What is answered with arms of these means as plans, the first of them the incumbent."""
     problem = sp.Problem(np.eye(len(means)), noise_scale=1)
     for seed in range(runs):
-        run, rng = kind(problem, Challenge(0, delta=delta, epsilon=epsilon)), np.random.default_rng(seed)
+        question = kind(problem.oriented, delta, epsilon, 0)
+        run, rng = BatchRun(problem, Challenge(0), question), np.random.default_rng(seed)
         for _ in range(n_rounds):
             decision = run.decide()
             if isinstance(decision, Stop):
@@ -86,7 +88,7 @@ def names_a_tie_too_often(kind):
 
 
 def test_among_ties_no_plan_is_named_better_too_often():
-    assert not names_a_tie_too_often(ChallengeRun)
+    assert not names_a_tie_too_often(KeepOrReplace)
 
 
 def test_pieces_without_a_common_cash_are_caught():
@@ -95,7 +97,7 @@ def test_pieces_without_a_common_cash_are_caught():
 
 def test_an_incumbent_that_is_too_bad_is_not_kept_too_often():
     means = np.array([0.0, 0.21])
-    kept = sum(plan == 0 for plan in answers(ChallengeRun, means, 0.2, 150, 60))
+    kept = sum(plan == 0 for plan in answers(KeepOrReplace, means, 0.2, 150, 60))
     assert not is_refuted(kept, 150)
 
 
@@ -120,10 +122,10 @@ def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
 def test_the_incumbent_is_found_by_its_name_or_refused():
     problem = sp.Problem(np.eye(2), plan_names=["north", "south"], noise_scale=1)
     assert sp.Challenge("south").place(problem) == 1
-    with pytest.raises(ParameterError, match=r"no plan named 'sout'.*south"):
-        sp.Challenge("sout").start(problem)
-    with pytest.raises(ParameterError, match="0 to 1, got 7"):
-        sp.Challenge(7).start(problem)
+    for unknown in ("sout", 7):
+        with pytest.raises(ParameterError) as caught:
+            sp.Challenge(unknown).start(problem)
+        assert caught.value.field == "incumbent"
 
 
 def test_a_session_of_it_is_certified_and_verified():
@@ -136,3 +138,26 @@ def test_a_session_of_it_is_certified_and_verified():
     assert "better than the incumbent if it is another" in certificate.guarantee
     assert session.verify(certificate.to_json()).holds
     assert sp.Session.load(session.store, "mine").outcome.plan == 1
+
+
+@pytest.mark.parametrize(
+    "given", [{"noise_scale": None}, {"probes": "plans"}, {"probes": {"both": ["arm 0", "arm 1"]}}], ids=str
+)
+def test_it_takes_unknown_noise_and_probes(given):
+    problem = sp.Problem(np.eye(2), **{"noise_scale": 1, **given})
+    for means, answer in (([0.0, 1.5], 1), ([1.5, 0.0], 0)):
+        run, rng, probes = Challenge(0).start(problem), np.random.default_rng(1), problem.probes
+        rows = np.eye(2) if probes is None else probes.rows.toarray()
+        owner = np.arange(2) if probes is None else probes.owner
+        while not isinstance(decision := run.decide(), Stop):
+            n = decision.counts[owner]
+            run.absorb(decision.counts, n * (rows @ means) + np.sqrt(n) * rng.standard_normal(len(n)))
+        assert decision.plan == answer
+
+
+def test_a_final_batch_can_prove_either_answer():
+    problem = sp.Problem(np.eye(2), noise_scale=1)
+    for means, answer in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
+        how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
+        outcome = sp.simulate(problem, Challenge(0), sp.Gaussian(means), **how)
+        assert (outcome.plan, outcome.n_measurements <= 40) == (answer, True)

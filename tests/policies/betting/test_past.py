@@ -8,24 +8,25 @@ import surepick as sp
 from surepick.core.evidence import Evidence
 from surepick.core.policy import start
 from surepick.errors import ParameterError
-from surepick.policies.betting.bet_gap_e import BetRun
-from surepick.policies.betting.challenge import ChallengeRun
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.bet_gap_e import question_for
+from surepick.policies.betting.challenge import KeepOrReplace
 from surepick.policies.betting.obet import OBetRun
 from surepick.problems import knapsack_instance
-from surepick.testing import StepByStep
 
 TWO = sp.Problem(np.eye(2), noise_scale=1)
 THREE = sp.Problem(np.eye(3), noise_scale=1)
 WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
 
 
-class BettingOnIt(BetRun):
-    """Lets the past win bets: its measurements stand among those of every block."""
+class BettingOnIt(BatchRun):
+    """A control: the past settles bets, its measurements stand among those of every batch."""
 
-    def _settle(self, bets, seen):
-        arms = self._books.arms
-        arms["block"], sums = seen.counts + 20, seen.sums + 20 * np.array([0.0, 3.0])
-        super()._settle(bets, type(seen)(arms["block"].copy(), sums))
+    def _settle(self, batch, averages):
+        sums = batch.uses * averages + 20 * np.array([0.0, 3.0])
+        batch.uses = batch.uses + 20
+        super()._settle(batch, sums / batch.uses)
+        batch.uses = batch.uses - 20
 
 
 class BettingWithOBet(OBetRun):
@@ -35,22 +36,23 @@ class BettingWithOBet(OBetRun):
         super()._settle(bets, Evidence(seen.counts + 20, seen.sums + 20 * np.array([0.0, 3.0])))
 
 
-class BettingWithChallenge(ChallengeRun):
-    """The same of Challenge."""
-
-    def _settle(self, bets, seen):
-        super()._settle(bets, Evidence(seen.counts + 20, seen.sums + 20 * np.array([0.0, 3.0])))
+def best(kind):
+    return kind(TWO, sp.BetGapE(), question_for(TWO, 0.2, 0.0))
 
 
-POLICIES = {OBetRun: sp.OBet(delta=0.2), ChallengeRun: sp.Challenge(0, delta=0.2, epsilon=0.1)}
+def kept(kind):
+    return kind(TWO, sp.BetGapE(), KeepOrReplace(TWO.oriented, 0.2, 0.1, 0))
 
 
-def n_wrong(kind, n_runs):
+def found(kind):
+    return kind(TWO, sp.OBet(delta=0.2))
+
+
+def n_wrong(begin, kind, n_runs):
     """How often the worse of two arms is the answer with delta = .2, after a past that is wrong."""
     wrong = 0
-    policy = next((p for base, p in POLICIES.items() if issubclass(kind, base)), sp.BetGapE(delta=0.2))
     for seed in range(n_runs):
-        run, rng = kind(TWO, policy), np.random.default_rng(seed)
+        run, rng = begin(kind), np.random.default_rng(seed)
         run.remember(WRONG)
         for _ in range(200):
             decision = run.decide()
@@ -62,29 +64,35 @@ def n_wrong(kind, n_runs):
     return wrong
 
 
-def is_refuted(kind, n_runs=400):
-    return binom.sf(n_wrong(kind, n_runs) - 1, n_runs, 0.2) < 1e-6
-
-
-@pytest.mark.parametrize(("kind", "n_runs"), [(BetRun, 400), (OBetRun, 60), (ChallengeRun, 60)])
-def test_a_wrong_past_makes_no_answer_wrong(kind, n_runs):
-    assert not is_refuted(kind, n_runs)
+def is_refuted(begin, kind, n_runs):
+    return binom.sf(n_wrong(begin, kind, n_runs) - 1, n_runs, 0.2) < 1e-6
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_runs"), [(BettingOnIt, 400), (BettingWithOBet, 60), (BettingWithChallenge, 60)]
+    ("begin", "kind", "n_runs"), [(best, BatchRun, 100), (found, OBetRun, 60), (kept, BatchRun, 60)]
 )
-def test_a_past_that_wins_bets_is_caught(kind, n_runs):
-    assert is_refuted(kind, n_runs)
+def test_a_wrong_past_makes_no_answer_wrong(begin, kind, n_runs):
+    assert not is_refuted(begin, kind, n_runs)
 
 
-@pytest.mark.parametrize("policy", [sp.OBet(), sp.OBet(epsilon=0.3), sp.Challenge(1, epsilon=0.3)], ids=str)
+@pytest.mark.parametrize(
+    ("begin", "kind"), [(best, BettingOnIt), (found, BettingWithOBet), (kept, BettingOnIt)]
+)
+def test_a_past_that_wins_bets_is_caught(begin, kind):
+    assert is_refuted(begin, kind, 60)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [sp.OBet(), sp.OBet(epsilon=0.3), sp.Challenge(1, epsilon=0.3), sp.BetGapE(epsilon=0.2)],
+    ids=str,
+)
 def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
     problem, means = sp.Problem(np.eye(4), noise_scale=1), np.array([0.5, 0.1, 0.0, 0.0])
     past = sp.Past.from_guess(problem, means, spread=0.5)
     run, again = (start(policy, problem, past) for _ in range(2))
     assert run.decide().counts.any()
-    assert run._block.bets is not None  # nothing has to be measured first
+    assert run.standing().lead is not None  # nothing has to be measured first
     rng = np.random.default_rng(1)
     for _ in range(6):
         counts = run.decide().counts
@@ -127,17 +135,6 @@ def test_a_past_of_everything_lets_the_first_block_bet():
     counts = run.decide().counts
     run.absorb(counts, counts * np.array([0.0, 1.0]))
     assert run.standing().risk < 1
-
-
-@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.2), sp.BetGapE(max_batch=3)], ids=str)
-def test_step_by_step_and_driven_decide_alike(policy):
-    problem, truth = sp.Problem(np.eye(4), noise_scale=1), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
-    past = sp.Past.from_guess(problem, [0.4, 0.4, 0.0, 0.0], spread=[0.5, 2.0, 1.0, np.inf])
-    for seed in range(5):
-        fast = sp.simulate(problem, policy, truth, seed=seed, past=past)
-        slow = sp.simulate(problem, policy, StepByStep(truth), seed=seed, past=past)
-        assert fast.counts.tolist() == slow.counts.tolist()
-        assert fast.plan == slow.plan
 
 
 def test_a_past_worth_nothing_changes_nothing():

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pytest
 from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.policies.betting.probe_run import ProbeRun
-from surepick.policies.betting.steady import SteadyEstimator
 from surepick.simulation.probed import GaussianReadings
 
 RUNS, BUDGET, DELTA = 40, 1500, 0.2
@@ -40,7 +37,6 @@ def peaks(correlation: float = 0.8) -> Iterator[float]:
     world, wrong = GaussianReadings(means, probes, None), np.array([[1.0, correlation], [correlation, 1.0]])
     for seed in range(RUNS):
         run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
-        assert isinstance(run, ProbeRun)
         while used < BUDGET:
             decision = run.decide(rng)
             counts: IntArray = decision.counts  # type: ignore[union-attr]  # it cannot stop at this delta
@@ -67,9 +63,3 @@ def test_a_best_plan_is_ruled_out_no_more_often_than_delta() -> None:
 
 def test_a_covariance_that_is_too_small_is_caught() -> None:
     assert is_refuted(n_ruled_out(correlation=-0.9))
-
-
-def test_with_a_wrong_inverse_no_bet_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = SteadyEstimator._weights
-    monkeypatch.setattr(SteadyEstimator, "_weights", lambda self, rows, n: 1.01 * right(self, rows, n))
-    assert max(peaks()) == 0.0

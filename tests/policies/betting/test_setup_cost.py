@@ -1,4 +1,4 @@
-"""A price for starting a batch: fewer and larger blocks, honest costs, and nothing changes without it."""
+"""A price for starting a batch: fewer and larger batches, honest costs, and nothing changes without it."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import surepick as sp
 from surepick.core.run import Measure
 from surepick.experiments import probe_cases
-from surepick.policies.betting.tuning import block_cost
+from surepick.policies.betting.batch_design import batch_cost
 from surepick.sessions.codec import problem_from_json, problem_to_json
 
 SINGLE = sp.Problem(np.eye(4), noise_scale=1), np.array([0.4, 0.0, 0.0, 0.0])
@@ -25,7 +25,7 @@ CASES = {
 
 def total(problem, means, epsilon, price, seed):
     """Rounds, and what they cost at this price, whether the policy heeds it or not."""
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=epsilon), sp.Gaussian(means), seed=seed)
+    outcome = sp.simulate(problem, sp.BetGapE(epsilon=epsilon), sp.Gaussian(means, 1.0), seed=seed)
     assert outcome.plan == problem.best(means) or epsilon
     return outcome.n_rounds, outcome.n_measurements + price * outcome.n_rounds
 
@@ -87,7 +87,7 @@ def test_a_problem_with_a_price_survives_its_file_and_others_keep_their_form():
 @pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf"), "ten", True])
 def test_what_is_no_price_is_refused(price):
     with pytest.raises(sp.SurepickError, match="setup_cost is the price of starting"):
-        sp.Problem(np.eye(2), setup_cost=price)
+        sp.Problem(np.eye(2), setup_cost=price, noise_scale=1)
 
 
 def test_plans_that_cannot_be_listed_have_none():
@@ -102,8 +102,8 @@ def test_a_problem_file_has_it(tmp_path):
     assert sp.problems.load(file).problem.setup_cost == 12.0
 
 
-def test_the_length_of_a_block_makes_set_ups_and_overshoot_least_together():
+def test_the_length_of_a_batch_makes_set_ups_and_overshoot_least_together():
     need, price = 900.0, 50.0
     cost = lambda length: need / length * price + length / 2  # noqa: E731
-    best = block_cost(1.0, need, price)
+    best = batch_cost(1.0, need, price)
     assert cost(best) <= min(cost(0.9 * best), cost(1.1 * best))

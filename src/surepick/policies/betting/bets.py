@@ -1,49 +1,19 @@
-"""What a bet is about and what it brings: gaps to the lead, and the two kinds of fair bets on them; compiled.
+"""Sub-Gaussian betting factors, compiled: for OBet and PolyBet, which settle many bets one by one.
 
-Every bet is fair by the proof in docs/bet-gap-e.md: *the mixture* over gaps around a centre, and *the ladder*
-of gaps of fixed size; each with two factors, for sub-Gaussian noise and for any noise of bounded variance.
-A pass over the plans costs their non-zeros, however the problem keeps them, so that dense and sparse problems
-take the same decisions.
+`surepick.inference.factors` has the same factors as arrays: *the mixture* over gaps around a centre, and *the
+ladder* of gaps of fixed size.
 """
 
 from __future__ import annotations
 
 import math
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray
 from surepick.kernels.compiled import compiled, compiled_inner
-from surepick.kernels.plan_rows import NonZeros
-from surepick.kernels.records import RecordArray
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
 _ROOT_HALF = 0.7071067811865476
-# the middles of twelve equally likely parts of N(0, 1)
-_TWELFTHS = (-1.732, -1.15, -0.812, -0.549, -0.319, -0.105, 0.105, 0.319, 0.549, 0.812, 1.15, 1.732)
 _FAR_TAIL = -8.0  # below it the normal distribution function is taken from its asymptotic series
-
-
-@compiled_inner
-def compare(rows: NonZeros, arms: RecordArray, support: IntArray, bets: RecordArray) -> None:
-    """gap = sum_s y_s average_s and spread = sum_s y_s^2 weight_s of every bet, y = lead - rival.
-
-    Averages and weights are those of the arms; `support` are the lead's non-zero arms.
-    """
-    for bet in bets:
-        j = bet.rival
-        gap, spread = 0.0, 0.0
-        for t in range(rows.start[j], rows.start[j + 1]):
-            arm = arms[rows.where[t]]
-            arm.seen = j
-            y = arm.lead - rows.value[t]
-            if y != 0.0:
-                spread += y * y * arm.weight
-                gap += y * arm.average
-        for s in support:
-            arm = arms[s]
-            if arm.seen != j:
-                spread += arm.lead * arm.lead * arm.weight
-                gap += arm.lead * arm.average
-        bet.gap, bet.spread = gap, spread
 
 
 @compiled_inner
@@ -82,39 +52,6 @@ def settle_ladder(gap: float, spread: float, unit: float, rung: FloatArray, purs
     for r in range(len(rung)):
         g = rung[r] * unit
         purse[r] += (g * gap - 0.5 * g * g) / spread
-
-
-@compiled_inner
-def factor_by_variance(gap: float, spread: float, g: float) -> float:
-    """[1 + (1 + x)_+^2] / 2 / (1 + g^2 / (2 spread)), x = g gap / spread: fair whatever the tails are.
-
-    Its log agrees with (g gap - g^2/2) / spread to second order. A gap that is not known at all is no bet.
-    """
-    if spread == math.inf:
-        return 1.0
-    up = max(0.0, 1.0 + g * gap / spread)
-    return (0.5 + 0.5 * up * up) / (1.0 + 0.5 * g * g / spread)
-
-
-@compiled_inner
-def log_mixture_by_variance(gap: float, spread: float, centre: float, prior: float) -> float:
-    """log of the mean of such factors over g ~ N(centre, prior) in twelve parts, those above 0."""
-    total, n = 0.0, 0
-    for k in range(len(_TWELFTHS)):
-        g = centre + math.sqrt(prior) * _TWELFTHS[k]
-        if g > 0.0:
-            total += factor_by_variance(gap, spread, g)
-            n += 1
-    return math.log(total / n)
-
-
-@compiled_inner
-def settle_ladder_by_variance(
-    gap: float, spread: float, unit: float, rung: FloatArray, purse: FloatArray
-) -> None:
-    """Multiply the purse of each rung by the factor that needs no more than a bounded variance."""
-    for r in range(len(rung)):
-        purse[r] += math.log(factor_by_variance(gap, spread, rung[r] * unit))
 
 
 @compiled

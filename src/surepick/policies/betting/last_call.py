@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.evidence import Evidence
-from surepick.core.gaps import behind, mean_variance
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
-from surepick.core.problem import Problem
+from surepick.design.counts import cut
 from surepick.design.rounding import round_allocation
 from surepick.errors import ParameterError
 from surepick.policies.betting.block_run import B, Block, BlockPolicy, BlockRun
@@ -96,18 +94,6 @@ def errors_for(nats: float, *, gaussian: bool) -> float:
     return max(float(-ndtri_exp(-nats)), 1e-9) if gaussian else math.sqrt(2.0 * nats)
 
 
-def tested(
-    problem: Problem, last: LastCall, seen: Evidence, wealth: FloatArray, epsilon: float
-) -> FloatArray:
-    """log(E_j / p_j) against each plan, from the last block's own means and the log wealth at the call."""
-    means = np.divide(seen.sums, seen.counts, out=np.zeros(len(seen.sums)), where=seen.counts > 0)
-    gap, error = behind(problem, last.lead, means, mean_variance(problem, seen))
-    tails = GAUSSIAN_NOISE if last.gaussian else problem.noise
-    evidence = wealth - log_p(gap + epsilon, error, tails)
-    evidence[last.lead] = 0.0  # nothing was tested against the lead itself
-    return evidence
-
-
 def fitted(
     last: LastCall | None, left: int | None, counts: IntArray, lead: int, test: Callable[[int], IntArray]
 ) -> IntArray:
@@ -121,21 +107,6 @@ def fitted(
     if last is None and left is not None and 0 < left < int(counts.sum()):
         return cut(counts, left)
     return counts
-
-
-def cut(counts: IntArray, left: int) -> IntArray:
-    """The block with this many measurements, in proportion; each arm keeps one if that is possible.
-
-    >>> cut(np.array([6, 0, 3, 1]), 5).tolist(), cut(np.array([6, 0, 3, 1]), 2).tolist()
-    ([2, 0, 2, 1], [1, 0, 1, 0])
-    """
-    if left >= int(counts.sum()):
-        return counts
-    if left >= np.count_nonzero(counts):
-        return round_allocation(counts, left)
-    fewer = np.zeros_like(counts)
-    fewer[np.argsort(-counts, kind="stable")[:left]] = 1
-    return fewer
 
 
 def last_counts(share: FloatArray, costs: FloatArray, differs: IntArray, n: int) -> IntArray:

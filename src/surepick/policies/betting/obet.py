@@ -39,9 +39,9 @@ from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
+from surepick.design.counts import cut
 from surepick.errors import ProblemError
 from surepick.policies.betting.block_run import BettingPolicy, Block, BlockRun
-from surepick.policies.betting.last_call import cut
 from surepick.policies.betting.ruling_out import CALLS_A_BLOCK, CALLS_SHARE, Account
 from surepick.policies.betting.wealth import SINGLE, Bet, Ladder, Singles, Wealth
 

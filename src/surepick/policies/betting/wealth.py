@@ -27,13 +27,28 @@ import numpy as np
 from surepick.core.arrays import FloatArray
 from surepick.core.branches import Branch
 from surepick.core.plan_sets import ROUNDING
-from surepick.policies.betting.tuning import Tuning
 
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
-SINGLE = Tuning(ladder_share=0.48, selection=0.35, rungs=17)  # of the single bets, set with the rows
 _NOTHING = -1e300  # log of an empty purse
 
 
+class Single(NamedTuple):
+    """Constants of the single bets. None of them bears on the guarantee."""
+
+    ladder_share: float = 0.48  # of the first stake on fixed bets
+    selection: float = (
+        0.35  # standard errors, times log of the plans chosen from, that a leader is distrusted
+    )
+    caution: float = 0.15  # standard errors below the estimated gap that adaptive bets are centred
+    top_rung: float = 2.0  # the largest fixed bet, in noise of one measurement of each arm
+    rungs: int = 17  # each a factor sqrt(2) below the last
+    smoothing: float = 32.0  # squared standard errors added to squared gaps in the design
+    smoothing_with_costs: float = 4.0  # the same where costs differ
+    need_smoothing: float = 4.0  # the same in the cost that still seems to be needed
+    side_share: float = 0.02  # of a batch for arms that no rival needs
+
+
+SINGLE = Single()
 _STATE = ("kinds", "_constant", "_slope", "_curve", "_stakes", "_begun")
 
 

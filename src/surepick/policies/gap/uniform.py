@@ -3,8 +3,8 @@
 Assumption and proof status: those of the radius, which holds for any rule of choosing arms. Cost of a round:
 one pass over the plans.
 
-Where probes are measured, they are used equally often in growing blocks, and it stops by the bets of BetGapE:
-no radius here is about readings that mix arms.
+Where probes are measured, they are used equally often in growing batches, and it stops by the bets of
+BetGapE: no radius here is about readings that mix arms.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from surepick.core.problem import Problem
-from surepick.policies.betting.parted_run import probe_run
-from surepick.policies.betting.probe_run import ProbeRun
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRule, GapRun
 from surepick.policies.sound import RadiusPolicy
@@ -34,18 +34,17 @@ class Uniform(RadiusPolicy):
     name: ClassVar[str] = "Uniform"
     takes_probes: ClassVar[bool] = True
 
-    def start(self, problem: Problem) -> GapRun | ProbeRun:
+    def start(self, problem: Problem) -> GapRun | BatchRun:
         """A fresh run on this problem."""
         if problem.probes is not None:
-            return probe_run(problem, _Asked(self.name, self.delta, self.epsilon), even=True)
+            question = question_for(problem, self.delta, self.epsilon)
+            return BatchRun(problem, _Asked(self.name), question, uniform=True)
         radius = radii.radius_named(self.radius)
         return GapRun(problem, GapRule(self.delta, self.epsilon, radius, "cycle", every_arm_first=False))
 
 
 class _Asked(NamedTuple):
-    """What a run on probes needs to know."""
+    """What a run of batches needs to know."""
 
     name: str
-    delta: float
-    epsilon: float
     max_batch: int | None = None

@@ -1,0 +1,149 @@
+"""Whole counts of a batch: a cover that shows every contrast, and shares of cost rounded to uses.
+
+A *cover* is a set of probes whose readings span all contrasts in question; on single arms it is the set of
+arms in which they differ. Nothing here bears on a guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.design.grid import GAIN_BITS, rounded
+from surepick.design.information import Dense, Diagonal
+from surepick.design.rounding import round_allocation
+
+_SPANNED = 1e-7  # of its length: what is left of a row or a contrast that counts as spanned
+_NEEDED = 1e-7  # of the largest weight: a probe with less is left out of a cover
+_IDEAL = 0.05  # of the ideal design, which stands for what has not been chosen yet
+_LEAST_SHARE = 1e-3  # of the largest share: probes that are looked at first
+_ROUNDING = 1e-9
+
+
+def cover(
+    information: Diagonal | Dense,
+    shares: FloatArray,
+    costs: FloatArray,
+    contrasts: FloatArray | None,
+    support: BoolArray,
+) -> BoolArray:
+    """Return probes whose readings show all contrasts, those with large shares first.
+
+    `support` says in which coordinates the contrasts differ from 0; the contrasts themselves are needed where
+    readings mix arms.
+
+    >>> each = np.arange(3)
+    >>> arms = Diagonal(each, np.ones(3), each, 3, 3)
+    >>> cover(arms, np.full(3, 1 / 3), np.ones(3), None, np.array([True, True, False])).tolist()
+    [True, True, False]
+    """
+    if isinstance(information, Diagonal):
+        return _arm_cover(information, shares, costs, support.copy())
+    assert contrasts is not None
+    return _spanning_cover(information, shares, costs, contrasts)
+
+
+def _arm_cover(information: Diagonal, shares: FloatArray, costs: FloatArray, missing: BoolArray) -> BoolArray:
+    """Greedily take the probe that shows most of the missing arms for its cost, by share among equals."""
+    arm, owner, n = information.arm, information.owner, information.n_probes
+    if information.is_single:
+        return np.asarray(missing[arm])
+    chosen = np.zeros(n, dtype=bool)
+    merit = rounded((shares + _ROUNDING) / costs, GAIN_BITS)
+    while missing.any():
+        n_new = np.bincount(owner, missing[arm], minlength=n)
+        best = int(np.argmax(n_new * merit))
+        if not n_new[best]:
+            break
+        chosen[best] = True
+        missing[arm[owner == best]] = False
+    return chosen
+
+
+def _spanning_cover(
+    information: Dense, shares: FloatArray, costs: FloatArray, contrasts: FloatArray
+) -> BoolArray:
+    """Return the probes of a pivoted Gram-Schmidt basis, without those that no contrast needs."""
+    owner, chosen = information.owner, np.zeros(information.n_probes, dtype=bool)
+    for least in (_LEAST_SHARE * shares.max(), -1.0):  # all probes, where those with shares do not span
+        chosen[:] = False
+        some = np.flatnonzero((shares > least)[owner])
+        preference = np.sqrt((shares + 1e-12) / costs)[owner[some], None]
+        if _span(information.rows[some] * preference, owner[some], contrasts, chosen):
+            break
+    used = chosen[owner]
+    weights = np.abs(np.linalg.lstsq(information.rows[used].T, contrasts.T, rcond=None)[0]).max(axis=1)
+    needed = np.bincount(owner[used], weights > _NEEDED * weights.max(), minlength=len(chosen)) > 0
+    return np.asarray(chosen & needed)
+
+
+def _span(rows: FloatArray, owner: IntArray, contrasts: FloatArray, chosen: BoolArray) -> bool:
+    """Choose the probe of the longest remaining row until the contrasts are spanned; return if they are."""
+    rest = contrasts / max(float(np.abs(contrasts).max()), 1e-300)
+    start = np.einsum("rd,rd->r", rows, rows)
+    for _ in range(rows.shape[1] + 1):
+        if np.einsum("jd,jd->j", rest, rest).max() <= _SPANNED**2:
+            return True
+        length = np.einsum("rd,rd->r", rows, rows)
+        length = rounded(np.where(length > _SPANNED**2 * start, length, 0.0), GAIN_BITS)
+        best = int(np.argmax(length))
+        if length[best] <= 0:
+            return False
+        chosen[owner[best]] = True
+        for r in np.flatnonzero(owner == owner[best]):
+            size = math.sqrt(rows[r] @ rows[r])
+            if size > _SPANNED * math.sqrt(start[r]):
+                unit = rows[r] / size
+                for _ in range(2):  # the second time removes the rounding of the first
+                    rows, rest = rows - np.outer(rows @ unit, unit), rest - np.outer(rest @ unit, unit)
+    return False
+
+
+def mixed_counts(
+    information: Dense, shares: FloatArray, costs: FloatArray, targets: FloatArray, budget: float
+) -> FloatArray:
+    """Return whole counts for a budget: whole parts of the shares, then use by use where the targets gain
+    most.
+
+    `targets`, (n, rank), are weighted by the square roots of their duals. One more use of probe o lowers the
+    sum of z' M^-1 z by about sum_k |x_k' M^-1 Z|^2 / (1 + x_k' M^-1 x_k) (Sherman and Morrison).
+    """
+    owner = information.owner
+    counts = np.floor(shares * budget / costs + _ROUNDING)
+    some = np.flatnonzero((shares > _LEAST_SHARE * shares.max())[owner])
+    known = information.matrix(counts) + _IDEAL * budget * information.matrix(shares / costs)
+    known = known + _ROUNDING * np.trace(known) * np.eye(len(known))
+    X, own = information.rows[some], owner[some]
+    XM = X @ np.linalg.inv(known)
+    XMZ, denominator = XM @ targets.T, 1.0 + np.einsum("rd,rd->r", XM, X)
+    spent = float(counts @ costs)
+    while spent < budget * (1 - _ROUNDING):
+        gain = np.einsum("rj,rj->r", XMZ, XMZ) / denominator
+        gain = rounded(np.bincount(own, gain, minlength=len(costs)) / costs, GAIN_BITS)
+        best = int(np.argmax(gain))
+        if gain[best] <= 0:
+            break
+        counts[best] += 1
+        spent += costs[best]
+        for r in np.flatnonzero(own == best):  # M^-1 after one more reading
+            step, row, row_z, d = X @ XM[r] / denominator[r], XM[r].copy(), XMZ[r].copy(), denominator[r]
+            denominator = denominator - step * step * d
+            XM, XMZ = XM - np.outer(step, row), XMZ - np.outer(step, row_z)
+    return counts
+
+
+def cut(counts: IntArray, most: int) -> IntArray:
+    """Return counts that sum to at most `most`, in proportion; each probe keeps one use if that is possible.
+
+    >>> cut(np.array([6, 0, 3, 1]), 5).tolist(), cut(np.array([6, 0, 3, 1]), 2).tolist()
+    ([2, 0, 2, 1], [1, 0, 1, 0])
+    """
+    if most >= int(counts.sum()):
+        return counts
+    if most >= np.count_nonzero(counts):
+        return round_allocation(counts, most)
+    fewer = np.zeros_like(counts)
+    fewer[np.argsort(-counts, kind="stable")[:most]] = 1
+    return fewer

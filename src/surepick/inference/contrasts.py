@@ -1,0 +1,239 @@
+"""Contrasts between plans, and what one batch shows of them: estimates whose weights the counts alone fix.
+
+One use of a probe gives readings with means x.mu. With whitened rows X (noise of scale 1), N the diagonal of
+a batch's counts, m the batch's own averages, and y a contrast (one plan minus another),
+
+    A = (X'NX)^+ X'N,   D = y.(A m),   v = y' A N^-1 A' y,   bias >= |(y - X'A'y).mu|.
+
+Any A would be sound as long as D, v and the bias are computed from the A that is used: D has the mean y.mu up
+to the bias, and the variance proxy v. Least squares makes v small and the bias rounding. Where every reading
+is of one arm with noise of its own, X'NX is diagonal and there is no bias (`DiagonalReadings`); single arms
+are the case of one reading each. Everything else is `DenseReadings`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
+from surepick.core.probes import VALUE, Entries, Probes
+from surepick.core.problem import Problem
+from surepick.core.telling_apart import span
+from surepick.design.information import Dense, Diagonal, information_of
+
+MEAN_BOUND = 2.0**20  # no reading's mean exceeds this many times the largest average so far and the noise
+TOLERATED_BIAS = 0.01  # standard errors of bias with which a bet is still made, lowered by the bias
+_LEAST_PIVOT, _RANK = 1e-6, 1e-9  # of a scaled Cholesky factor; of singular values
+_RIDGE = 1e-9  # of the uniform design: estimates exist from the first measurement on
+
+
+class Contrasts:
+    """Rows y = plan - other plan, in the coordinates of the readings; sparse or dense."""
+
+    def __init__(self, rows: Any, squares: Any = None) -> None:
+        self.rows = rows  # (n, d)
+        self.squares = rows * rows if squares is None else squares
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    def take(self, which: Any) -> Contrasts:
+        """Return some of the contrasts."""
+        return Contrasts(self.rows[which], self.squares[which])
+
+    def dense(self) -> FloatArray:
+        """Return the rows as an array."""
+        return as_dense(self.rows)
+
+    def support(self) -> BoolArray:
+        """Return, by coordinate, whether any contrast is not 0 there."""
+        return np.asarray(self.squares.T @ np.ones(len(self)) > 0)
+
+
+def arm_probes(problem: Problem) -> Probes:
+    """Return the probes of a problem: single arms have one reading each, and unknown noise scale 1."""
+    if problem.probes is not None:
+        return problem.probes
+    n = problem.n_arms
+    each = np.arange(n)
+    entries = Entries(np.ones(n), each, np.arange(n + 1), (n, n))
+    scale = np.ones(n) if problem.noise_scale is None else problem.noise_scale
+    return Probes(problem.arm_names, ((VALUE,),) * n, entries, problem.costs, scale)
+
+
+def readings_of(probes: Probes, basis: FloatArray | None = None) -> DiagonalReadings | DenseReadings:
+    """Return how contrasts are estimated with these probes: a choice by the problem, never by the data."""
+    if basis is None and ((probes.is_diagonal) or (probes.unknown and _one_arm_each(probes))):
+        return DiagonalReadings(probes)
+    return DenseReadings(probes, basis)
+
+
+def _one_arm_each(probes: Probes) -> bool:
+    """Return whether each use is one reading of one arm, so that unknown noise can share no use."""
+    return not probes.share_uses and bool((np.diff(probes.entries.indptr) == 1).all())
+
+
+class DiagonalReadings:
+    """Every reading is of one arm, with noise of its own: a mean per arm, weighted by precision."""
+
+    basis = None
+
+    def __init__(self, probes: Probes) -> None:
+        self.probes, self.owner, self.costs = probes, probes.owner, probes.costs
+        arm, amount = probes.entries.indices.astype(np.int64), probes.entries.data
+        self._coefficient = amount / probes.noise_scale  # whitened
+        self.information = Diagonal(
+            arm, self._coefficient**2, self.owner, len(probes), probes.entries.shape[1]
+        )
+        self.is_single = self.information.is_single  # allocations have a closed form then
+
+    def coordinates(self, plans: Any) -> Any:
+        """Return the plans as contrasts are taken of them: the arms are their own coordinates."""
+        return plans
+
+    def matrix(self, uses: FloatArray | IntArray) -> FloatArray:
+        """Return the information of these uses: its diagonal, (n_arms,)."""
+        return self.information.matrix(uses.astype(float))
+
+    def vector(self, sums: FloatArray) -> FloatArray:
+        """Return X' times the whitened sums of readings."""
+        white = ((self._coefficient / self.probes.noise_scale) * sums.T).T
+        found = np.zeros((self.information.n_arms, *sums.shape[1:]))
+        if self.is_single:
+            found[self.information.arm] = white
+        else:
+            np.add.at(found, self.information.arm, white)
+        return found
+
+    def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
+        """Return the estimated mean of each arm; 0 where nothing is known of it."""
+        return np.divide(vector, matrix, out=np.zeros(len(matrix)), where=matrix > 0)
+
+    def gap_variance(self, matrix: FloatArray, contrasts: Contrasts) -> FloatArray:
+        """Return y' M^-1 y of each contrast; infinite where one of its arms was not measured."""
+        if matrix.min() > 0:
+            return np.asarray(contrasts.squares @ (1.0 / matrix))
+        seen = matrix > 0
+        found = contrasts.squares @ np.divide(1.0, matrix, out=np.zeros(len(matrix)), where=seen)
+        return np.where(contrasts.squares @ np.where(seen, 0.0, 1.0) > 0, np.inf, found)
+
+    def show(
+        self, contrasts: Contrasts, uses: IntArray, averages: FloatArray, largest: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return D and v of each contrast from a batch's uses and averages, (n_readings,) or (n_readings, G).
+
+        D is (n,) or, for G replicates of these uses, (n, G). v is infinite where the batch does not show a
+        gap.
+        """
+        del largest  # there is no bias to bound
+        matrix, n = self.matrix(uses), uses[self.owner].astype(float)
+        variance = self.gap_variance(matrix, contrasts)
+        if self.probes.dependent:
+            used = np.flatnonzero(n)
+            arm = self.information.arm[used]
+            weights = contrasts.dense()[:, arm] * (self._coefficient[used] * n[used] / matrix[arm])
+            together = self.probes.variances(weights, used, n[used])
+            variance = np.where(variance < np.inf, together, np.inf)
+        vector = self.vector((n * averages.T).T)
+        means = np.divide(vector.T, matrix, out=np.zeros(vector.T.shape), where=matrix > 0)
+        return np.asarray(contrasts.rows @ means.T), variance
+
+
+class DenseReadings:
+    """Readings mix arms or share noise: generalised least squares within the batch, in their span."""
+
+    is_single = False
+
+    def __init__(self, probes: Probes, basis: FloatArray | None = None) -> None:
+        self.probes, self.owner, self.costs = probes, probes.owner, probes.costs
+        if basis is None:
+            basis = span(probes.rows)
+            # where every arm can be estimated the arms themselves are the coordinates: nothing is rotated
+            basis = np.eye(len(basis)) if len(basis) == probes.rows.shape[1] else basis
+        information = information_of(probes, basis)
+        if not isinstance(information, Dense):  # unknown noise of single arms, weighed in a given basis
+            information = Dense(
+                np.ascontiguousarray(probes.whitened @ basis.T), self.owner, len(probes), basis
+            )
+        self.information, self.basis = information, basis
+        self._white = as_dense(probes.whitened)  # (n_readings, n_arms), in the caller's coordinates
+        n = len(information.rows)
+        self._uniform = information.rows.T @ information.rows / n
+        least = float(np.linalg.eigvalsh(self._uniform)[0]) * n
+        self._reach = np.sqrt(n / max(least, 1e-300))  # |mu| <= reach times the largest mean of a reading
+
+    def coordinates(self, plans: Any) -> FloatArray:
+        """Return the plans, less their mean, in the basis."""
+        dense = as_dense(plans)
+        return np.asarray((dense - dense.mean(axis=0)) @ self.basis.T)
+
+    def matrix(self, uses: FloatArray | IntArray) -> FloatArray:
+        """Return the information X'NX of these uses."""
+        return self.information.matrix(uses.astype(float))
+
+    def vector(self, sums: FloatArray) -> FloatArray:
+        """Return X' times the whitened sums of readings."""
+        return np.asarray(self.probes.whiten(sums) @ self.information.rows)
+
+    def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
+        """Return the least-squares estimate of mu in the basis, with a trace of the uniform design."""
+        return np.asarray(np.linalg.solve(self._ridge(matrix), vector))
+
+    def gap_variance(self, matrix: FloatArray, contrasts: Contrasts) -> FloatArray:
+        """Return y' M^-1 y of each contrast; huge where M does not show it."""
+        from scipy.linalg.lapack import dposv  # the wrappers of scipy.linalg take longer than the solution
+
+        solved = dposv(self._ridge(matrix), contrasts.rows.T, lower=1)[1]
+        return np.asarray(np.einsum("jd,dj->j", contrasts.rows, solved))
+
+    def _ridge(self, matrix: FloatArray) -> FloatArray:
+        trace = float(np.trace(matrix)) / max(float(np.trace(self._uniform)), 1e-300)
+        return np.asarray(matrix + (_RIDGE * trace + 1e-30) * self._uniform)
+
+    def show(
+        self, contrasts: Contrasts, uses: IntArray, averages: FloatArray, largest: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return D, lowered by a bound on its bias, and v; v is infinite where the bias is no rounding.
+
+        That catches a contrast which this batch does not show, a failed factorisation and a nan. `largest` is
+        the largest whitened average before the batch.
+        """
+        used = np.flatnonzero(uses[self.owner])
+        n = uses[self.owner[used]].astype(float)
+        weights = _least_squares(self.information.rows[used], n)  # A, (rank, n_used)
+        gap = contrasts.rows @ (weights @ self.probes.whiten(averages)[used])
+        if self.probes.dependent:
+            variance = self.probes.variances(contrasts.rows @ weights, used, n)
+        else:
+            variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
+        # the residual in the caller's coordinates, so that rounding of the basis is part of it
+        residual = contrasts.rows @ (self.basis - weights @ self._white[used])
+        bias = np.linalg.norm(residual, axis=1) * self._reach * MEAN_BOUND * (1.0 + largest)
+        is_shown = bias <= TOLERATED_BIAS * np.sqrt(np.maximum(variance, 0.0))  # false for a nan
+        return np.asarray((gap.T - np.where(is_shown, bias, 0.0)).T), np.where(is_shown, variance, np.inf)
+
+
+def _least_squares(rows: FloatArray, n: FloatArray) -> FloatArray:
+    """Return (X'NX)^+ X'N: by Cholesky and one Newton step, which squares the residual; at low rank by the
+    SVD.
+
+    Low rank is common: one rival that is left needs one direction.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    matrix = rows.T @ (n[:, None] * rows)
+    diagonal = np.diag(matrix)
+    if len(rows) >= len(matrix) and diagonal.min() > 1e-12 * diagonal.max():
+        scale = 1.0 / np.sqrt(diagonal)
+        try:
+            factor = cho_factor(matrix * np.outer(scale, scale), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            factor = None
+        if factor is not None and np.abs(np.diag(factor[0])).min() > _LEAST_PIVOT:
+            found = scale[:, None] * cho_solve(factor, scale[:, None] * (rows.T * n), check_finite=False)
+            return np.asarray(2 * found - (found @ rows) @ found)
+    left, sizes, right = np.linalg.svd(np.sqrt(n)[:, None] * rows, full_matrices=False)
+    kept = sizes > _RANK * sizes[0]
+    return np.asarray(((right[kept].T / sizes[kept]) @ left[:, kept].T) * np.sqrt(n))

@@ -1,0 +1,198 @@
+"""Betting factors: e-values for "this gap is at most 0", from one batch's estimate of the gap.
+
+A bet of size g >= 0 is fixed before the batch. The batch estimates the gap by D, with variance (or variance
+proxy) v. The factor F_g(D) >= 0 multiplies the wealth; it does not fall in D, and E F_g <= 1 whenever the gap
+is at most 0. A mean of factors over g, with weights fixed before the batch, is a factor again. Each class has
+
+    log_factors   log F_g for a grid of sizes
+    log_mixture   log of the mean of F_g over g ~ N(centre, prior_variance) restricted to g > 0
+    log_p         log of a p-value for "gap <= 0": what a final batch uses in place of a bet
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from statistics import NormalDist
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+
+# medians of twelve equally likely parts of N(0, 1): a mixture over them stands for one over N(0, 1)
+QUANTILES = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
+
+
+class Factor(Protocol):
+    """What a batch's estimate of a gap is worth under the null hypothesis."""
+
+    replicates: ClassVar[tuple[int, int]]  # fewest and most equal parts in which a batch is measured
+
+    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F, (n, k), for n gaps and k bet sizes each."""
+        ...
+
+    def log_mixture(
+        self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
+    ) -> FloatArray:
+        """Return the log of the mean factor over g ~ N(centre, prior_variance) given g > 0."""
+        ...
+
+    def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
+        """Return log p; 0 where the estimated gap is not above 0. `gaussian` says that the noise is."""
+        ...
+
+
+def log_sum_exp(logs: FloatArray) -> FloatArray:
+    """Return the log of the sum of exponentials along the last axis.
+
+    >>> log_sum_exp(np.log([[1.0, 2.0, 3.0]])).round(4).tolist()
+    [1.7918]
+    """
+    top = logs.max(axis=-1)
+    return np.asarray(top + np.log(np.exp(logs - top[..., None]).sum(axis=-1)))
+
+
+class SubGaussian:
+    """E exp(t (D - E D)) <= exp(t^2 v / 2) for all t: F_g = exp((g D - g^2/2) / v)."""
+
+    replicates: ClassVar[tuple[int, int]] = (1, 1)
+
+    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F.
+
+        >>> SubGaussian().log_factors(np.array([0.4]), np.array([0.25]), np.array([[0.5, 1.0]])).tolist()
+        [[0.30000000000000004, -0.3999999999999999]]
+        """
+        return np.asarray((sizes * gap[:, None] - 0.5 * sizes * sizes) / variance[:, None])
+
+    def log_mixture(
+        self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
+    ) -> FloatArray:
+        """Return the log of the mean factor, in closed form: the integrand is Gaussian in g."""
+        from scipy.special import log_ndtr
+
+        posterior = 1.0 / (1.0 / prior_variance + 1.0 / variance)
+        mode = posterior * (centre / prior_variance + gap / variance)
+        exponent = mode * mode / (2 * posterior) - centre * centre / (2 * prior_variance)
+        above_zero = log_ndtr(mode / np.sqrt(posterior)) - log_ndtr(centre / np.sqrt(prior_variance))
+        return np.asarray(0.5 * np.log(posterior / prior_variance) + exponent + above_zero)
+
+    def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
+        """Return the log of the normal tail, or of Chernoff's bound exp(-z^2/2).
+
+        A p-value of 1 where the gap is not positive, for Gaussian noise too: if the noise is smaller than its
+        stated scale, the normal tail bounds upper tails alone.
+        """
+        from scipy.special import log_ndtr
+
+        z = gap / np.sqrt(variance)
+        return np.where(z > 0, log_ndtr(-z) if gaussian else -0.5 * z * z, 0.0)
+
+
+class _QuantileMixture:
+    """Mixtures without a closed form: the mean over twelve sizes, those of them above 0."""
+
+    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def log_mixture(
+        self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
+    ) -> FloatArray:
+        """Return the log of the mean factor."""
+        sizes = centre[:, None] + np.sqrt(prior_variance)[:, None] * QUANTILES
+        is_bet = sizes > 0
+        logs = np.where(is_bet, self.log_factors(gap, variance, np.maximum(sizes, 0.0)), -np.inf)
+        return np.asarray(log_sum_exp(logs) - np.log(is_bet.sum(axis=1)))
+
+
+class BoundedVariance(_QuantileMixture):
+    """Var D <= v and nothing else: F_g = [1 + ((1 + g D / v)_+)^2] / 2 / (1 + g^2 / (2 v)).
+
+    E ((1 + x)_+)^2 <= (1 + E x)^2 + Var x, and x = g D / v has E x <= 0 (the factor does not fall in D) and
+    Var x <= g^2 / v.
+    """
+
+    replicates: ClassVar[tuple[int, int]] = (1, 1)
+
+    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F.
+
+        >>> gap, variance, sizes = np.array([0.4]), np.array([0.25]), np.array([[0.5]])
+        >>> BoundedVariance().log_factors(gap, variance, sizes).round(4).tolist()
+        [[0.346]]
+        """
+        up = np.maximum(1.0 + sizes * (gap / variance)[:, None], 0.0)
+        return np.asarray(np.log((0.5 + 0.5 * up * up) / (1.0 + 0.5 * sizes * sizes / variance[:, None])))
+
+    def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
+        """Return the log of Cantelli's bound v / (v + D^2)."""
+        del gaussian  # a problem that knows the variance alone cannot say so
+        return np.where(gap > 0, -np.log1p(np.maximum(gap, 0.0) ** 2 / variance), 0.0)
+
+
+class Student(_QuantileMixture):
+    """Gaussian noise of unknown variance: a gap is estimated by G equal replicates x_1, ..., x_G.
+
+    The replicates are independent with one mean and one unknown variance, so that r = sum x / |x| is
+    independent of |x| where the mean is 0. With d = g / (one replicate's standard deviation, as guessed
+    before the batch), F = E[exp(d sum(x)/sigma - G d^2/2) given r] = exp(-G d^2/2) E exp(d r chi_G), whatever
+    sigma is.
+
+    `gap` has shape (n, G) here, and `variance` is the guess of one replicate's variance. A bad guess costs
+    measurements, never correctness.
+    """
+
+    replicates: ClassVar[tuple[int, int]] = (4, 12)
+    largest_bet: ClassVar[float] = 10.0  # standard deviations; more wins no more and loses digits
+
+    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F.
+
+        >>> opposed = np.array([[1.0, -1.0, 1.0, -1.0]])
+        >>> Student().log_factors(opposed, np.ones(1), np.ones((1, 1))).round(4).tolist()
+        [[-2.0]]
+        """
+        n_replicates = gap.shape[1]
+        scaled = (
+            gap / np.maximum(np.abs(gap).max(axis=1), 1e-300)[:, None]
+        )  # squares neither over- nor underflow
+        length = np.sqrt((scaled * scaled).sum(axis=1))
+        direction = np.divide(scaled.sum(axis=1), length, out=np.zeros(len(gap)), where=length > 0)
+        d = np.minimum(sizes / np.sqrt(variance)[:, None], self.largest_bet)
+        table = _log_mean_exp(n_replicates)
+        # the table's error is below 1e-9, and is taken off so that the factor is never too large
+        return np.asarray(table(d * direction[:, None]) - 1e-9 - 0.5 * n_replicates * d * d)
+
+    def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
+        """Return the log of the upper tail of Student's t."""
+        from scipy.special import stdtr
+
+        del variance, gaussian  # the noise is Gaussian by assumption, and the replicates show its variance
+        n_replicates = gap.shape[1]
+        spread = gap.std(axis=1, ddof=1)
+        mean = gap.mean(axis=1)
+        t = np.divide(mean * math.sqrt(n_replicates), spread, out=np.zeros(len(gap)), where=spread > 0)
+        t = np.where((spread == 0) & (mean > 0), 1e9, np.minimum(t, 1e9))
+        tail = np.log(np.maximum(stdtr(n_replicates - 1, -t), 1e-300))
+        return np.where(t > 0, tail, 0.0)
+
+
+@functools.cache
+def _log_mean_exp(n: int) -> Any:
+    """Return a spline of a -> log E exp(a chi_n) for |a| <= 36, with an error below 1e-9.
+
+    chi_n is the length of a standard normal vector of n numbers. With s = log chi the expectation is
+    const * integral of exp(n s - w^2/2 + a w) ds, w = exp(s). The integrand falls off doubly exponentially,
+    so that an equidistant sum around its mode has all digits.
+    """
+    from scipy.interpolate import CubicSpline
+
+    a = np.linspace(-36.0, 36.0, 7201)
+    mode = 0.5 * (a + np.sqrt(a * a + 4.0 * n))
+    width = 1.0 / np.sqrt(mode * mode + n)
+    s = np.log(mode)[:, None] + width[:, None] * np.arange(-40, 26) * 0.4
+    w = np.exp(s)
+    logs = log_sum_exp(n * s + w * (a[:, None] - 0.5 * w)) + np.log(0.4 * width)
+    return CubicSpline(a, logs - (0.5 * n - 1.0) * math.log(2.0) - math.lgamma(0.5 * n))

@@ -1,0 +1,215 @@
+"""How the next batch is divided over the probes, and how long it is. Nothing here bears on the guarantee.
+
+The shares of cost nearly minimise the largest cost that a rival still seems to need: contrasts are weighted
+by their priority, evidence_needed / gap^2, with estimated gaps smoothed by their errors. Then come a cover,
+which shows every contrast at all, the length of the batch, and whole counts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.design.counts import cover, mixed_counts
+from surepick.design.grid import PRIORITY_BITS, SHARE_BITS, on_grid, rounded
+from surepick.design.information import Dense
+from surepick.design.minimax import minimax
+from surepick.inference.contrasts import Contrasts
+from surepick.policies.betting.question import Readings, Targets
+
+WORKING_SET = 256  # targets that a design looks at
+SMOOTHING, SMOOTHING_WITH_COSTS = 32.0, 4.0  # squared errors added to squared gaps in priorities
+NEED_SMOOTHING = 4.0  # the same in the cost that still seems to be needed
+BATCH_SHARE, NEED_SHARE = 0.1, 0.1  # a batch's cost, of what was spent and of what seems to be needed
+SIDE_SHARE = 0.02  # of a batch for probes that no rival needs now
+_LEAST_SHARE = 1e-3  # over the number of probes: the floor of shares in the price of a contrast
+_BINDING = 1e-3  # of the largest dual: targets that rounding looks at
+
+
+def batch_cost(wished: float, need: float, setup_cost: float) -> float:
+    """Return what a batch should cost where starting one has a price; as wished where it has none.
+
+    Batches of cost L take need / L more set-ups and half a batch too much at the end: least together at
+    L = sqrt(2 need setup_cost). No batch is longer than what seems to be needed for that reason.
+
+    >>> batch_cost(10.0, 400.0, 0.0), batch_cost(10.0, 400.0, 50.0), batch_cost(10.0, 40.0, 500.0)
+    (10.0, 200.0, 40.0)
+    """
+    return max(wished, min(math.sqrt(2.0 * need * setup_cost), need))
+
+
+def first_uses(cost: float, setup_cost: float) -> int:
+    """Return how often each probe of a first batch is used: for a quarter of the set-up's price.
+
+    >>> first_uses(10.0, 0.0), first_uses(10.0, 120.0)
+    (1, 3)
+    """
+    return max(1, round(0.25 * setup_cost / cost)) if cost > 0.0 else 1
+
+
+class BatchDesign:
+    """Shares of cost and weights of the targets (the dual), kept from batch to batch as a warm start."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("shares", "dual", "first_cover")
+
+    def __init__(self, readings: Readings, setup_cost: float, *, uniform: bool = False) -> None:
+        """With `uniform` all probes are used equally often, for comparison."""
+        n = len(readings.costs)
+        self._setup_cost, self._uniform = setup_cost, uniform
+        self.shares = np.full(n, 1.0 / n) if not uniform else readings.costs / readings.costs.sum()
+        self.dual = np.zeros(0)  # (n_plans,)
+        self.first_cover = np.ones(n, dtype=bool)  # the probes of the first batch
+
+    def begin(self, readings: Readings, targets: FloatArray, contrasts: Contrasts) -> None:
+        """Choose the probes of the first batch, which must show all these contrasts."""
+        if self._uniform:
+            return
+        start = self.shares, np.full(len(targets), 1.0 / len(targets))
+        self.shares = self._minimax(readings, targets, *start, steps=60, tolerance=0.05)[0]
+        self.first_cover = self._cover(readings, self.shares, contrasts)
+
+    def extend(self, readings: Readings, contrasts: Contrasts, n_plans: int) -> None:
+        """Continue with these probes, the old ones first; a first batch shows these contrasts too."""
+        n = len(readings.costs) - len(self.shares)
+        self.shares = np.append(self.shares, np.zeros(n))
+        self.first_cover = np.append(self.first_cover, np.full(n, self._uniform))
+        self.dual = np.append(self.dual, np.zeros(n_plans - len(self.dual))) if len(self.dual) else self.dual
+        if not self._uniform:
+            self.first_cover = self.first_cover | self._cover(readings, self.shares, contrasts)
+
+    def _minimax(
+        self,
+        readings: Readings,
+        targets: FloatArray,
+        shares: FloatArray,
+        dual: FloatArray,
+        *,
+        steps: int = 40,
+        tolerance: float = 0.02,
+    ) -> tuple[FloatArray, FloatArray]:
+        shares, dual = minimax(
+            readings.information,
+            targets,
+            readings.costs,
+            shares,
+            dual,
+            steps=steps,
+            tolerance=tolerance,
+        )
+        return on_grid(shares, SHARE_BITS), on_grid(dual, SHARE_BITS)
+
+    def _cover(self, readings: Readings, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
+        dense = contrasts.dense() if isinstance(readings.information, Dense) else None
+        return cover(readings.information, shares, readings.costs, dense, contrasts.support())
+
+    def counts(
+        self, readings: Readings, targets: Targets, n_plans: int, spent: float, replicates: tuple[int, int]
+    ) -> tuple[IntArray, int]:
+        """Return the uses of each probe in one replicate of the next batch, and the number of replicates."""
+        gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
+        priced = np.ptp(readings.costs[self.first_cover]) > 0
+        smoothing = SMOOTHING_WITH_COSTS if priced else SMOOTHING
+        priority = rounded(targets.evidence_needed / (gap2 + smoothing * targets.gap_variance), PRIORITY_BITS)
+        weighted, dual = self._improve(readings, targets, priority, n_plans)
+        need = self._need(readings, targets, gap2)
+        budget, n_replicates, span = self._length(readings, targets, need, spent, replicates)
+        if self._uniform:
+            each = max(1, round(budget / float(readings.costs.sum())))
+            return np.full(len(readings.costs), each, dtype=np.int64), n_replicates
+        counts = self._whole_counts(readings, targets, budget, span, weighted, dual)
+        return counts, n_replicates
+
+    def _improve(
+        self, readings: Readings, targets: Targets, priority: FloatArray, n_plans: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
+        contrasts, plans = targets.contrasts, targets.behind
+        if len(contrasts) > WORKING_SET:
+            needs = rounded(priority * self._price(readings, contrasts), PRIORITY_BITS)
+            worst = np.sort(np.argsort(-needs, kind="stable")[:WORKING_SET])
+            contrasts, plans, priority = contrasts.take(worst), plans[worst], priority[worst]
+        weighted = contrasts.dense() * np.sqrt(priority)[:, None]
+        uniform = np.full(len(plans), 1.0 / len(plans))
+        if self._uniform:
+            return weighted, uniform
+        dual = self.dual[plans] if len(self.dual) else np.zeros(len(plans))
+        start = dual / dual.sum() if dual.sum() > 0 else uniform
+        self.shares, dual = self._minimax(readings, weighted, self.shares, start)
+        self.dual = np.zeros(n_plans)
+        self.dual[plans] = dual
+        return weighted, dual
+
+    def _price(self, readings: Readings, contrasts: Contrasts) -> FloatArray:
+        """Return the variance of each contrast after a batch of cost 1 with these shares."""
+        shares = self.shares
+        if readings.is_single:
+            shares = np.maximum(shares, _LEAST_SHARE / len(shares))
+        return readings.gap_variance(readings.matrix(shares / readings.costs), contrasts)
+
+    def _need(self, readings: Readings, targets: Targets, gap2: FloatArray) -> float:
+        """Return the cost that still seems to be needed, by the rival that is worst off."""
+        smoothed = gap2 + NEED_SMOOTHING * targets.gap_variance
+        price = self._price(readings, targets.contrasts)
+        return 2.0 * float((targets.evidence_needed / smoothed * price).max())
+
+    def _length(
+        self, readings: Readings, targets: Targets, need: float, spent: float, replicates: tuple[int, int]
+    ) -> tuple[float, int, BoolArray]:
+        """Return the cost of one replicate, the number of replicates, and the probes that each must use."""
+        fewest, most = replicates
+        most = fewest if self._setup_cost else most  # every replicate is a request, and pays a set-up
+        wished = min(BATCH_SHARE * spent, NEED_SHARE * need)
+        wished = float(rounded(batch_cost(wished, need, fewest * self._setup_cost), PRIORITY_BITS))
+        span = self._cover(readings, self.shares, targets.contrasts)
+        # least squares on as many readings as unknowns interpolates: batches of mixed readings are longer
+        covers = 2.0 if isinstance(readings.information, Dense) and replicates[1] == 1 else 1.0
+        budget = max(covers * float(readings.costs[span].sum()), wished / most)
+        return budget, int(np.clip(round(wished / budget), fewest, most)), span
+
+    def _whole_counts(
+        self,
+        readings: Readings,
+        targets: Targets,
+        budget: float,
+        span: BoolArray,
+        weighted: FloatArray,
+        dual: FloatArray,
+    ) -> IntArray:
+        costs, information = readings.costs, readings.information
+        if isinstance(information, Dense):
+            binding = dual > _BINDING * dual.max()
+            pull = weighted[binding] * np.sqrt(dual[binding])[:, None]
+            counts = mixed_counts(information, self.shares, costs, pull, budget)
+            chosen = on_grid(counts * costs / budget + 1e-6 * self.shares, SHARE_BITS)
+            span = self._cover(readings, chosen, targets.contrasts)
+        else:
+            counts = np.rint(self.shares * budget / costs)
+            if readings.is_single:
+                counts[~span] = 0
+        counts[span] = np.maximum(counts[span], 1)
+        idle = self.first_cover & (counts == 0)
+        counts[idle] = np.floor(SIDE_SHARE * budget / (costs[idle] * self.first_cover.sum()))
+        return counts.astype(np.int64)
+
+    def final_counts(self, readings: Readings, targets: Targets, n: int) -> tuple[IntArray, int]:
+        """Return n uses in these shares, one at least of each probe of a cover, and the size of the cover.
+
+        Largest remainders; fewer than the cover where n does not suffice, those of the largest shares.
+        """
+        span = self._cover(readings, self.shares, targets.contrasts)
+        ideal = np.where(span, np.maximum(self.shares, 1e-9) / readings.costs, 0.0)
+        n_span = int(span.sum())
+        counts = np.zeros(len(ideal), dtype=np.int64)
+        if n < n_span:
+            counts[np.argsort(-ideal, kind="stable")[:n]] = 1
+            return counts, n_span
+        ideal = ideal / ideal.sum() * n
+        counts = np.where(span, np.maximum(np.floor(ideal), 1), 0).astype(np.int64)
+        while int(counts.sum()) > n:  # the ones that every probe gets may be too many
+            counts[int(np.argmax(np.where(counts > 1, counts - ideal, -np.inf)))] -= 1
+        remainders = np.argsort(-np.where(span, ideal - counts, -np.inf), kind="stable")
+        counts[remainders[: n - int(counts.sum())]] += 1
+        return counts, n_span

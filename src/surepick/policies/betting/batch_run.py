@@ -1,0 +1,419 @@
+"""A run of batches: decide, absorb, standing, state. The same for every question, kind of noise and set of
+probes.
+
+Before a batch everything is fixed: its counts (of each of its equal replicates, where the noise is unknown),
+the leader and the bets. `absorb` takes its measurements request by request. When the batch is complete the
+bets are settled by the batch's own averages alone, and the batch joins what guides the next ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray, first_few
+from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.past import Past
+from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
+from surepick.design.counts import cut
+from surepick.errors import ParameterError
+from surepick.inference.contrasts import arm_probes, readings_of
+from surepick.inference.factors import BoundedVariance, Factor, Student, SubGaussian
+from surepick.inference.noise import NoiseEstimate
+from surepick.inference.wealth import Account, Wealth
+from surepick.policies.betting import run_state
+from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
+from surepick.policies.betting.question import Bet, Estimates, Question
+
+_ROUNDING = 1e-12  # of a gap: replicates that differ by less are equal
+
+
+class BatchPolicy(Protocol):
+    """What a run of batches needs to know of its policy."""
+
+    @property
+    def name(self) -> str:
+        """The name that users know."""
+        ...
+
+    @property
+    def max_batch(self) -> int | None:
+        """The most measurements to ask for at once."""
+        ...
+
+
+@dataclass(eq=False)
+class Batch:
+    """The measurements of one batch, fixed before the first of them. Changed by `add`."""
+
+    uses: IntArray  # (n_probes,) of one replicate
+    missing: IntArray  # (n_replicates, n_probes)
+    sums: FloatArray  # (n_replicates, n_readings)
+    lost: FloatArray  # (n_replicates, n_readings) by rounding, in adding up requests
+    bets: list[Bet]
+    is_final: bool = False
+
+    @classmethod
+    def of(cls, uses: IntArray, n_replicates: int, n_readings: int, bets: list[Bet]) -> Batch:
+        """Return a batch of which nothing has been measured."""
+        zeros = np.zeros((n_replicates, n_readings))
+        return cls(uses, np.tile(uses, (n_replicates, 1)), zeros, zeros.copy(), bets)
+
+    @property
+    def n_replicates(self) -> int:
+        """Into how many equal parts the batch is divided."""
+        return len(self.missing)
+
+    @property
+    def counts(self) -> IntArray:
+        """Uses of each probe in the whole batch."""
+        return self.uses * self.n_replicates
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was measured."""
+        return not self.missing.any()
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was measured."""
+        return bool((self.missing == self.uses).all())
+
+    def _open_replicate(self) -> int:
+        return int(np.argmax(self.missing.any(axis=1)))
+
+    def next_request(self, max_batch: int | None) -> IntArray:
+        """Return what the first incomplete replicate lacks, at most `max_batch`, lowest probes first."""
+        missing = self.missing[self._open_replicate()]
+        return missing.copy() if max_batch is None else first_few(missing, max_batch)
+
+    def add(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add the measurements of a request (compensated summation after Neumaier)."""
+        k = self._open_replicate()
+        before, total = self.sums[k], self.sums[k] + sums
+        larger, smaller = np.where(np.abs(before) >= np.abs(sums), (before, sums), (sums, before))
+        self.lost[k] += (larger - total) + smaller
+        self.sums[k] = total
+        self.missing[k] -= counts
+
+    def averages(self, owner: IntArray) -> FloatArray:
+        """Return the averages of readings, (n_readings, n_replicates); 0 where a probe was not used."""
+        return np.asarray(((self.sums + self.lost) / np.maximum(self.uses[owner], 1)).T)
+
+
+@dataclass(eq=False)
+class FinalBatch:
+    """A call for a final batch: after it the run stops. Changed by the run."""
+
+    left: int  # measurements still to come, the rest of an open batch included
+    gaussian: bool  # whether the noise is known to be Gaussian
+    is_over: bool = False
+
+
+class BatchRun:
+    """A run of batches for one question; changed by the loop or session that started it."""
+
+    STATE: ClassVar[tuple[str, ...]] = (
+        "counts",
+        "sums",
+        "_extra_uses",
+        "_extra_sums",
+        "_waiting_uses",
+        "_waiting_sums",
+        "_batch",
+        "_final",
+        "_design",
+        "_noise",
+        "_question",
+    )
+    KINDS = (Account, Wealth, Batch, Bet, FinalBatch)
+
+    def __init__(
+        self, problem: Problem, policy: BatchPolicy, question: Question, *, uniform: bool = False
+    ) -> None:
+        """Ask this about the problem's oriented plans; with `uniform` use all probes equally often."""
+        self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
+        self._probes = arm_probes(problem)
+        self._factor = _factor_for(problem)
+        self._noise = NoiseEstimate(self._probes) if isinstance(self._factor, Student) else None
+        self._readings = readings_of(self._probes)
+        n, m = len(self._probes), self._probes.n_readings
+        self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
+        # prior data and measurements outside of batches: they guide, and settle no bet
+        self._extra_uses, self._extra_sums = np.zeros(n), np.zeros(m)
+        self._waiting_uses, self._waiting_sums = np.zeros(n), np.zeros(m)  # came while a batch was open
+        question.bind(self._readings)
+        self._design = BatchDesign(self._readings, self._setup_cost, uniform=uniform)
+        others = np.arange(1, question.n_plans)
+        self._design.begin(
+            self._readings,
+            question.first_targets(WORKING_SET),
+            question.contrasts(np.zeros(len(others), dtype=np.int64), others),
+        )
+        self._batch: Batch | None = None
+        self._final: FinalBatch | None = None
+        self._budget: int | None = None
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Derive from the state what the next decision needs: noise, estimates, the largest average."""
+        if self._noise is not None and self._noise.freedom.any():
+            self._readings = readings_of(self._noise.probes(), self._readings.basis)
+        readings, owner = self._readings, self._readings.owner
+        uses, sums = self.counts + self._extra_uses, self.sums + self._extra_sums
+        first = readings.matrix(self._design.first_cover.astype(float))
+        self._estimates = Estimates(readings, first, self.counts, uses, sums)
+        self._largest = 0.0
+        if readings.basis is not None:  # bounds the bias of mixed readings
+            n = uses[owner]
+            averages = np.divide(sums, n, out=np.zeros(len(sums)), where=n > 0)
+            self._largest = float(np.abs(readings.probes.whiten(averages)).max())
+
+    @property
+    def _is_started(self) -> bool:
+        """Whether something is known of all that a first batch measures."""
+        return bool((self.counts + self._extra_uses)[self._design.first_cover].all())
+
+    # deciding
+
+    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
+        """Return the next request of the batch, or the answer."""
+        del rng  # nothing is drawn
+        question, final = self._question, self._final
+        if self._batch is None:
+            if question.is_answered:
+                return Stop(question.answer())
+            if final is not None and (final.is_over or final.left <= 0):
+                return Stop(None)
+            self._batch = self._open_batch()
+        elif self._batch.is_untouched and self._is_started:
+            self._batch = self._fit(self._batch)
+        if self._batch is None:
+            return Stop(None)
+        return Measure(self._batch.next_request(self._policy.max_batch))
+
+    def _open_batch(self) -> Batch | None:
+        """Stake, bet and count: everything about the next batch."""
+        question, estimates, readings = self._question, self._estimates, self._readings
+        fewest, _ = self._factor.replicates
+        if not self._is_started:
+            bets = list[Bet]()
+            # with unknown noise the first batch shows what a bet size is worth
+            if question.bets_at_once and self._noise is None and self._is_blank:
+                question.stake(estimates, None)
+                bets = question.bets(estimates, None)
+            known = self.counts + self._extra_uses > 0
+            once = np.where(known, 0, self._design.first_cover).astype(np.int64)
+            each = first_uses(float(once @ readings.costs), self._setup_cost)
+            return Batch.of(each * once, fewest, len(self.sums), bets)
+        targets = question.targets(estimates)
+        question.stake(estimates, targets)
+        bets = question.bets(estimates, targets)
+        spent = float(self.counts @ readings.costs)
+        uses, n_replicates = self._design.counts(
+            readings, targets, question.n_plans, spent, self._factor.replicates
+        )
+        return self._fit(Batch.of(uses, n_replicates, len(self.sums), bets))
+
+    @property
+    def _is_blank(self) -> bool:
+        """Whether nothing is known at all."""
+        return not (self.counts.any() or self._extra_uses.any())
+
+    def _fit(self, batch: Batch) -> Batch | None:
+        """Make an untouched batch the final one, if that was called, or cut it to a budget."""
+        if batch.is_final:
+            return batch
+        if self._final is not None:
+            return self._final_batch(self._final)
+        left, fewest = self._budget, self._factor.replicates[0]
+        if left is None or not fewest <= left < int(batch.counts.sum()):
+            return batch
+        n_replicates = max(fewest, min(batch.n_replicates, left // max(int(np.count_nonzero(batch.uses)), 1)))
+        return Batch.of(cut(batch.uses, left // n_replicates), n_replicates, len(self.sums), batch.bets)
+
+    def _final_batch(self, final: FinalBatch) -> Batch | None:
+        """Return the final batch, a test of the targets; None if too few measurements are left for
+        replicates.
+        """
+        targets = self._question.targets(self._estimates)
+        fewest, most = self._factor.replicates
+        _, n_cover = self._design.final_counts(self._readings, targets, final.left // fewest)
+        n_replicates = int(np.clip(final.left // max(n_cover, 1), fewest, most))
+        if final.left < n_replicates:
+            final.is_over = True
+            return None
+        uses, _ = self._design.final_counts(self._readings, targets, final.left // n_replicates)
+        bet = Bet(targets.account, targets.rows, targets.ahead, targets.behind, targets.shift)
+        batch = Batch.of(uses, n_replicates, len(self.sums), [bet])
+        batch.is_final = True
+        return batch
+
+    def allow(self, left: int) -> None:
+        """Cut the next batch to this many measurements; the first one, which needs a cover, is never cut."""
+        self._budget = left
+
+    def call_last(self, n: int, *, gaussian: bool) -> None:
+        """Make what an open batch leaves of these n measurements one final batch, which is a test."""
+        if self._final is not None:
+            raise ParameterError("a final batch was called already; it ends the run", field="last_call")
+        batch = self._batch
+        begun = 0 if batch is None else int((batch.uses - batch.missing).sum())
+        self._final = FinalBatch(n + begun, gaussian)
+
+    # absorbing
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add the complete answer to the last request; settle the bets when the batch is complete."""
+        batch = self._batch
+        if batch is None or not np.array_equal(counts, batch.next_request(self._policy.max_batch)):
+            raise ParameterError(
+                f"{self._policy.name} takes the complete answer to its last request: "
+                "its bets hold for counts that were fixed before the first measurement"
+            )
+        batch.add(counts, sums)
+        if batch.is_complete:
+            self._close(batch)
+
+    def _close(self, batch: Batch) -> None:
+        averages = batch.averages(self._readings.owner)
+        if batch.bets:
+            self._settle(batch, averages if self._noise is not None else averages[:, 0])
+        if self._noise is not None:
+            self._noise.add(batch.uses, averages)
+            self._noise.refuse_unusable()
+        self.counts = self.counts + batch.counts
+        self.sums = self.sums + (batch.sums + batch.lost).sum(axis=0)
+        if self._final is not None:
+            self._final.left -= int(batch.counts.sum())
+            self._final.is_over = batch.is_final
+        self._batch = None
+        self._join()
+
+    def _settle(self, batch: Batch, averages: FloatArray) -> None:
+        """Multiply components by the factors of their bets: functions of what this batch alone has shown."""
+        question, factor = self._question, self._factor
+        for bet in batch.bets:
+            contrasts = question.contrasts(bet.ahead, bet.behind)
+            gap, variance = self._readings.show(contrasts, batch.uses, averages, self._largest)
+            # no bet on a gap that the batch does not show, which its counts say beforehand
+            shown = np.isfinite(variance) & (variance > 0)
+            if self._noise is not None:
+                # Equal replicates have probability 0 under Gaussian noise, so that skipping them costs the
+                # proof nothing; coarse readings, which are often equal, would win by rounding alone.
+                shown &= np.ptp(gap, axis=1) > _ROUNDING * np.abs(gap).max(axis=1)
+            gap = gap + bet.shift
+            if not shown.all():
+                bet, gap, variance = bet.take(shown), gap[shown], variance[shown]
+            if batch.is_final:
+                assert self._final is not None
+                log_p = factor.log_p(gap, variance, gaussian=self._final.gaussian)
+                question.record_test(bet.account, bet.rows, log_p)
+                continue
+            components, rows = question.account(bet.account).components, bet.rows
+            if bet.unit is not None and bet.grid is not None and len(bet.grid):
+                sizes = bet.unit[:, None] * bet.grid
+                components[rows, : len(bet.grid)] += factor.log_factors(gap, variance, sizes)
+            if bet.centre is not None and bet.prior_variance is not None:
+                on = np.flatnonzero(bet.centre >= 0)
+                mixture = factor.log_mixture(gap[on], variance[on], bet.centre[on], bet.prior_variance[on])
+                components[rows[on], -1] += mixture
+        if not batch.is_final:
+            question.count(batch.bets)
+
+    def _join(self) -> None:
+        """Include what has come meanwhile, and choose the leader."""
+        self._extra_uses = self._extra_uses + self._waiting_uses
+        self._extra_sums = self._extra_sums + self._waiting_sums
+        self._waiting_uses, self._waiting_sums = 0.0 * self._waiting_uses, 0.0 * self._waiting_sums
+        self._refresh()
+        if self._is_started and not (self._final is not None and self._final.is_over):
+            self._question.choose(self._estimates)
+
+    @property
+    def recalls_unasked(self) -> bool:
+        """Whether extra measurements may be recalled: bets may depend on anything known before them."""
+        return True
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Use measurements that no batch asked for: they guide, and settle no bet. They wait for an open
+        batch.
+        """
+        self._waiting_uses = self._waiting_uses + counts
+        self._waiting_sums = self._waiting_sums + sums
+        if self._batch is None:
+            self._join()
+
+    def remember(self, past: Past) -> None:
+        """Begin with prior data: they guide leader, design and bets from the start, and settle none."""
+        self._extra_uses = self._extra_uses + past.worth
+        self._extra_sums = self._extra_sums + past.worth * past.means
+        self._join()
+
+    # plans that arrive
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether no batch is open: its counts and bets were fixed without the new plans."""
+        return self._batch is None
+
+    def grow(self, problem: Problem) -> None:
+        """Continue with the plans and arms of this problem, the old ones first; between two batches."""
+        if self._batch is not None or self._final is not None:
+            raise ParameterError("plans arrive between two batches, and not after a final batch was called")
+        question, n_old = self._question, self._question.n_plans
+        self._probes = arm_probes(problem)
+        n, m = len(self._probes), self._probes.n_readings
+        self.counts = np.append(self.counts, np.zeros(n - len(self.counts), dtype=np.int64))
+        self._extra_uses, self._waiting_uses = _padded(self._extra_uses, n), _padded(self._waiting_uses, n)
+        self.sums = _padded(self.sums, m)
+        self._extra_sums, self._waiting_sums = _padded(self._extra_sums, m), _padded(self._waiting_sums, m)
+        if self._noise is not None:
+            self._noise.extend(self._probes)
+        self._readings = readings_of(self._probes, self._readings.basis)
+        question.grow(problem.oriented, self._readings, n)
+        new = np.arange(n_old, question.n_plans)
+        contrasts = question.contrasts(np.zeros(len(new), dtype=np.int64), new)
+        self._design.extend(self._readings, contrasts, question.n_plans)
+        self._join()
+
+    # looking, which changes nothing
+
+    def standing(self) -> Standing:
+        """Return the leader, its closest rival, and the risk of declaring the leader now."""
+        if not self._is_started or self._question.leader < 0:
+            return Standing()
+        return self._question.standing(self._estimates)
+
+    def log_evidence(self) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of the leader."""
+        return self._question.evidence()
+
+    def noise_estimate(self) -> FloatArray:
+        """Return the standard deviation of each reading, as stated or as it is estimated now."""
+        return self._readings.probes.noise_scale
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a fresh run needs to become this one."""
+        return run_state.state_of(self)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is."""
+        run_state.restore(self, state, self.KINDS)
+        self._refresh()
+
+
+def _factor_for(problem: Problem) -> Factor:
+    """Return the factor for the noise of this problem."""
+    if not problem.knows_noise:
+        return Student()
+    return BoundedVariance() if problem.noise == BOUNDED_VARIANCE else SubGaussian()
+
+
+def _padded(values: FloatArray, n: int) -> FloatArray:
+    """Return the values with zeros for new probes."""
+    return np.append(values, np.zeros(n - len(values)))

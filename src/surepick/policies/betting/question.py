@@ -1,0 +1,246 @@
+"""What a run asks, and therefore which bets it makes: the parts that all questions share.
+
+A question sees only what was measured before a batch (`Estimates`). After a batch it chooses a leader; before
+the next one it names the contrasts to be shown (`Targets`), stakes cash, and fixes the bets. It knows when an
+answer is proved. The names are those of the theorem in `surepick.inference`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.run import Standing
+from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
+from surepick.inference.wealth import Account, Wealth
+
+LEAST_EVIDENCE_NEEDED = 0.1  # nats: a rival that is nearly ruled out still counts a little
+RESTAKE = 1.4  # cash is staked again whenever the measurements have grown by this factor
+
+Readings = DiagonalReadings | DenseReadings
+
+
+@dataclass(eq=False)
+class Bet:
+    """A bet that plan `ahead` is better than plan `behind`, less `shift`, for each row of an account.
+
+    Fixed before the batch. It has fixed sizes unit * grid, on the first components of the account, or a
+    mixture N(centre, prior_variance) over sizes, on the last component, or both.
+    """
+
+    account: str | int
+    rows: IntArray  # (n,) of the account
+    ahead: IntArray  # (n,) plans
+    behind: IntArray  # (n,) plans
+    shift: float = 0.0  # the bet is that y.mu + shift > 0
+    centre: FloatArray | None = None  # no bet where it is negative
+    prior_variance: FloatArray | None = None
+    unit: FloatArray | None = None  # (n,)
+    grid: FloatArray | None = None  # (k,)
+
+    def take(self, which: Any) -> Bet:
+        """Return the bets of some rows."""
+        parts = (self.centre, self.prior_variance, self.unit)
+        centre, prior_variance, unit = (None if part is None else part[which] for part in parts)
+        plans = self.ahead[which], self.behind[which]
+        return Bet(
+            self.account, self.rows[which], *plans, self.shift, centre, prior_variance, unit, self.grid
+        )
+
+
+@dataclass(eq=False)
+class Targets:
+    """The contrasts that the next batch is to show: what the allocation aims at, and a final batch tests."""
+
+    account: str | int  # whose rows they are
+    rows: IntArray  # (n,) of the account
+    ahead: IntArray  # (n,) plans
+    behind: IntArray  # (n,) plans
+    contrasts: Contrasts
+    gap: FloatArray  # estimated, without the shift
+    gap_variance: FloatArray
+    log_wealth: FloatArray  # against each, now
+    evidence_needed: FloatArray  # nats to the threshold, within limits
+    shift: float = 0.0
+
+
+class Estimates:
+    """What was measured so far says about the plans; for planning, never for settling a bet."""
+
+    def __init__(
+        self,
+        readings: Readings,
+        first: FloatArray,  # information of one use of each probe of the first batch
+        counts: IntArray,
+        uses: FloatArray,  # counts, with prior data and extra measurements
+        sums: FloatArray,
+    ) -> None:
+        self.readings, self.first, self.counts = readings, first, counts
+        self._matrix = readings.matrix(uses)
+        self.means = readings.means(self._matrix, readings.vector(sums))
+        self.n_measured = float(uses.sum())
+
+    def gap(self, contrasts: Contrasts) -> FloatArray:
+        """Return the estimated gaps."""
+        return np.asarray(contrasts.rows @ self.means)
+
+    def gap_variance(self, contrasts: Contrasts) -> FloatArray:
+        """Return the variances of the estimated gaps."""
+        return self.readings.gap_variance(self._matrix, contrasts)
+
+    def variance_since(self, counts: IntArray, contrasts: Contrasts) -> FloatArray:
+        """Return the variances by what was measured since these counts."""
+        return self.readings.gap_variance(self.readings.matrix(self.counts - counts), contrasts)
+
+    def unit(self, contrasts: Contrasts) -> FloatArray:
+        """Return the standard deviation of each gap after a first batch: the unit of bet sizes."""
+        return np.sqrt(np.maximum(self.readings.gap_variance(self.first, contrasts), 1e-300))
+
+
+class Question(ABC):
+    """What a run needs of a question. All of it depends on complete batches alone."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth")
+    bets_at_once = False  # whether it can bet in the first batch, before anything is known
+
+    def __init__(self, plans: Any, wealth: Wealth, epsilon: float) -> None:
+        self.given, self.wealth, self.epsilon = plans, wealth, epsilon
+        self.leader = -1  # none yet
+        self.plans: Any = plans
+        self._cached: tuple[IntArray, IntArray, Contrasts] | None = None
+
+    @property
+    def n_plans(self) -> int:
+        """How many plans there are."""
+        return int(self.given.shape[0])
+
+    def bind(self, readings: Readings) -> None:
+        """Express the plans in the coordinates of these readings."""
+        self.plans, self._cached = readings.coordinates(self.given), None
+
+    def contrasts(self, ahead: IntArray, behind: IntArray) -> Contrasts:
+        """Return the rows plan[ahead] - plan[behind]; those of the last call are kept."""
+        if self._cached is not None:
+            old_ahead, old_behind, found = self._cached
+            if np.array_equal(old_ahead, ahead) and np.array_equal(old_behind, behind):
+                return found
+        found = Contrasts(self.plans[ahead] - self.plans[behind])
+        self._cached = (ahead, behind, found)
+        return found
+
+    def first_targets(self, most: int) -> FloatArray:
+        """Return about this many plans less their mean, which the first batch is designed for."""
+        some = self.plans[:: max(1, self.n_plans // most)]
+        dense = np.asarray(some if isinstance(some, np.ndarray) else some.toarray())
+        dense = dense - np.asarray(self.plans.mean(axis=0)).ravel()
+        return np.asarray(dense[np.abs(dense).max(axis=1) > 0])
+
+    def unresolved(self) -> IntArray:
+        """Return the rivals of the leader that are not ruled out."""
+        left = self.evidence() < self.wealth.threshold
+        left[self.leader] = False
+        return np.flatnonzero(left)
+
+    def targets(self, estimates: Estimates) -> Targets:
+        """Return the contrasts of the leader with its unresolved rivals."""
+        rivals = self.unresolved()
+        ahead = np.full(len(rivals), self.leader)
+        contrasts = self.contrasts(ahead, rivals)
+        log_wealth = self.log_wealth()[rivals]
+        return Targets(
+            account=self.tested_account(),
+            rows=self.tested_rows(rivals),
+            ahead=ahead,
+            behind=rivals,
+            contrasts=contrasts,
+            gap=estimates.gap(contrasts),
+            gap_variance=estimates.gap_variance(contrasts),
+            log_wealth=log_wealth,
+            evidence_needed=self.evidence_needed(log_wealth),
+            shift=self.epsilon,
+        )
+
+    def evidence_needed(self, log_wealth: FloatArray) -> FloatArray:
+        """Return the nats that are missing to the threshold, at least a little, at most twice the start."""
+        threshold = self.wealth.threshold
+        return np.clip(threshold - log_wealth, LEAST_EVIDENCE_NEEDED, 2 * threshold)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether an answer is proved."""
+        return self.leader >= 0 and not len(self.unresolved())
+
+    def answer(self) -> int:
+        """Return the plan to answer with, once it is proved."""
+        return self.leader
+
+    def within_epsilon(self) -> list[int]:
+        """Return the plans that are proved to be within epsilon of the best."""
+        return [self.leader] if self.is_answered else []
+
+    def record_test(self, key: str | int, rows: IntArray, log_p: FloatArray) -> None:
+        """Raise the evidence against these rows of an account by p-values from a final batch.
+
+        A final batch replaces wealth E by 1{p <= delta E} / delta, whose mean is at most E: the evidence is E
+        / p, with E the wealth now, not its peak.
+        """
+        account = self.account(key)
+        account.peak[rows] = np.maximum(account.peak[rows], account.current[rows] - log_p)
+
+    def standing(self, estimates: Estimates) -> Standing:
+        """Return leader, closest rival, their gap and its uncertainty, the risk, and what remains."""
+        evidence, threshold = self.evidence(), self.wealth.threshold
+        evidence[self.leader] = -np.inf  # the leader remains, whatever was bet against it
+        remaining = tuple(np.flatnonzero(evidence < threshold).tolist())
+        evidence[self.leader] = np.inf
+        rival = int(np.argmin(evidence))
+        contrast = Contrasts(self.plans[[self.leader]] - self.plans[[rival]])
+        gap, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
+        risk = min(1.0, math.exp(-float(evidence[rival])))
+        radius = math.sqrt(2 * variance * threshold)
+        return Standing(self.leader, rival, gap, radius, risk, remaining, tuple(self.within_epsilon()))
+
+    def account(self, key: str | int) -> Account:
+        """Return the account with this key."""
+        return self.wealth.accounts[key]
+
+    @abstractmethod
+    def choose(self, estimates: Estimates) -> None:
+        """Choose the leader, now that more is known."""
+
+    @abstractmethod
+    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
+        """Move cash to the accounts, if it is time; there are no targets before the first batch."""
+
+    @abstractmethod
+    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
+        """Return the bets of the next batch."""
+
+    @abstractmethod
+    def count(self, bets: list[Bet]) -> None:
+        """Update wealth and evidence after the factors of these bets have been multiplied in."""
+
+    @abstractmethod
+    def evidence(self) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of the leader."""
+
+    @abstractmethod
+    def log_wealth(self) -> FloatArray:
+        """Return the log wealth against each plan, as a rival of the leader, now."""
+
+    @abstractmethod
+    def tested_account(self) -> str | int:
+        """Return the account that a test of the leader against its rivals belongs to."""
+
+    def tested_rows(self, rivals: IntArray) -> IntArray:
+        """Return the rows of these rivals in that account."""
+        return rivals
+
+    @abstractmethod
+    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
+        """Continue with these plans, the old ones first, and this many probes."""

@@ -1,0 +1,255 @@
+"""A plan within epsilon of the best.
+
+Few plans (`WithinFew`): every plan i is a possible answer and all pairs (i, j) bet at once, on rows of one
+account: that j is not better than i by more than epsilon. The cash against j is staked in parts on the rows
+(i, j) of the other plans, so that the parts of all i that are more than epsilon worse than a best plan j sum
+to at most the stake.
+
+Many plans (`WithinMany`): beside the common account of `Best` every leader has a component of its own, which
+bets on gap + epsilon while it leads; it is staked when the leader is clearly ahead of all rivals.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.design.grid import VALUE_BITS, on_grid
+from surepick.inference.contrasts import Contrasts
+from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
+from surepick.policies.betting.best import Best
+from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Question, Readings, Targets
+
+MOST_PLANS = 64  # for which all pairs bet; with more the parts of a stake would be too small
+_MOST_LEADERS = 9  # accounts that are kept, the common one among them
+
+
+class WithinMany(Best):
+    """Which plan is within epsilon of the best? One component per leader."""
+
+    STATE: ClassVar[tuple[str, ...]] = (*Best.STATE, "next_stake")
+    grid = np.zeros(0)
+    stake_share, own_share = 0.35, 0.9  # of the cash; of a stake, on the leader's own account
+    ready = 1.8  # standard errors that a leader is ahead of every rival before it is staked
+    keep_errors = 0.5  # standard errors that a leader may fall behind before it is replaced
+    new_leader_nats = 10.0  # beyond the threshold: what a change of leader seems to cost
+
+    def __init__(self, plans: Any, delta: float, epsilon: float) -> None:
+        super().__init__(plans, delta, epsilon, _MOST_LEADERS)
+        self.next_stake = 0.0
+
+    @property
+    def _own(self) -> Account:
+        return self.wealth.account(self.leader, self.n_plans, 1)
+
+    def _keeps_lead(self, best: int, estimates: Estimates) -> bool:
+        """Keep a leader that is little behind, the more so the nearer it is to be proved within epsilon."""
+        if self.leader < 0:
+            return False
+        contrast = Contrasts(self.plans[[best]] - self.plans[[self.leader]])
+        behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
+        room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
+        needed = max(threshold - float(self._own.current[best]), 0.0) / (threshold + self.new_leader_nats)
+        return behind <= self.keep_errors * math.sqrt(variance) or (room > 0 and room * room >= needed)
+
+    def _has_changed(self) -> None:
+        self.next_stake = 0.0  # its account may be empty: stake as soon as it is ready
+        self.wealth.count(np.arange(self.n_plans), self._common, self._own)
+
+    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
+        """Stake on the leader, once it is clearly ahead of every rival."""
+        if targets is None or estimates.n_measured < self.next_stake:
+            return
+        if not (targets.gap + self.epsilon >= self.ready * np.sqrt(targets.gap_variance)).all():
+            return
+        amount = self.wealth.withdraw(self.stake_share)
+        self._own.stake(amount + math.log(self.own_share))
+        self._common.stake(amount + math.log1p(-self.own_share))
+        self.next_stake = RESTAKE * estimates.n_measured
+
+    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
+        """Bet that the leader is better, and on its own account that it is not worse by more than epsilon."""
+        if targets is None:
+            return []
+        centre, variance, rows = self._centre(estimates, targets), targets.gap_variance, targets.behind
+        plans, epsilon = (targets.ahead, targets.behind), self.epsilon
+        bets = [
+            Bet(COMMON, rows, *plans, 0.0, centre, variance),
+            Bet(self.leader, rows, *plans, epsilon, centre + epsilon, variance),
+        ]
+        if len(rows) == 1:
+            unit = estimates.unit(targets.contrasts)
+            bets.append(self._opposite_bet(targets, unit))
+        return bets
+
+    def count(self, bets: list[Bet]) -> None:
+        """Update the common account, and the leader's own one together with it."""
+        for bet in bets:
+            self.wealth.count(bet.rows, self._common)
+            self.wealth.count(bet.rows, self._common, self._own)
+
+    def evidence(self) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of the leader."""
+        return self._evidence_for(self.leader)
+
+    def _evidence_for(self, leader: int) -> FloatArray:
+        own = self.wealth.accounts.get(leader)
+        return self._common.peak.copy() if own is None else np.maximum(self._common.peak, own.peak)
+
+    def log_wealth(self) -> FloatArray:
+        """Return the log wealth against each plan, as a rival of the leader."""
+        own = self.wealth.accounts.get(self.leader)
+        return self._common.current if own is None else own.current
+
+    def tested_account(self) -> str | int:
+        """Return the leader's own account: a test with epsilon holds for this leader alone."""
+        return self.leader
+
+    def within_epsilon(self) -> list[int]:
+        """Return the leaders, now or earlier, all of whose rivals are ruled out."""
+        leaders = {self.leader, *(key for key in self.wealth.accounts if isinstance(key, int))}
+        found = []
+        for leader in sorted(leaders - {-1}):
+            evidence = self._evidence_for(leader)
+            evidence[leader] = np.inf
+            found += [leader] if evidence.min() >= self.wealth.threshold else []
+        return found
+
+    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
+        """Let new plans begin with the least common wealth, and with nothing in the leaders' own accounts."""
+        super().grow(plans, readings, n_probes)
+        for key, account in self.wealth.accounts.items():
+            if key != COMMON:
+                account.append(self.n_plans - len(account.peak), EMPTY)
+        if self.leader >= 0:
+            self.wealth.count(np.arange(self.n_plans), self._common, self._own)
+
+
+class WithinFew(Question):
+    """Which plan is within epsilon of the best? All pairs bet, so that no leader has to be guessed.
+
+    Row i * n + j of the account bets that j is not better than i by more than epsilon. Bet sizes begin at
+    epsilon: no gap plus epsilon that matters is smaller.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "next_stake", "sizes")
+    bets_at_once = True
+    first_stake, stake_share = 0.8, 0.3  # of the cash
+    plausible = 2.0  # a stake favours plan i by exp(-this z^2 / 2), z standard errors behind the leader
+    size_step, most_sizes = 1.5, 8  # ratio of bet sizes; the largest is a gap's noise after a first batch
+    size_tilt = 0.5  # the r-th size has a share in proportion to r^-tilt
+
+    def __init__(self, plans: Any, delta: float, epsilon: float) -> None:
+        super().__init__(plans, Wealth(-math.log(delta)), epsilon)
+        self.next_stake = 0.0
+        self.sizes = np.zeros(0)  # chosen with the first stake, and kept
+
+    def _pairs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return rows, ahead and behind of all pairs of two plans."""
+        n = self.n_plans
+        ahead, behind = np.divmod(np.arange(n * n), n)
+        rows = np.flatnonzero(ahead != behind)
+        return rows, ahead[rows], behind[rows]
+
+    def _choose_sizes(self, estimates: Estimates) -> FloatArray:
+        _, ahead, behind = self._pairs()
+        unit = float(estimates.unit(self.contrasts(ahead, behind)).max())
+        octaves = max(math.log(unit / self.epsilon), 0.0)
+        n = min(self.most_sizes, 1 + int(octaves / math.log(self.size_step)))
+        step = self.size_step if n < self.most_sizes else math.exp(octaves / (self.most_sizes - 1))
+        return np.asarray(self.epsilon * step ** np.arange(n))
+
+    def choose(self, estimates: Estimates) -> None:
+        """Let the plan lead that looks best, among those that are proved to be within epsilon if there are
+        any.
+        """
+        value = on_grid(np.asarray(self.plans @ estimates.means), VALUE_BITS)
+        proved = self.within_epsilon()
+        self.leader = proved[int(np.argmax(value[proved]))] if proved else int(np.argmax(value))
+
+    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
+        """Stake against every plan j, in parts on the other plans i by how plausible each is as an answer."""
+        if estimates.n_measured < self.next_stake:
+            return
+        n = self.n_plans
+        if not len(self.sizes):
+            self.sizes = self._choose_sizes(estimates)
+        account = self.wealth.account(COMMON, n * n, len(self.sizes))
+        weight = np.ones(n) if targets is None else self._plausibility(estimates)
+        # sums over i != j by prefix and suffix: no subtraction, so that rounding hands out no more than the
+        # stake
+        before = np.concatenate([[0.0], np.cumsum(weight)[:-1]])
+        after = np.concatenate([np.cumsum(weight[::-1])[::-1][1:], [0.0]])
+        part = np.log(weight)[:, None] - np.log(before + after)[None, :]
+        rows, _, _ = self._pairs()
+        amount = self.wealth.withdraw(self.first_stake if self.wealth.log_cash == 0.0 else self.stake_share)
+        tilt = np.arange(1, len(self.sizes) + 1) ** -self.size_tilt
+        stakes = amount + part.ravel()[rows, None] + np.log(tilt / tilt.sum())
+        account.components[rows] = np.logaddexp(account.components[rows], stakes)
+        self.next_stake = max(1.0, RESTAKE * estimates.n_measured)
+
+    def _plausibility(self, estimates: Estimates) -> FloatArray:
+        n = self.n_plans
+        contrasts = Contrasts(self.plans[np.full(n, self.leader)] - self.plans)
+        error = np.sqrt(estimates.gap_variance(contrasts))
+        behind = np.divide(estimates.gap(contrasts), error, out=np.zeros(n), where=error > 0)
+        return np.maximum(np.exp(-0.5 * self.plausible * np.maximum(behind, 0.0) ** 2), 1e-12)
+
+    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
+        """Bet on all pairs, in every batch."""
+        rows, ahead, behind = self._pairs()
+        return [Bet(COMMON, rows, ahead, behind, self.epsilon, unit=np.ones(len(rows)), grid=self.sizes)]
+
+    def count(self, bets: list[Bet]) -> None:
+        """Update the account."""
+        for bet in bets:
+            self.wealth.count(bet.rows, self.account(bet.account))
+
+    def _by_pair(self, name: str) -> FloatArray:
+        """Return wealth or peak by pair, (n, n); 0 before the first stake."""
+        account, n = self.wealth.accounts.get(COMMON), self.n_plans
+        return np.zeros((n, n)) if account is None else getattr(account, name).reshape(n, n)
+
+    def evidence(self) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of the leader."""
+        return self._by_pair("peak")[self.leader].copy()
+
+    def log_wealth(self) -> FloatArray:
+        """Return the log wealth against each plan, as a rival of the leader."""
+        return self._by_pair("current")[self.leader]
+
+    def tested_account(self) -> str | int:
+        """Return the account of all pairs."""
+        return COMMON
+
+    def tested_rows(self, rivals: IntArray) -> IntArray:
+        """Return the rows (leader, rival)."""
+        return self.leader * self.n_plans + rivals
+
+    def within_epsilon(self) -> list[int]:
+        """Return the plans all of whose rivals are ruled out."""
+        peak = self._by_pair("peak").copy()
+        np.fill_diagonal(peak, np.inf)
+        return [int(plan) for plan in np.flatnonzero(peak.min(axis=1) >= self.wealth.threshold)]
+
+    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
+        """Let new plans begin with the cash alone: no more than the wealth against any other plan."""
+        n_old = self.n_plans
+        self.given = plans
+        self.bind(readings)
+        n, account = self.n_plans, self.wealth.accounts.get(COMMON)
+        self.next_stake = 0.0
+        if account is None:
+            return
+        old = (np.arange(n_old)[:, None] * n + np.arange(n_old)).ravel()
+        grown = Account.empty(n * n, len(self.sizes))
+        grown.current[:] = self.wealth.log_cash
+        grown.components[old], grown.current[old], grown.peak[old] = (
+            account.components,
+            account.current,
+            account.peak,
+        )
+        self.wealth.accounts[COMMON] = grown

@@ -1,0 +1,165 @@
+"""What a batch shows of contrasts: without bias, with the variance it says, or nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import surepick as sp
+from surepick.experiments import probe_cases
+from surepick.inference import contrasts as module
+from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings, arm_probes, readings_of
+
+
+def mixed():
+    """Three plans, a probe with three readings that mix arms, and two with one."""
+    three = {"q1": {"a": 1, "b": 1}, "q2": {"b": 1, "c": -1}, "q3": {"a": 2}}
+    return sp.Problem(
+        {"one": "a", "two": "b", "three": "c"},
+        probes={
+            "survey": sp.Probe(three, noise_scale=(1.0, 2.0, 0.5)),
+            "blend": {"a": 0.5, "c": 0.5},
+            "plain": ["c"],
+        },
+        noise_scale=1,
+    )
+
+
+def paired(covariance=((4.25, 4.0), (4.0, 4.25))):
+    given = sp.Probe(["a", "b"], covariance=[list(row) for row in covariance])
+    return sp.Problem({"old": "a", "new": "b"}, probes={"pair": given}, noise_scale=1)
+
+
+def of_first(readings, problem):
+    """The contrasts of the first plan with the others."""
+    plans = readings.coordinates(problem.plans)
+    return Contrasts(plans[[0]] - plans[1:])
+
+
+def shown(problem, uses, averages):
+    readings = readings_of(problem.probes)
+    return readings.show(of_first(readings, problem), np.asarray(uses), averages, 1.0)
+
+
+def gaps_in_batches(problem, uses, means, seed, n):
+    """Gaps of the first plan in n batches of these uses, (n, n_gaps), and their variance as stated."""
+    probes, each = problem.probes, np.asarray(uses)[problem.probes.owner]
+    noise = np.random.default_rng(seed).standard_normal((n, len(each))) / np.sqrt(np.maximum(each, 1))
+    averages = (probes.rows @ means)[:, None] + probes.colour(noise.T)
+    gap, variance = shown(problem, uses, averages)  # side by side, as replicates are
+    assert np.isfinite(variance).all()
+    return gap.T, variance
+
+
+def mean_factor(gaps, variance):
+    """The mean factor of a fixed bet, which must not exceed 1 under a tie, and its standard error."""
+    g = math.sqrt(variance)
+    factor = np.exp((g * gaps - g * g / 2) / variance)
+    return float(factor.mean()), float(factor.std() / math.sqrt(len(factor)))
+
+
+@pytest.mark.parametrize("problem", [mixed(), paired()], ids=["mixed", "paired"])
+def test_gaps_have_no_bias_and_the_variance_that_is_stated(problem):
+    means = np.array([1.0, 0.4, -0.3])[: problem.n_arms]
+    uses = np.array([3, 2, 4])[: problem.n_probes]
+    gaps, variance = gaps_in_batches(problem, uses, means, seed=1, n=20_000)
+    wanted = problem.values(means)[0] - problem.values(means)[1:]
+    assert (np.abs(gaps.mean(axis=0) - wanted) < 4.5 * np.sqrt(variance / len(gaps))).all()
+    np.testing.assert_allclose(gaps.var(axis=0), variance, rtol=0.05)
+
+
+def test_single_arms_have_the_means_and_variances_of_arms():
+    problem = sp.Problem([[1.0, 0, 2], [0, 1, 2], [1, 1, 0]], noise_scale=[1.0, 2.0, 3.0])
+    readings = readings_of(arm_probes(problem))
+    averages, uses = np.array([0.5, -1.0, 2.0]), np.array([2, 4, 9])
+    gap, variance = readings.show(of_first(readings, problem), uses, averages, 0.0)
+    contrasts = problem.plans[0] - problem.plans[1:]
+    assert gap == pytest.approx(contrasts @ averages)
+    assert variance == pytest.approx(contrasts**2 @ np.array([1 / 2, 4 / 4, 9 / 9]))
+    sparse = Contrasts(csr_array(contrasts))
+    found = readings.show(sparse, uses, averages, 0.0)
+    assert np.array_equal(found[0], gap)
+    assert found[1] == pytest.approx(variance)
+
+
+def test_an_arm_without_measurements_matters_only_where_plans_differ():
+    readings = readings_of(arm_probes(sp.Problem(np.eye(3), noise_scale=1)))
+    contrasts = Contrasts(np.array([[0.0, 1.0, -1.0], [1.0, -1.0, 0.0]]))
+    _, variance = readings.show(contrasts, np.array([0, 2, 2]), np.zeros(3), 0.0)
+    assert variance.tolist() == [1.0, np.inf]
+
+
+def test_paired_readings_are_as_good_as_their_covariance_says():
+    _, variance = shown(paired(), [1], np.zeros(2))
+    assert variance[0] == pytest.approx(0.5)  # 8.5 if they were taken as independent
+
+
+def test_a_fixed_bet_on_a_tie_is_at_best_fair():
+    gaps, variance = gaps_in_batches(mixed(), [1, 2, 1], np.zeros(3), seed=2, n=40_000)
+    for j in range(2):
+        mean, error = mean_factor(gaps[:, j], variance[j])
+        assert mean < 1 + 4 * error
+
+
+def test_control_weights_chosen_by_the_values_of_the_batch_are_caught():
+    gaps, variance = gaps_in_batches(mixed(), [1, 2, 1], np.zeros(3), seed=2, n=40_000)
+    again, _ = gaps_in_batches(mixed(), [1, 2, 1], np.zeros(3), seed=3, n=40_000)
+    mean, error = mean_factor(np.maximum(gaps[:, 0], again[:, 0]), variance[0])
+    assert mean > 1 + 4 * error
+
+
+def test_control_a_covariance_that_is_too_small_is_caught():
+    truth = paired(((4.25, 3.0), (3.0, 4.25)))
+    gaps, _ = gaps_in_batches(truth, [2], np.zeros(2), seed=4, n=40_000)
+    _, variance = shown(paired(), [2], np.zeros(2))
+    mean, error = mean_factor(gaps[:, 0], variance[0])
+    assert mean > 1 + 4 * error
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_dependent_readings_have_the_variance_of_the_worst_case(dense):
+    """The readings of one use are the same noise with opposite signs: the worst case for a difference."""
+    probes = {"pair": {"a": {"a": 1, **({"b": 0.1} if dense else {})}, "b": {"b": 1}}}
+    factors = []
+    for given in ({"readings": "dependent"}, {}):
+        problem = sp.Problem({"one": "a", "two": "b"}, probes=probes, noise_scale=1, **given)
+        noise = np.random.default_rng(1).standard_normal(40_000) / math.sqrt(3)
+        gap, variance = shown(problem, [3], np.outer([1.0, -1.0], noise))
+        factors.append(mean_factor(gap[0], variance[0]))
+    (fair, error), (cheated, more) = factors
+    assert fair < 1 + 4 * error
+    assert cheated > 1 + 4 * more
+
+
+@pytest.mark.parametrize("wrong", [1.001, np.nan])
+def test_wrong_weights_are_never_bet_on(wrong, monkeypatch):
+    right = module._least_squares
+    monkeypatch.setattr(module, "_least_squares", lambda rows, n: wrong * right(rows, n))
+    problem, means = probe_cases.soare(3, 0.5)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=300)
+    assert outcome.plan is None
+    assert outcome.standing.risk == 1.0
+
+
+def test_a_contrast_that_a_batch_does_not_show_has_infinite_variance():
+    assert np.isinf(shown(mixed(), [0, 0, 5], np.zeros(5))[1]).all()
+    semi = sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise_scale=1)
+    assert np.isfinite(shown(semi, [2, 0], np.zeros(3))[1]).tolist() == [True, False]
+
+
+def test_low_rank_batches_show_what_their_span_contains():
+    problem, _ = probe_cases.soare(10, 0.1)
+    uses = np.zeros(11, dtype=np.int64)
+    uses[[0, 1, 10]] = 3, 5, 2
+    is_shown = np.isfinite(shown(problem, uses, np.zeros(11))[1])
+    assert np.flatnonzero(is_shown).tolist() == [0, 9]  # of plans 1 and 10
+
+
+def test_readings_of_one_arm_each_are_one_number_per_arm():
+    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "semi")[0].probes), DiagonalReadings)
+    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "full")[0].probes), DenseReadings)
+    unknown = sp.Problem(np.eye(2), probes=np.eye(2), noise_scale=None)
+    assert isinstance(readings_of(unknown.probes), DiagonalReadings)
+    shared = sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, noise_scale=None)
+    assert isinstance(readings_of(shared.probes), DenseReadings)

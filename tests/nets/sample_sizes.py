@@ -1,0 +1,105 @@
+"""How many measurements the betting policies need, by family, on fixed tapes of noise.
+
+A tape gives the k-th use of each probe the same value whichever policy asks, so that two versions are
+compared on the same noise. `python tests/nets/sample_sizes.py --write` stores the means and their standard
+errors.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import surepick as sp
+from surepick.core.arrays import FloatArray
+from surepick.core.run import Measure
+from surepick.experiments import probe_cases
+from surepick.inference.contrasts import arm_probes
+
+KEPT = Path(__file__).with_name("sample_sizes.json")
+LENGTH = 8_000  # uses of each probe on a tape
+Family = tuple[Callable[[], tuple[sp.Problem, FloatArray]], sp.Policy, int]
+
+
+def arms(n: int, gap: float = 0.5, **given: object) -> Callable[[], tuple[sp.Problem, FloatArray]]:
+    """n arms, the first of which is better by this gap."""
+    return lambda: (sp.Problem(np.eye(n), **{"noise_scale": 1.0, **given}), np.r_[gap, np.zeros(n - 1)])  # type: ignore[arg-type]
+
+
+def top(k: int, n: int, seed: int) -> tuple[sp.Problem, FloatArray]:
+    """All sets of k of n arms."""
+    plans = [[float(i in some) for i in range(n)] for some in itertools.combinations(range(n), k)]
+    return sp.Problem(plans, noise_scale=1), np.random.default_rng(seed).normal(size=n)
+
+
+def together() -> tuple[sp.Problem, FloatArray]:
+    """Five arms in pairs with common noise."""
+    names = list("abcde")
+    probes = {
+        first + second: sp.Probe([first, second], covariance=[[1.0, 0.9], [0.9, 1.0]])
+        for first, second in itertools.combinations(names, 2)
+    }
+    return sp.Problem(np.eye(5), arm_names=names, probes=probes, noise_scale=1), np.r_[0.5, np.zeros(4)]
+
+
+BEST, UNKNOWN = sp.BetGapE(0.05), {"noise_scale": None}
+FAMILIES: dict[str, Family] = {
+    "two arms": (arms(2), BEST, 40),
+    "five arms": (arms(5), BEST, 16),
+    "unequal costs": (arms(5, costs=[1.0, 4.0, 1.0, 9.0, 1.0]), BEST, 12),
+    "set-up cost": (arms(2, setup_cost=30.0), BEST, 30),
+    "bounded variance": (arms(3, noise="bounded variance"), BEST, 16),
+    "two arms, unknown noise": (arms(2, **UNKNOWN), BEST, 24),
+    "five arms, unknown noise": (arms(5, **UNKNOWN), BEST, 8),
+    "sets of arms": (lambda: top(3, 6, 11), BEST, 16),
+    "within epsilon, few plans": (arms(4, 0.3), sp.BetGapE(0.05, 0.3), 20),
+    "within epsilon, many plans": (lambda: top(4, 8, 5), sp.BetGapE(0.05, 1.0), 12),
+    "keep or replace": (arms(4), sp.Challenge(1, 0.05, 0.2), 16),
+    "mixed readings": (lambda: probe_cases.soare(4, 0.5), BEST, 10),
+    "whole plans": (lambda: probe_cases.top_k(5, 2, 3, "full"), BEST, 6),
+    "arms of plans": (lambda: probe_cases.top_k(5, 2, 3, "semi"), BEST, 10),
+    "common noise": (together, BEST, 10),
+    "mixed readings, unknown noise": (
+        lambda: (
+            sp.Problem(probe_cases.soare(4, 0.5)[0].plans, probes="plans", **UNKNOWN),
+            probe_cases.soare(4, 0.5)[1],
+        ),
+        BEST,
+        4,
+    ),
+}
+
+
+def cost_on_tape(problem: sp.Problem, means: FloatArray, policy: sp.Policy, seed: list[int]) -> float:
+    """The cost of a run whose k-th use of each probe gives the k-th values of a tape; set-ups are counted."""
+    probes, rng = arm_probes(problem), np.random.default_rng(seed)
+    noise = probes.colour(rng.standard_normal((probes.n_readings, LENGTH)))
+    before = np.concatenate([np.zeros((probes.n_readings, 1)), np.cumsum(noise, axis=1)], axis=1)
+    truth, owner, each = probes.rows @ means, probes.owner, np.arange(probes.n_readings)
+    run, used, n_requests = policy.start(problem), np.zeros(len(probes), dtype=np.int64), 0
+    while isinstance(decision := run.decide(rng), Measure):
+        start, stop = used[owner], (used + decision.counts)[owner]
+        run.absorb(decision.counts, (stop - start) * truth + before[each, stop] - before[each, start])
+        used, n_requests = used + decision.counts, n_requests + 1
+    return float(used @ problem.costs) + problem.setup_cost * n_requests
+
+
+def sample_size(name: str) -> dict[str, float]:
+    """The mean cost of a family, and its standard error."""
+    build, policy, n = FAMILIES[name]
+    problem, means = build()
+    costs = [cost_on_tape(problem, means, policy, [20, seed]) for seed in range(n)]
+    return {"mean": round(float(np.mean(costs)), 2), "error": round(float(np.std(costs)) / math.sqrt(n), 2)}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        raise SystemExit(__doc__)
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(sample_size(name))}" for name in FAMILIES)
+    KEPT.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")

@@ -1,0 +1,113 @@
+"""Error rates at delta = .2 on near ties, for every question and kind of noise; what breaks a proof is
+caught.
+
+Every test has a control that the same test must reject: bet sizes chosen after the batch, the replicates' own
+variance taken as known, newcomers that begin with wealth 1 (`tests/policies/betting/test_arriving.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from hard_families import PeekingFactor
+from surepick.core.arrays import FloatArray
+from surepick.core.run import Stop
+from surepick.inference.contrasts import arm_probes
+from surepick.inference.factors import SubGaussian
+
+DELTA, RUNS = 0.2, 60
+PLANS = np.array([[float(i in some) for i in range(5)] for some in itertools.combinations(range(5), 2)])
+ROWS = np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, -1], [1, 1, 1]])
+BEST = sp.BetGapE(DELTA)
+
+
+class OwnVariance(SubGaussian):
+    """A control: the variance that replicates show is taken as known."""
+
+    replicates = (3, 3)  # few enough for their variance to be often too small
+
+    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        return super().log_factors(*_moments(gap), sizes)
+
+    def log_mixture(
+        self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
+    ) -> FloatArray:
+        return super().log_mixture(*_moments(gap), centre, prior_variance)
+
+
+def _moments(gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return gap.mean(axis=1), np.maximum(gap.var(axis=1, ddof=1), 1e-12) / gap.shape[1]
+
+
+# policy, problem, means, budget, and a factor in place of the right one
+CASES: dict[str, tuple[Any, ...]] = {
+    "two arms": (BEST, sp.Problem(np.eye(2), noise_scale=1), [1e-9, 0], 400),
+    "sets of arms": (BEST, sp.Problem(PLANS, noise_scale=1), [0.5, 1e-9, 0, 0, -0.5], 400),
+    "bounded variance": (
+        BEST,
+        sp.Problem(np.eye(2), noise="bounded variance", noise_scale=1),
+        [1e-9, 0],
+        400,
+    ),
+    "unknown noise": (BEST, sp.Problem(np.eye(3), noise_scale=None), [1e-9, 0, 0], 400),
+    "mixed readings": (BEST, sp.Problem(np.eye(3), probes=ROWS, noise_scale=1), [1e-9, 0, 0], 300),
+    "mixed readings, unknown noise": (
+        BEST,
+        sp.Problem(np.eye(3), probes=ROWS, noise_scale=None),
+        [1e-9, 0, 0],
+        300,
+    ),
+    "within epsilon": (sp.BetGapE(DELTA, 0.3), sp.Problem(np.eye(3), noise_scale=1), [0.3001, 0, 0], 300),
+    "within epsilon, unknown noise": (
+        sp.BetGapE(DELTA, 0.3),
+        sp.Problem(np.eye(3), noise_scale=None),
+        [0.3001, 0, 0],
+        300,
+    ),
+    "keep or replace": (sp.Challenge(0, DELTA), sp.Problem(PLANS, noise_scale=1), [0.0] * 5, 300),
+}
+CONTROLS = {
+    "bet sizes chosen after the batch": (*CASES["two arms"], PeekingFactor),
+    "variance of replicates taken as known": (*CASES["unknown noise"], OwnVariance),
+}
+
+
+def n_wrong(policy: Any, problem: sp.Problem, means: Any, budget: int, factor: Any = None) -> int:
+    """How many of the runs give a wrong answer within their budget."""
+    probes, wrong = arm_probes(problem), 0
+    truth, values = probes.rows @ np.asarray(means), problem.plans @ np.asarray(means)
+    for seed in range(RUNS):
+        run, rng, used = policy.start(problem), np.random.default_rng([77, seed]), 0
+        if factor is not None:
+            run._factor = factor()
+        while used < budget:
+            decision = run.decide()
+            if isinstance(decision, Stop):
+                is_tie = isinstance(policy, sp.Challenge)  # of equal plans none may be named better
+                worse = values[decision.plan] < values.max() - policy.epsilon
+                wrong += decision.plan != 0 if is_tie else worse
+                break
+            n = decision.counts[probes.owner]
+            run.absorb(decision.counts, n * truth + np.sqrt(n) * rng.standard_normal(len(n)))
+            used += int(decision.counts.sum())
+    return wrong
+
+
+def is_refuted(n: int) -> bool:
+    return bool(binom.sf(n - 1, RUNS, DELTA) < 1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_errors_are_no_more_frequent_than_delta(name: str) -> None:
+    assert not is_refuted(n_wrong(*CASES[name]))
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_controls_are_caught(name: str) -> None:
+    assert is_refuted(n_wrong(*CONTROLS[name]))

@@ -1,0 +1,171 @@
+"""BetGapE within epsilon: with few plans every plan is a possible answer, with many the leaders are."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.run import Stop
+from surepick.inference.factors import SubGaussian
+from surepick.inference.wealth import COMMON, EMPTY
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.best import Best
+from surepick.policies.betting.within import MOST_PLANS, WithinFew, WithinMany
+
+EPSILON, RUNS, CAP = 0.5, 300, 20.0
+
+
+class WithoutCommonCash(WithinFew):
+    """A control: the row of each pair begins with all the cash, as if the others had taken none."""
+
+    def stake(self, estimates, targets):
+        is_first = self.wealth.log_cash == 0.0
+        super().stake(estimates, targets)
+        if is_first:
+            self.account(COMMON).components += math.log(self.n_plans - 1)
+
+
+class Lucky(SubGaussian):
+    """A control: what a batch shows is read half an error luckier than it was."""
+
+    def log_factors(self, gap, variance, sizes):
+        return super().log_factors(gap + 0.5 * np.sqrt(variance), variance, sizes)
+
+
+def excess(question=WithinFew, factor=SubGaussian):
+    """How far the mean wealth against the best plan is above 1, in standard errors.
+
+    All other plans are worse by just more than epsilon, where every bet is fair. The wealth is cash and the
+    rows of all these plans, cut off at `CAP`, which can only lower its mean.
+    """
+    means, found = np.array([EPSILON + 1e-9, 0, 0, 0, 0, 0]), []
+    problem = sp.Problem(np.eye(6), noise_scale=1)
+    for seed in range(RUNS):
+        asked = question(problem.oriented, 1e-9, EPSILON)
+        run, rng = BatchRun(problem, sp.BetGapE(), asked), np.random.default_rng(seed)
+        run._factor = factor()
+        for _ in range(8):
+            counts = run.decide().counts
+            run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(6))
+        rows = asked.account(COMMON).components.reshape(6, 6, -1)[1:, 0]
+        found.append(min(np.exp(asked.wealth.log_cash) + np.exp(rows).sum(), CAP))
+    return (np.mean(found) - 1) / (np.std(found) / math.sqrt(RUNS))
+
+
+def test_the_wealth_against_the_best_plan_does_not_grow():
+    assert excess() < 4
+
+
+@pytest.mark.parametrize("control", [{"question": WithoutCommonCash}, {"factor": Lucky}], ids=str)
+def test_a_wealth_that_is_not_fair_is_caught(control):
+    assert excess(**control) > 4
+
+
+@pytest.mark.parametrize(
+    ("means", "textbook"),
+    [([0.3, 0.0], 81), ([0.3] + [0.0] * 9, 848), ([-0.3 * i for i in range(10)], 382)],
+    ids=["two", "slippage", "monotone"],
+)
+def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
+    """Kim and Nelson's KN (2001) with a zone of .3, ten thousand runs of theirs against these few."""
+    problem, policy = sp.Problem(np.eye(len(means)), noise_scale=1), sp.BetGapE(epsilon=0.3)
+    outcomes = [sp.simulate(problem, policy, sp.Gaussian(means), seed=50 + s) for s in range(30)]
+    assert np.mean([outcome.n_measurements for outcome in outcomes]) < textbook
+    assert sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes) <= 5
+
+
+def test_with_two_plans_the_whole_stake_is_on_the_other_plan():
+    run = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(2), noise_scale=1))
+    run.decide()
+    staked = np.exp(run._question.account(COMMON).components).sum(axis=1)
+    assert staked == pytest.approx([0, 0.8, 0.8, 0])
+
+
+def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
+    run, rng = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(7), noise_scale=1)), np.random.default_rng(3)
+    for _ in range(30):
+        cash = run._question.wealth.log_cash
+        before = np.exp(run._question.account(COMMON).components) if cash else 0.0
+        decision = run.decide()
+        if isinstance(decision, Stop):
+            break
+        counts, account = decision.counts, run._question.account(COMMON)
+        staked = (np.exp(account.components) - before).sum(axis=1).reshape(7, 7).sum(axis=0)
+        assert (staked <= (np.exp(cash) - np.exp(run._question.wealth.log_cash)) * (1 + 1e-12) + 1e-15).all()
+        run.absorb(counts, counts * np.linspace(0.4, 0, 7) + np.sqrt(counts) * rng.standard_normal(7))
+
+
+@pytest.mark.parametrize("probes", ["arms", "plans"])
+def test_the_question_depends_on_the_number_of_plans(probes):
+    few, many = (sp.Problem(np.eye(n), probes=probes, noise_scale=1) for n in (MOST_PLANS, MOST_PLANS + 1))
+    assert isinstance(sp.BetGapE(epsilon=0.1).start(few)._question, WithinFew)
+    assert isinstance(sp.BetGapE(epsilon=0.1).start(many)._question, WithinMany)
+    assert type(sp.BetGapE().start(few)._question) is Best
+
+
+def test_many_plans_within_epsilon_end_in_ties():
+    plans = np.array([[i == j or i == j + 1 for i in range(70)] for j in range(69)], dtype=float)
+    outcome = sp.simulate(
+        sp.Problem(plans, noise_scale=1), sp.BetGapE(epsilon=3.0), sp.Gaussian(np.zeros(70)), seed=1
+    )
+    assert outcome.plan is not None
+    assert outcome.plan in outcome.good
+
+
+def test_good_plans_are_within_epsilon_and_the_answer_is_one():
+    problem = sp.Problem(np.eye(4), noise_scale=1)
+    for seed in range(20):
+        outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.5), sp.Gaussian([1.0, 0.9, 0.2, 0.0]), seed=seed)
+        assert outcome.plan in outcome.good
+        assert set(outcome.good) <= {0, 1}
+
+
+def test_prices_move_measurements_to_cheap_arms():
+    plans, costs = np.eye(3), [1.0, 1.0, 50.0]
+    problem = sp.Problem(plans, costs=costs, noise_scale=1)
+    counts = sum(
+        sp.simulate(problem, sp.BetGapE(epsilon=0.3), sp.Gaussian([0.3, 0.0, 0.0]), seed=s).counts
+        for s in range(10)
+    )
+    assert counts[2] < counts[1]
+
+
+def test_the_state_is_all_there_is():
+    problem, policy = sp.Problem(np.eye(5), noise_scale=1), sp.BetGapE(epsilon=0.4, max_batch=3)
+    run, rng = policy.start(problem), np.random.default_rng(0)
+    means = np.array([0.4, 0.2, 0.0, 0.0, 0.0])
+    for _ in range(200):
+        other = policy.start(problem)
+        other.restore(run.state())
+        decision, same = run.decide(), other.decide()
+        if isinstance(decision, Stop):
+            assert same == decision
+            break
+        assert same.counts.tolist() == decision.counts.tolist()
+        counts = decision.counts
+        sums = counts * means + np.sqrt(counts) * rng.standard_normal(5)
+        run.absorb(counts, sums)
+    else:
+        pytest.fail("the run did not stop")
+
+
+def test_a_better_plan_that_arrives_is_found_and_begins_with_the_cash_alone():
+    run, rng = (
+        sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(3)[:2], noise_scale=1)),
+        np.random.default_rng(1),
+    )
+    means = np.array([0.3, 0.0, 1.5])
+    for n_round in range(200):
+        if n_round == 5:
+            run.grow(sp.Problem(np.eye(3), noise_scale=1))
+            account, cash = run._question.account(COMMON), run._question.wealth.log_cash
+            assert account.current.reshape(3, 3)[:, 2] == pytest.approx(cash)
+            assert (account.components.reshape(3, 3, -1)[:, 2] == EMPTY).all()
+        decision = run.decide()
+        if isinstance(decision, Stop):
+            break
+        run.absorb(
+            decision.counts, decision.counts * means + np.sqrt(decision.counts) * rng.standard_normal(3)
+        )
+    assert decision == Stop(2)
