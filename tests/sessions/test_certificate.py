@@ -129,7 +129,7 @@ def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def other_at(value: Any, at: tuple[Any, ...]) -> Any:
-    """The same with a little change there."""
+    """The same with a change there that is larger than what another machine may compute."""
     changed = part = json.loads(json.dumps(value))
     for name in at[:-1]:
         part = part[name]
@@ -137,7 +137,7 @@ def other_at(value: Any, at: tuple[Any, ...]) -> Any:
     if isinstance(old, bool):
         part[at[-1]] = not old
     else:
-        part[at[-1]] = old + "x" if isinstance(old, str) else old * (1 + 1e-12) + 1e-300
+        part[at[-1]] = old + "x" if isinstance(old, str) else old * (1 + 1e-6) + 1e-300
     return changed
 
 
