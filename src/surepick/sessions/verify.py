@@ -273,7 +273,7 @@ def as_certificate(given: object) -> Body:
 def same(mine: object, theirs: object, last_bits: float = 0.0) -> bool:
     """Whether two JSON values are equal: 1 and 1.0 are, which some programs write alike; true is neither.
 
-    Fractions may differ by `last_bits` of them: where probes are used, BLAS does between machines.
+    Fractions may differ by `last_bits` of them: linear algebra libraries round differently.
     """
     if isinstance(mine, dict) and isinstance(theirs, dict):
         return mine.keys() == theirs.keys() and all(
