@@ -286,7 +286,8 @@ def same(mine: object, theirs: object, last_bits: float = 0.0) -> bool:
     if isinstance(mine, bool) or isinstance(theirs, bool):
         return mine is theirs
     if last_bits and isinstance(mine, float) and isinstance(theirs, float | int):
-        return math.isclose(mine, theirs, rel_tol=last_bits)
+        # an integer beyond all floats is compared, never converted
+        return abs(theirs) < 1e308 and math.isclose(mine, theirs, rel_tol=last_bits)
     return mine == theirs
 
 
