@@ -15,6 +15,7 @@ from surepick.sessions.ledger import Ledger
 from surepick.sessions.replica import Replica
 from surepick.sessions.requests import Request, Token
 from surepick.sessions.turns import Urgency, in_turn, urgency_of
+from surepick.sessions.workers import is_dead
 from surepick.store import Claim, Lease, View
 
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
@@ -73,6 +74,8 @@ class Leasing:
             replica.decide()  # the process that completed the round may have died before it could
         if recorded := replica.recorded(view.leases):
             replica.store.release(replica.name, recorded)
+        if any(is_dead(lease.worker) for lease in view.leases):
+            return self._claim_in_turn(asked)
         if is_current:
             return self._requests(granted)
         if replica.ledger.is_over:
@@ -102,11 +105,16 @@ class Leasing:
         return view, granted if len(granted) == len(chosen) else []
 
     def _claim_in_turn(self, asked: Asked) -> list[Request]:
-        """Choose and claim while no other process claims anything; leases on recorded requests end."""
+        """Choose and claim while no other process claims anything.
+
+        Leases on recorded requests and those of workers that have ended are deleted.
+        """
         replica = self._replica
         with replica.my_turn(durable=False) as view:
-            replica.store.release(replica.name, replica.recorded(view.leases))
-            self._leases = leased(view.leases)
+            dead = [lease.token for lease in view.leases if is_dead(lease.worker)]
+            ended = {*replica.recorded(view.leases), *dead}
+            replica.store.release(replica.name, sorted(ended))
+            self._leases = leased(lease for lease in view.leases if lease.token not in ended)
             return self._claim_here(asked)
 
     def _claim_here(self, asked: Asked) -> list[Request]:

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import logging
 import os
-import re
 import socket
 import time
 from collections.abc import Sequence
@@ -21,11 +20,11 @@ from typing import Protocol
 from surepick.errors import MeasureError, SessionError
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
+from surepick.sessions.workers import is_dead
 from surepick.store import Lease
 
 HEARTBEAT = 60.0  # seconds after which what a process elsewhere had in hand is free if it has died
 WAIT = 0.5  # seconds between two looks at whether others have left something to measure
-RUN = re.compile(r"run on (?P<host>.*), process (?P<process>\d+)(?:, call \d+)?")
 _calls = itertools.count()
 log = logging.getLogger("surepick.sessions")
 
@@ -176,21 +175,3 @@ def give_back_for_the_dead(session: Session) -> None:
         if is_dead(lease.worker):
             with contextlib.suppress(SessionError):  # it was told a moment ago
                 session.withdraw(lease.token, f"the {lease.worker}, is gone", worker=lease.worker)
-
-
-def is_dead(worker: str) -> bool:
-    """Whether this is the name of a run on this machine, and there is no such process any more.
-
-    >>> is_dead("truck 7"), is_dead(f"run on {socket.gethostname()}, process {os.getpid()}")
-    (False, False)
-    """
-    found = RUN.fullmatch(worker)
-    if found is None or found["host"] != socket.gethostname():
-        return False
-    try:
-        os.kill(int(found["process"]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it lives, and is somebody else's
-        return False
-    return False

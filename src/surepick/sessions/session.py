@@ -36,6 +36,7 @@ from surepick.sessions.requests import Receipt, Request
 from surepick.sessions.settings import NewSession, Settings, refuse_other, seconds
 from surepick.sessions.telling import Telling
 from surepick.sessions.voiding import void, void_unasked
+from surepick.sessions.workers import default_worker
 from surepick.store import Head, Store, open_store
 from surepick.store.events import LEASE
 
@@ -155,10 +156,11 @@ class Session(Looking):
     ) -> list[Request]:
         """Up to n measurements to make now; empty when the session has ended.
 
-        Asking again gives the same tokens until something is told. Workers who share a session need names of
-        their own: a token is one worker's until its lease ends. When the policy waits for fewer measurements
-        than there are workers, the others measure ahead (never more than 64); when there is nothing left to
-        hand out, this waits, or with `wait=False` returns an empty list.
+        Asking again gives the same tokens until something is told. A token is one worker's until its lease
+        ends. A worker without a name is this thread of this process; once it has ended, its tokens are free.
+        When the policy waits for fewer measurements than there are workers, the others measure ahead (never
+        more than 64); when there is nothing left to hand out, this waits, or with `wait=False` returns an
+        empty list.
 
         With a `heartbeat`, in seconds, the tokens are free that long after this process has died, instead of
         at the end of the lease. While it lives a thread prolongs them, until they are told or the lease ends.
@@ -166,17 +168,17 @@ class Session(Looking):
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}")
         lasting = self.lease if heartbeat is None else min(seconds("heartbeat", heartbeat), self.lease)
-        pause = FIRST_WAIT
+        pause, who = FIRST_WAIT, default_worker() if worker is None else worker
         while True:
             with self._changing():
-                requests = self._leasing.claim(n, worker or "", lasting)
+                requests = self._leasing.claim(n, who, lasting)
                 if requests or not wait or self._ledger.is_over:
                     break
                 until_free = self._leasing.next_end() - self._clock()
             time.sleep(min(pause, max(until_free, FIRST_WAIT)))
             pause = min(1.5 * pause, LONGEST_WAIT)
         if heartbeat is not None:
-            hold = Hold(worker or "", lasting, self._clock() + self.lease)
+            hold = Hold(who, lasting, self._clock() + self.lease)
             self._heartbeat.hold([request.token for request in requests], hold)
         return requests
 
@@ -396,7 +398,7 @@ def _whose(token: str | Request, worker: str | None) -> tuple[str, str]:
     """The text of a token, and whose it is: a request knows both."""
     if isinstance(token, Request):
         return token.token, token.worker if worker is None else worker
-    return token, worker or ""
+    return token, default_worker() if worker is None else worker
 
 
 def _as_store(store: str | Store, *, create: bool) -> Store:

@@ -28,6 +28,7 @@ from surepick.sessions.told_values import (
     takes,
     token_of,
 )
+from surepick.sessions.workers import is_dead
 from surepick.store import Event
 
 
@@ -125,6 +126,8 @@ class Telling:
         """Refuse to take a token from the worker who has it, which may not be the one who had it."""
         lease = leased(self._replica.store.leases(self._replica.name)).get(token)
         if lease is None or lease.worker == worker or lease.expires <= self._replica.clock():
+            return
+        if is_dead(lease.worker):
             return
         whose = f"of worker {lease.worker!r}" if lease.worker else "of somebody who asked without a name"
         mine = f"the lease of {worker!r} on it has ended" if worker else "it was given back without a name"
@@ -280,8 +283,8 @@ class Telling:
                 field="token",
             )
         raise SessionError(
-            f"token '{token}' was told before with {_shown(kept)}, got {_shown(body)}; the first value "
-            "stays. If several people measure, each asks under a name of their own (worker)",
+            f"token '{token}' has the value {_shown(kept)}, got {_shown(body)}; the first value stays. Each "
+            "worker asks for its own tokens, under its own name; `void` removes a value entered by mistake",
             field="value",
         )
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from surepick import views
 from surepick.core.policy import start
-from surepick.errors import MissingFunctionError, SessionError
+from surepick.errors import DeletedError, MissingFunctionError, SessionError
 from surepick.sessions.session import Session
 from surepick.store import Store, open_store
 
@@ -85,6 +85,9 @@ class SessionCache:
             raise NotYetError(name)
         try:
             return work(session)
+        except DeletedError as error:
+            self.forget(name)  # the next request opens the new session of this name, if there is one
+            raise UnknownSessionError(str(error)) from error
         finally:
             entry.lock.release()
 

@@ -1,0 +1,201 @@
+"""Workers without names, sessions that are deleted while they are open, and leases that nothing needs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import surepick as sp
+from session_tools import Tapes, problem, run_to_end
+from store_workers import all_succeed, crowd, wait_for
+from surepick.errors import DeletedError, SessionError, StoreError
+from surepick.sessions import replica
+from surepick.sessions.session import Session
+from surepick.sessions.workers import default_worker, is_dead
+
+POLICY = sp.CombGapE(delta=0.1)
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    kind = request.param
+    return "memory://" if kind == "memory" else str(request.getfixturevalue(f"{kind}_url"))
+
+
+# Workers without names
+
+
+def test_threads_without_names_get_different_requests(sqlite_url: str) -> None:
+    session, tapes = Session.create(sqlite_url, problem(), POLICY, name="mine"), Tapes()
+    asked: list[str] = []
+    errors: list[BaseException] = []
+    line = threading.Barrier(8)
+
+    def work() -> None:
+        try:
+            line.wait(60)
+            (request,) = session.ask()
+            asked.append(request.token)
+            line.wait(60)
+            session.tell(request, tapes.value(request.token) + threading.get_native_id())
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(set(asked)) == 8
+    assert session.ledger().n_told == 8
+
+
+def ask_and_wait(i: int, url: str, folder: Path) -> None:
+    """Ask for a request, write it down, and measure it for a long time."""
+    session = Session.load(url, "mine")
+    (folder / f"asked {i}").write_text(session.ask()[0].token)
+    wait_for((folder / "told").exists)
+    session.tell((folder / f"asked {i}").read_text(), float(i))
+
+
+def test_processes_without_names_get_different_requests(sqlite_url: str, tmp_path: Path) -> None:
+    Session.create(sqlite_url, problem(), POLICY, name="mine")
+    workers = crowd(4, ask_and_wait, sqlite_url, tmp_path)
+    wait_for(lambda: len(list(tmp_path.glob("asked *"))) == 4)
+    asked = [(tmp_path / f"asked {i}").read_text() for i in range(4)]
+    (tmp_path / "told").touch()
+    assert all_succeed(workers)
+    assert len(set(asked)) == 4
+    assert {m.token for m in Session.load(sqlite_url, "mine").measurements()} == set(asked)
+
+
+def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url: str, tmp_path: Path) -> None:
+    session = Session.create(sqlite_url, problem(), POLICY, name="mine")
+    (worker,) = crowd(1, ask_and_wait, sqlite_url, tmp_path)
+    wait_for((tmp_path / "asked 0").exists)
+    wait_for(lambda: bool((tmp_path / "asked 0").read_text()))
+    first = (tmp_path / "asked 0").read_text()
+    assert session.ask()[0].token != first
+    session.store.release("mine", [lease.token for lease in session.leases() if lease.token != first])
+    with pytest.raises(SessionError) as caught:
+        session.withdraw(first)
+    assert caught.value.field == "worker"
+    os.kill(worker.pid or 0, signal.SIGKILL)
+    worker.join()
+    assert session.ask()[0].token == first
+
+
+def test_a_name_says_which_thread_it_is() -> None:
+    names: list[str] = []
+    other = threading.Thread(target=lambda: names.append(default_worker()))
+    other.start()
+    other.join()
+    assert names != [default_worker()]
+    assert (is_dead(default_worker()), is_dead(names[0]), is_dead("Ann")) == (False, True, False)
+
+
+def test_another_value_for_a_recorded_request_is_refused(url: str) -> None:
+    session = Session.create(url, problem(), POLICY, name="mine")
+    (request,) = session.ask()
+    session.tell(request, 1.0)
+    with pytest.raises(SessionError) as caught:
+        session.tell(request, 2.0)
+    assert caught.value.field == "token"
+
+
+# A session that is deleted and begun again
+
+
+def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica, "SNAPSHOT_EVERY", 1)
+    old = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    run_to_end(old, Tapes())
+    other = Session.load(old.store, "mine")
+    old.keep_snapshot()
+    assert old.status is sp.Status.CONFIDENT
+    other.delete(expected=old.store.head("mine"))
+    begun = Session.create(other.store, problem(), POLICY, name="mine", seed=3)
+    used: tuple[Callable[[], object], ...] = (
+        old.ask,
+        old.ledger,
+        old.standing,
+        old.certificate,
+        old.leases,
+        lambda: old.tell("0.0", 1.0),
+        lambda: old.record(0, 1.0),
+        lambda: old.extend(delta=0.01),
+        lambda: old.note("still there?"),
+        lambda: old.withdraw("0.0"),
+        lambda: list(old.events()),
+        lambda: old.delete(expected=begun.fingerprint),
+    )
+    for use in used:
+        with pytest.raises(DeletedError):
+            use()
+    old.keep_snapshot()
+    again = Session.load(other.store, "mine")
+    assert again.status is None
+    assert again.ledger().n_told == 0
+    assert again.store.snapshot("mine") is None
+    assert again.store.leases("mine") == []
+    assert [event.kind for event in again.events()] == ["created", "asked"]
+
+
+# Leases
+
+
+def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url: str) -> None:
+    now = [1e9]
+    mine = Session.create(url, problem(), POLICY, name="mine", lease=100.0, clock=lambda: now[0])
+    other = Session.load(mine.store, "mine", clock=lambda: now[0])
+    (request,) = mine.ask(worker="a", heartbeat=30.0)
+    mine.store.release("mine", [request.token])
+    other.tell(request.token, 1.0, worker="b")
+    mine._heartbeat.beat()  # it does not know, and leases what is recorded
+    assert [lease.token for lease in mine.store.leases("mine")] == [request.token]
+    (following,) = other.ask(worker="b")
+    assert [lease.token for lease in mine.store.leases("mine")] == [following.token]
+    mine._heartbeat.beat()
+    other.tell(following, 1.0)
+    assert [lease for lease in mine.store.leases("mine") if lease.token == following.token] == []
+
+
+def test_an_unexpected_error_ends_no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1e9]
+    mine = Session.create("memory://", problem(), POLICY, name="mine", lease=100.0, clock=lambda: now[0])
+    tokens = {
+        name: [request.token for request in mine.ask(2, worker=name, heartbeat=30.0)] for name in ("a", "b")
+    }
+    claim = type(mine.store).claim
+
+    def fail_for_a(self: object, *given: object, worker: str, **named: object) -> list[str]:
+        if worker == "a":
+            raise RuntimeError("a bug")
+        return claim(self, *given, worker=worker, **named)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(mine.store), "claim", fail_for_a)
+        now[0] += 20.0
+        mine._heartbeat.beat()
+    ends = {lease.token: lease.expires for lease in mine.store.leases("mine")}
+    assert [ends[token] for token in tokens["b"]] == [now[0] + 30.0] * 2  # the others are prolonged
+    assert mine._heartbeat._timer is not None  # and it goes on
+    now[0] += 5.0
+    mine._heartbeat.beat()
+    ends = {lease.token: lease.expires for lease in mine.store.leases("mine")}
+    assert set(ends.values()) == {now[0] + 30.0}
+
+
+def test_a_session_of_another_schema_is_not_opened(sqlite_url: str) -> None:
+    session = Session.create(sqlite_url, problem(), POLICY, name="mine")
+    session.store._transactions.run([("UPDATE surepick_schema SET version = 2", {})])  # type: ignore[attr-defined]
+    with pytest.raises(StoreError):
+        Session.load(sqlite_url, "mine")
