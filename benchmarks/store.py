@@ -2,11 +2,12 @@
 
     pip install --group bench        # optuna; without it only surepick is measured
     python benchmarks/store.py [--sizes 100,10000,1000000] [--policies Uniform,BetGapE] [--seconds 5]
-    python benchmarks/store.py --sizes 100 --stores SQLite --repeats 3      # how it goes with many workers
+    python benchmarks/store.py --sizes 100 --policies BetGapE --measuring 0.1   # measurements of 100 ms
 
 Every tell is on disk when it returns: one synchronised write each. The same disk's own rate of such writes
 (4 kB, fdatasync) is measured before each line, since no sequential user can be faster than that. One "pair"
-is one ask and one tell; the 99th percentile is of pairs, counted while all processes are at work. `open` is
+is one ask, the measurement, which takes `--measuring` seconds (none unless given), and one tell; the 99th
+percentile is of pairs without the measurement, counted while all processes are at work. `open` is
 how long a process needs to load the session; `calls` are the pairs of the slowest and of the fastest process,
 and `CPU` is what one pair takes of the processors, in all processes together, which says more than seconds
 where the machine has other things to do. With Uniform, as with most policies, a round is one measurement
@@ -32,7 +33,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.sessions.session import Session
-from surepick.store import Snapshot, Store, open_store
+from surepick.store import Draft, Store, open_store
 
 N_ARMS, N_PLANS = 20, 60
 HEAD = (
@@ -95,16 +96,14 @@ def copy_log(source: Store, target: Store) -> None:
     append(target, batch, head)
     snapshot = source.snapshot(NAME)
     if snapshot is not None:
-        target.save_snapshot(NAME, Snapshot(snapshot.head, snapshot.body))
+        target.save_snapshot(NAME, snapshot)
 
 
 def append(store: Store, rows: list, head):
-    from surepick.store import Draft
-
     return store.append(NAME, [Draft(*row) for row in rows], expected=head)
 
 
-def surepick_worker(url: str, i: int, seconds: float, together, results) -> None:
+def surepick_worker(url: str, i: int, seconds: float, measuring: float, together, results) -> None:
     began = time.perf_counter()
     session = Session.load(url, NAME)
     opened = time.perf_counter() - began
@@ -115,8 +114,9 @@ def surepick_worker(url: str, i: int, seconds: float, together, results) -> None
     used, end = cpu(), time.perf_counter() + seconds
     while (start := time.perf_counter()) < end:
         for request in session.ask(worker=f"w{i}"):
+            time.sleep(measuring)
             session.tell(request, rng.standard_normal())
-        taken.append(time.perf_counter() - start)
+        taken.append(time.perf_counter() - start - measuring)
     results.put((opened, taken, cpu() - used))
 
 
@@ -125,7 +125,7 @@ def cpu() -> float:
     return sum(os.times()[:2])
 
 
-def optuna_worker(url: str, i: int, seconds: float, together, results) -> None:
+def optuna_worker(url: str, i: int, seconds: float, measuring: float, together, results) -> None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -139,10 +139,11 @@ def optuna_worker(url: str, i: int, seconds: float, together, results) -> None:
         try:
             trial = study.ask()
             trial.suggest_int("arm", 0, N_ARMS - 1)
+            time.sleep(measuring)
             study.tell(trial, rng.standard_normal())
         except optuna.exceptions.StorageInternalError:  # "database is locked", after a wait: no pair
             continue
-        taken.append(time.perf_counter() - start)
+        taken.append(time.perf_counter() - start - measuring)
     results.put((opened, taken, cpu() - used))
 
 
@@ -157,10 +158,10 @@ class Measured(NamedTuple):
     cpu: float  # ms for a pair
 
 
-def measure(worker, url: str, n_processes: int, seconds: float) -> Measured:
+def measure(worker, url: str, n_processes: int, seconds: float, measuring: float) -> Measured:
     """Let so many processes work for so long."""
     results, together = FORK.Queue(), FORK.Barrier(n_processes)
-    work = [(url, i, seconds, together, results) for i in range(n_processes)]
+    work = [(url, i, seconds, measuring, together, results) for i in range(n_processes)]
     crowd = [FORK.Process(target=worker, args=arguments) for arguments in work]
     for process in crowd:
         process.start()
@@ -179,7 +180,7 @@ def lines(what: str, size: int, folder: Path, worker, url: str, given: argparse.
     found = defaultdict(list)
     for _, n_processes in itertools.product(range(given.repeats), given.processes):
         disk = disk_rate(folder)
-        found[n_processes].append(measure(worker, url, n_processes, given.seconds))
+        found[n_processes].append(measure(worker, url, n_processes, given.seconds, given.measuring))
         m = found[n_processes][-1]
         print(
             f"| {what} | {size:,} | {n_processes} | {m.rate:,.0f} | {m.p99:.1f} | {m.least} to {m.most} "
@@ -187,11 +188,9 @@ def lines(what: str, size: int, folder: Path, worker, url: str, given: argparse.
             flush=True,
         )
     rates = {n: float(np.median([m.rate for m in measured])) for n, measured in found.items()}
-    if 8 in rates and 32 in rates:
-        print(
-            f"\n{what}: 32 processes make {rates[32] / rates[8]:.2f} times the pairs of 8\n\n{HEAD}",
-            flush=True,
-        )
+    if given.measuring:
+        shares = (f"{n} processes {rate * given.measuring / n:.0%}" for n, rate in rates.items())
+        print(f"\n{what}, of what measuring alone allows: {', '.join(shares)}\n\n{HEAD}", flush=True)
 
 
 @contextlib.contextmanager
@@ -219,11 +218,12 @@ def bench_surepick(folder: Path, server: str, given: argparse.Namespace) -> None
     for size, policy in itertools.product(given.sizes, given.policies):
         url = f"sqlite:///{folder}/{policy}_{size}.db"
         fill(url, size, POLICIES[policy])
-        there = in_schema(server, f"{policy}_{size}".lower())
-        copy_log(open_store(url), open_store(there))
-        for where, address in (("SQLite", url), ("PostgreSQL", there)):
-            if where in given.stores:
-                lines(f"surepick, {policy}, {where}", size, folder, surepick_worker, address, given)
+        if "SQLite" in given.stores:
+            lines(f"surepick, {policy}, SQLite", size, folder, surepick_worker, url, given)
+        if "PostgreSQL" in given.stores:
+            there = in_schema(server, f"{policy}_{size}".lower())
+            copy_log(open_store(url), open_store(there))
+            lines(f"surepick, {policy}, PostgreSQL", size, folder, surepick_worker, there, given)
 
 
 def bench_optuna(folder: Path, server: str, given: argparse.Namespace) -> None:
@@ -234,10 +234,10 @@ def bench_optuna(folder: Path, server: str, given: argparse.Namespace) -> None:
         return
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     name = f"Optuna {optuna.__version__}"
-    schema = in_schema(server, "optuna").replace("postgresql://", "postgresql+psycopg://")
-    for what, url in (("SQLite", f"sqlite:///{folder}/optuna.db"), ("PostgreSQL", schema)):
-        if what not in given.stores:
-            continue
+    for what in given.stores:
+        url = f"sqlite:///{folder}/optuna.db"
+        if what == "PostgreSQL":
+            url = in_schema(server, "optuna").replace("postgresql://", "postgresql+psycopg://")
         study = optuna.create_study(study_name=NAME, storage=url, sampler=optuna.samplers.RandomSampler())
         for _ in range(100):
             trial = study.ask()
@@ -255,14 +255,19 @@ def main() -> None:
     parser.add_argument("--policies", type=names, default=list(POLICIES))
     parser.add_argument("--processes", type=numbers, default=[1, 8, 32])
     parser.add_argument("--stores", type=names, default=["SQLite", "PostgreSQL"])
+    parser.add_argument("--measuring", type=float, default=0.0, help="seconds that a measurement takes")
+    parser.add_argument("--optuna", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(), help="on the disk to be measured")
     given = parser.parse_args()
     print(HEAD)
-    with tempfile.TemporaryDirectory(dir=given.folder) as name, postgres(Path(name).resolve()) as server:
+    with tempfile.TemporaryDirectory(dir=given.folder) as name, contextlib.ExitStack() as stack:
         Path(name).chmod(0o755)
-        bench_optuna(Path(name).resolve(), server, given)
-        bench_surepick(Path(name).resolve(), server, given)
+        folder = Path(name).resolve()
+        server = stack.enter_context(postgres(folder)) if "PostgreSQL" in given.stores else ""
+        if given.optuna:
+            bench_optuna(folder, server, given)
+        bench_surepick(folder, server, given)
 
 
 def numbers(text: str) -> list[int]:
