@@ -383,8 +383,9 @@ def test_telling_twice_is_harmless_and_another_value_is_refused(store: Store) ->
     assert session.tell(first, 0.25) is Receipt.ACCEPTED
     assert session.tell(first, 0.25) is Receipt.REPEATED
     assert Session.load(store, "mine").tell(first.token, 0.25) is Receipt.REPEATED
-    with pytest.raises(SessionError, match=r"told before with 0\.25, got 0\.5"):
+    with pytest.raises(SessionError) as caught:
         session.tell(first, 0.5)
+    assert caught.value.field == "value"
     run_to_end(session, Tapes())
     assert session.tell(first, 0.25) is Receipt.REPEATED
     with pytest.raises(SessionError, match="told already and cannot be withdrawn"):
@@ -397,8 +398,9 @@ def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:
     (request,) = session.ask()
     other.tell(request.token, 1.0)
     assert session.tell(request, 1.0) is Receipt.REPEATED
-    with pytest.raises(SessionError, match="told before"):
+    with pytest.raises(SessionError) as caught:
         session.tell(request, 3.0)
+    assert caught.value.field == "value"
 
 
 def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:

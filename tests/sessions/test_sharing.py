@@ -106,7 +106,7 @@ def test_another_value_for_a_recorded_request_is_refused(url: str) -> None:
     session.tell(request, 1.0)
     with pytest.raises(SessionError) as caught:
         session.tell(request, 2.0)
-    assert caught.value.field == "token"
+    assert caught.value.field == "value"
 
 
 # A session that is deleted and begun again
