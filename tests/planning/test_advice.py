@@ -119,9 +119,7 @@ def test_an_unknown_noise_scale_needs_a_rough_one():
     problem = sp.Problem(PLANS, noise_scale=None)
     with pytest.raises(ParameterError):
         advice(problem)
-    assert (
-        advice(problem, noise=1.0, delta=0.05).expected >= 4 * problem.n_arms
-    )  # a batch has four replicates
+    assert advice(problem, noise=1.0, delta=0.05).expected >= 4 * problem.n_arms  # four replicates
 
 
 def test_without_a_guess_it_says_that_it_cannot_know():
