@@ -114,7 +114,7 @@ def test_what_a_pilot_may_cost_is_counted() -> None:
 def test_a_log_that_calls_an_early_stop_confident_does_not_verify() -> None:
     """Written by a surepick that did not look at the risk."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("surepick.sessions.policy_run.proved_stop", lambda stop, standing, delta: stop)
+        patch.setattr("surepick.simulation.outcome.proved_stop", lambda stop, standing, delta: stop)
         session = sp.Session.create("memory://", PROBLEM, Hasty(), name="s")
         assert told_to_the_end(session).status is sp.Status.CONFIDENT
         assert session.verify().holds
