@@ -83,6 +83,7 @@ def test_values_that_contradict_the_guarantee_come_before_everything_else() -> N
     assert seen.doubts == session.doubts
     assert seen.doubts[0].text in seen.sentence
     assert seen.warnings[0].kind == "noise"
+    assert views.rivals(look(session)).trusted is False
     data = views.to_json(seen)
     assert data["trusted"] is False
     assert data["doubts"][0]["code"] == "noise_larger"

@@ -94,7 +94,7 @@ def _level(summary: Summary, delta: float) -> str:
 
     if summary.confidence is not None:
         return f"{probability(summary.confidence)}, confident at {1 - delta:.4g}"
-    if summary.toward is not None and summary.is_proved:
+    if summary.toward is not None and summary.is_proved and summary.trusted:
         return f"{summary.toward:.0%} of the evidence that is needed; {summary.no_confidence}"
     return summary.no_confidence
 
@@ -104,20 +104,21 @@ def _facts(page: Page) -> Table:
     from rich.text import Text
 
     from surepick.core.plan_words import measured
-    from surepick.views.text import local, percent
+    from surepick.views.text import chance, local
 
     summary, progress = page.summary, page.progress
     grid = Table.grid(padding=(0, 2))
     sure = summary.state == "confident" and summary.trusted
-    bar = _bar(1.0 if sure else summary.toward, "green" if sure else "cyan")
+    toward = summary.toward if summary.trusted else 0.0
+    bar = _bar(1.0 if sure else toward, "green" if sure else "cyan")
     grid.add_row("confidence", Text.assemble(bar, "  ", _level(summary, progress.delta)))
     if summary.among is not None:
         grid.add_row("proved" if summary.trusted else "not proved", _text(summary.among, 900))
     if progress.forecast is not None:
         grid.add_row("forecast", _text(progress.forecast.explanation, 200))
-    if summary.chance is not None and summary.expected_loss is not None and not sure:
+    if summary.chance is not None and summary.expected_loss is not None and not sure and summary.trusted:
         loss = f"it loses {summary.expected_loss:.3g} {summary.unit}".rstrip()
-        words = f"the leader is best with a chance of {percent(summary.chance)}; {loss} on average"
+        words = f"the leader is best with a chance of {chance(summary.chance)}; {loss} on average"
         grid.add_row("estimated", _text(words, 200))
     if summary.what_if is not None:
         grid.add_row("what if", _text(summary.what_if, 300))
@@ -158,7 +159,7 @@ def _rivals(page: Page) -> list[RenderableType]:
             _text(row.label, 36),
             "-" if row.value is None else f"{row.value:.4g}",
             f"{row.gap:.3g} ± {row.error:.2g}",
-            _text(out if row.ruled_out else "open", 30, "dim" if row.ruled_out else "yellow"),
+            _text(out if row.ruled_out else "open", 40, "dim" if row.ruled_out else "yellow"),
             bar,
         )
     left = rivals.n_rivals - len(rivals.rows)

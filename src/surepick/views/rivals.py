@@ -60,6 +60,7 @@ class Rivals:
     first: int
     rows: tuple[Rival, ...]
     epsilon: float = 0.0
+    trusted: bool = True  # whether nothing contradicts the assumption that the evidence rests on
 
     def ruled_out_words(self, unit: str = "") -> str:
         """Return what is proved of a rival that is ruled out; with epsilon that is less than being worse.
@@ -67,7 +68,8 @@ class Rivals:
         >>> Rivals(0, "road", 2, 1, 20.0, True, 0, (), epsilon=2.0).ruled_out_words("min")
         'at most 2 min better'
         """
-        return f"at most {self.epsilon:g} {unit}".rstrip() + " better" if self.epsilon else "ruled out"
+        words = f"at most {self.epsilon:g} {unit}".rstrip() + " better" if self.epsilon else "ruled out"
+        return words if self.trusted else f"{words} (not proved)"
 
 
 def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
@@ -95,6 +97,7 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
             0,
             (),
             look.epsilon,
+            not look.doubts,
         )
     if look.gaps is None:
         return _one_rival(look, weight)
@@ -108,9 +111,8 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
     )
     n_ruled_out = int((known[order] >= needed).sum())
     lead = look.lead if isinstance(look.lead, int) else None
-    return Rivals(
-        lead, look.name_of(lead), len(order), n_ruled_out, exp(needed), proved, first, rows, look.epsilon
-    )
+    names, claim = (lead, look.name_of(lead)), (look.epsilon, not look.doubts)
+    return Rivals(*names, len(order), n_ruled_out, exp(needed), proved, first, rows, *claim)
 
 
 def _shown(look: Look, first: int, n: int) -> list[int]:
@@ -142,7 +144,9 @@ def _one_rival(look: Look, weight: Weight | None) -> Rivals:
     n_rivals = max(len(rows), (n_plans or 1) - 1)
     is_sure = look.status is Status.CONFIDENT and look.promise.proved  # which rules out all of them at once
     n_out = n_rivals if is_sure else 0
-    return Rivals(None, look.name_of(lead), n_rivals, n_out, exp(needed), proved, 0, rows, look.epsilon)
+    return Rivals(
+        None, look.name_of(lead), n_rivals, n_out, exp(needed), proved, 0, rows, look.epsilon, not look.doubts
+    )
 
 
 def _row(look: Look, plan: Answer, apart: tuple[float, float], log_evidence: float, needed: float) -> Rival:

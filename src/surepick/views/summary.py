@@ -198,7 +198,7 @@ def sentence(look: Look) -> str:
     after = how_many(look.n_used, "measurement")
     lead = look.called(look.lead)
     if look.doubts and lead is not None:
-        return f"“{shortened(lead, LONGEST_NAME)}” leads, but do not rely on it: {no_guarantee(look.doubts)}."
+        return f"“{shortened(lead, LONGEST_NAME)}” leads; {no_guarantee(look.doubts)}."
     if look.status in (Status.CONFIDENT, Status.DONE):
         return f"“{lead}” is {_claim(look)}; {after} {plural(look.n_used, 'was', 'were')} enough."
     if look.status is Status.BUDGET_SPENT:

@@ -132,6 +132,15 @@ def percent(value: float | None) -> str:
     return f"{100 * value:.{digits}f}".rstrip("0").rstrip(".") + "%"
 
 
+def chance(value: float) -> str:
+    """Return an estimated probability in percent, which is never said to be certain.
+
+    >>> chance(0.876), chance(1.0)
+    ('88%', '> 99%')
+    """
+    return "> 99%" if value > 0.99 else f"{value:.0%}"
+
+
 def moment(seconds: float | None) -> str:
     """A time as a date, in UTC.
 

@@ -30,6 +30,7 @@ def unbroken(name: str) -> Markup:
 FILTERS = {
     "about": text.about,
     "bag_chart": charts.bag_chart,
+    "chance": text.chance,
     "clock": text.clock,
     "how_many": how_many,
     "in_short": in_short,
