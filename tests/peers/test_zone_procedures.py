@@ -198,11 +198,11 @@ def test_what_probes_cannot_show_is_said():
     with pytest.raises(ProblemError):
         KN().start(sp.Problem(np.eye(2), probes=together, readings="dependent", noise_scale=1))
     unknown = sp.Problem(np.eye(2), probes=together, noise_scale=None)
-    outcome = sp.simulate(unknown, KN(zone=0.5), sp.Gaussian([0.6, 0.0]), seed=1)
+    outcome = sp.simulate(unknown, KN(zone=0.5), sp.Gaussian([0.6, 0.0], 1.0), seed=1)
     assert outcome.plan == 0
     assert Promise.read(outcome.guarantee).proved
     with pytest.raises(sp.SurepickError):
-        sp.simulate(unknown, Rinott(), sp.Gaussian([0.6, 0.0]))
+        sp.simulate(unknown, Rinott(), sp.Gaussian([0.6, 0.0], 1.0))
 
 
 def test_unknown_scales_that_differ_are_learned():
