@@ -81,8 +81,9 @@ def _spanning_cover(
 
 def _span(rows: FloatArray, owner: IntArray, contrasts: FloatArray, chosen: BoolArray) -> bool:
     """Choose the probe of the longest remaining row until the contrasts are spanned; return if they are."""
-    rest = contrasts / max(float(np.abs(contrasts).max()), 1e-300)
+    rows, rest = rows.copy(), contrasts / max(float(np.abs(contrasts).max()), 1e-300)
     start = np.einsum("rd,rd->r", rows, rows)
+    basis = np.zeros((0, rows.shape[1]))
     for _ in range(rows.shape[1] + 1):
         if np.einsum("jd,jd->j", rest, rest).max() <= _SPANNED**2:
             return True
@@ -96,8 +97,11 @@ def _span(rows: FloatArray, owner: IntArray, contrasts: FloatArray, chosen: Bool
             size = math.sqrt(rows[r] @ rows[r])
             if size > _SPANNED * math.sqrt(start[r]):
                 unit = rows[r] / size
-                for _ in range(2):  # the second time removes the rounding of the first
-                    rows, rest = rows - np.outer(rows @ unit, unit), rest - np.outer(rest @ unit, unit)
+                unit = unit - basis.T @ (basis @ unit)  # what rounding has left of earlier directions
+                unit = unit / math.sqrt(unit @ unit)
+                basis = np.vstack([basis, unit])
+                rows -= (rows @ unit)[:, None] * unit
+                rest -= (rest @ unit)[:, None] * unit
     return False
 
 
@@ -130,7 +134,7 @@ def mixed_counts(
         for r in np.flatnonzero(own == best):  # M^-1 after one more reading
             step, row, row_z, d = X @ XM[r] / denominator[r], XM[r].copy(), XMZ[r].copy(), denominator[r]
             denominator = denominator - step * step * d
-            XM, XMZ = XM - np.outer(step, row), XMZ - np.outer(step, row_z)
+            XM, XMZ = XM - step[:, None] * row, XMZ - step[:, None] * row_z
     return counts
 
 

@@ -27,6 +27,8 @@ BATCH_SHARE, NEED_SHARE = 0.1, 0.1  # a batch's cost, of what was spent and of w
 SIDE_SHARE = 0.02  # of a batch for probes that no rival needs now
 _LEAST_SHARE = 1e-3  # over the number of probes: the floor of shares in the price of a contrast
 _BINDING = 1e-3  # of the largest dual: targets that rounding looks at
+_STEPS = 40  # of a design on single arms
+_MIXED_STEPS, _FEWEST_STEPS, _FLAT_STEPS = 20, 4, 800  # where readings mix arms; fewer at a large rank
 
 
 def batch_cost(wished: float, need: float, setup_cost: float) -> float:
@@ -87,7 +89,7 @@ class BatchDesign:
         shares: FloatArray,
         dual: FloatArray,
         *,
-        steps: int = 40,
+        steps: int,
         tolerance: float = 0.02,
     ) -> tuple[FloatArray, FloatArray]:
         shares, dual = minimax(
@@ -137,7 +139,10 @@ class BatchDesign:
             return weighted, uniform
         dual = self.dual[plans] if len(self.dual) else np.zeros(len(plans))
         start = dual / dual.sum() if dual.sum() > 0 else uniform
-        self.shares, dual = self._minimax(readings, weighted, self.shares, start)
+        steps = _STEPS
+        if isinstance(readings.information, Dense):  # from the shares of the last batch a few are enough
+            steps = min(_MIXED_STEPS, max(_FEWEST_STEPS, _FLAT_STEPS // weighted.shape[1]))
+        self.shares, dual = self._minimax(readings, weighted, self.shares, start, steps=steps)
         self.dual = np.zeros(n_plans)
         self.dual[plans] = dual
         return weighted, dual
