@@ -50,7 +50,7 @@ def starting_line(count: int) -> Barrier:
 
 
 def take_turns(i: int, url: str, count: int, name: int = 0, line: Barrier | None = None) -> None:
-    """Append events one after the other, each while holding the log for a millisecond."""
+    """Append events one after the other, holding the log for 1 ms each, with 5 ms between."""
     store = open_store(url)
     if line is not None:
         line.wait(60)
@@ -58,6 +58,7 @@ def take_turns(i: int, url: str, count: int, name: int = 0, line: Barrier | None
         with store.exclusive("trips"):
             store.append("trips", [note(key=f"{i + name}-{j}")], expected=store.head("trips"))
             time.sleep(0.001)
+        time.sleep(0.005)
 
 
 def append_until_killed(i: int, url: str, journal: Path, attempt: int) -> None:

@@ -15,9 +15,11 @@ from surepick.errors import StoreError
 from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Driver, Parameters, Statement
 
 T = TypeVar("T")
-# Seconds between two tries for the write lock. A writer tries more and more often the longer it has waited,
-# so that it gets its turn before those who came later; with fixed or growing pauses some writers starve.
-FIRST_PAUSE, LAST_PAUSE, HALVING = 0.004, 0.0005, 0.02
+# Seconds between two tries for the write lock, times a random number about 1: all who wait try equally often,
+# so that none starves, and those who have waited for long try more often. A try costs some tens of
+# microseconds of processor, which in a crowd the writer lacks: shorter pauses make all of them slower.
+FIRST_PAUSE, PAUSE, LATE_PAUSE = 0.001, 0.003, 0.001
+LATE = 1.0  # seconds
 
 
 class OutcomeUnknownError(StoreError):
@@ -147,7 +149,8 @@ class Transactions:
                 f"{self._driver.place} has been in use by another process for more than {self._patience:g} s "
                 f"({error}); nothing was written. Look for a stopped process, and repeat this step"
             ) from error
-        time.sleep(random.uniform(0.5, 1.5) * max(FIRST_PAUSE * 0.5 ** (waited / HALVING), LAST_PAUSE))
+        pause = FIRST_PAUSE if waited < FIRST_PAUSE else PAUSE if waited < LATE else LATE_PAUSE
+        time.sleep(random.uniform(0.5, 1.5) * pause)
 
     def _link(self) -> Link:
         """This thread's connection."""
