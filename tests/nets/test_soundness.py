@@ -1,5 +1,4 @@
-"""Error rates at delta = .2 on near ties, for every question and kind of noise; what breaks a proof is
-caught.
+"""Error rates at delta = .2 on near ties, for every question and kind of noise, with controls.
 
 Every test has a control that the same test must reject: bet sizes chosen after the batch, the replicates' own
 variance taken as known, newcomers that begin with wealth 1 (`tests/policies/betting/test_arriving.py`).

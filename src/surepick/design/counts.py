@@ -108,8 +108,7 @@ def _span(rows: FloatArray, owner: IntArray, contrasts: FloatArray, chosen: Bool
 def mixed_counts(
     information: Dense, shares: FloatArray, costs: FloatArray, targets: FloatArray, budget: float
 ) -> FloatArray:
-    """Return whole counts for a budget: whole parts of the shares, then use by use where the targets gain
-    most.
+    """Return whole counts for a budget: whole parts of the shares, then the uses that gain most.
 
     `targets`, (n, rank), are weighted by the square roots of their duals. One more use of probe o lowers the
     sum of z' M^-1 z by about sum_k |x_k' M^-1 Z|^2 / (1 + x_k' M^-1 x_k) (Sherman and Morrison).

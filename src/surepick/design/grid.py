@@ -1,5 +1,4 @@
-"""Rounding of the numbers that decide, so that a run takes the same decisions with any linear algebra
-library.
+"""Rounding of the numbers that decide, so that decisions do not depend on the linear algebra library.
 
 Libraries round sums differently in the last bits. Two machines then decide alike unless a number lies within
 its last bits of the middle between two grid points: about once in 2**(52 - bits) numbers.

@@ -1,5 +1,4 @@
-"""Statistical inference from batches: what a batch shows of a gap, what a bet on it pays, what the bets are
-worth.
+"""Statistical inference from batches: estimates of gaps, bets on them, and what the bets are worth.
 
     factors      what a bet on a gap pays: an e-value for each kind of noise
     contrasts    gaps between plans, estimated from one batch, and the variance of the estimates

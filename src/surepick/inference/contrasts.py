@@ -216,8 +216,7 @@ class DenseReadings:
 
 
 def _least_squares(rows: FloatArray, n: FloatArray) -> FloatArray:
-    """Return (X'NX)^+ X'N: by Cholesky and one Newton step, which squares the residual; at low rank by the
-    SVD.
+    """Return (X'NX)^+ X'N, by Cholesky and one Newton step, or by the SVD at low rank.
 
     Low rank is common: one rival that is left needs one direction.
     """

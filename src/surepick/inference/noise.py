@@ -1,5 +1,6 @@
-"""Covariances of unknown noise, estimated from replicates. They guide the design; they never count as
-evidence.
+"""Covariances of unknown noise, estimated from replicates.
+
+They guide the design, and never count as evidence.
 """
 
 from __future__ import annotations

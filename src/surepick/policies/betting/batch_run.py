@@ -1,5 +1,4 @@
-"""A run of batches: decide, absorb, standing, state. The same for every question, kind of noise and set of
-probes.
+"""A run of batches, the same for every question, kind of noise and set of probes.
 
 Before a batch everything is fixed: its counts (of each of its equal replicates, where the noise is unknown),
 the leader and the bets. `absorb` takes its measurements request by request. When the batch is complete the
@@ -237,9 +236,7 @@ class BatchRun:
         return Batch.of(cut(batch.uses, left // n_replicates), n_replicates, len(self.sums), batch.bets)
 
     def _final_batch(self, final: FinalBatch) -> Batch | None:
-        """Return the final batch, a test of the targets; None if too few measurements are left for
-        replicates.
-        """
+        """Return the final batch, a test of the targets; None if too little is left for replicates."""
         targets = self._question.targets(self._estimates)
         fewest, most = self._factor.replicates
         _, n_cover = self._design.final_counts(self._readings, targets, final.left // fewest)
@@ -340,8 +337,9 @@ class BatchRun:
         return True
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Use measurements that no batch asked for: they guide, and settle no bet. They wait for an open
-        batch.
+        """Use measurements that no batch asked for: they guide, and settle no bet.
+
+        While a batch is open they wait, since its bets were made without them.
         """
         self._waiting_uses = self._waiting_uses + counts
         self._waiting_sums = self._waiting_sums + sums

@@ -44,8 +44,9 @@ class Best(Question):
         return self.wealth.accounts[COMMON]
 
     def choose(self, estimates: Estimates) -> None:
-        """Let the plan lead that looks best, ruled out or not: one that was ruled out by bad luck must be
-        able to.
+        """Let the plan lead that looks best, ruled out or not.
+
+        The best plan may be ruled out by bad luck; unless it can lead, such a run would never end.
         """
         best = int(np.argmax(on_grid(np.asarray(self.plans @ estimates.means), VALUE_BITS)))
         if best != self.leader and not self._keeps_lead(best, estimates):

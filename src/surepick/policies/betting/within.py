@@ -163,9 +163,7 @@ class WithinFew(Question):
         return np.asarray(self.epsilon * step ** np.arange(n))
 
     def choose(self, estimates: Estimates) -> None:
-        """Let the plan lead that looks best, among those that are proved to be within epsilon if there are
-        any.
-        """
+        """Let the plan lead that looks best, among those proved to be within epsilon if there are any."""
         value = on_grid(np.asarray(self.plans @ estimates.means), VALUE_BITS)
         proved = self.within_epsilon()
         self.leader = proved[int(np.argmax(value[proved]))] if proved else int(np.argmax(value))
