@@ -75,7 +75,18 @@ def test_check_forecasts_from_the_truth_where_there_is_no_guess(tmp_path):
 def test_check_says_when_the_noise_is_unknown(tmp_path):
     file = tmp_path / "case.toml"
     file.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\nnoise_scale = "unknown"')
-    assert "noise: unknown" in run("check", file)
+    assert json.loads(run("check", file, "--json"))["noise_not_stated"] == ["arm 0", "arm 1"]
+
+
+def test_check_lists_the_first_ten_plans(tmp_path):
+    file = tmp_path / "ways.csv"
+    file.write_text("plan,road,rail\n" + "".join(f"way {k},{k},2\n" for k in range(12)))
+    data = json.loads(run("check", file, "--json"))
+    assert data["n_plans"] == 12
+    assert len(data["first_plans"]) == 10
+    assert data["first_plans"][1] == ["way 1", "road + 2 x rail"]
+    assert "way 9" in run("check", file)
+    assert "way 10" not in run("check", file)
 
 
 def test_init_never_replaces_a_file_unless_told_to(monkeypatch, capsys, tmp_path):
