@@ -1,5 +1,3 @@
-import importlib
-import threading
 import time
 
 import numpy as np
@@ -231,14 +229,3 @@ def test_an_environment_that_breaks_off_is_refused() -> None:
 
     with pytest.raises(ParameterError, match="the environment gave nan"):
         sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), Broken())
-
-
-def test_that_loops_are_compiled_is_said_once_and_only_if_they_are(monkeypatch, capsys):
-    from surepick.kernels import compiled
-
-    module = importlib.import_module("surepick.simulation.compile_notice")
-    monkeypatch.setattr(module, "_said", threading.Event())
-    for is_compiling in (False, True, True):
-        monkeypatch.setattr(compiled, "is_compiling", lambda answer=is_compiling: answer)
-        module._say_that_it_compiles()
-    assert capsys.readouterr().err.count("compiling its loops") == 1

@@ -1,4 +1,4 @@
 """What the compiled loops of all rooms share: how they are compiled and kept, records, plans and feeds.
 
-Imports `core` alone; `compiled.py` and `lean_compiler.py` alone import Numba.
+Imports `core` alone; `compiled.py` alone imports Numba.
 """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -22,7 +21,6 @@ from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
 from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Standing, Stop
 from surepick.errors import ParameterError
-from surepick.simulation.compile_notice import compile_notice, is_started
 from surepick.simulation.environments import (
     BoundedEnvironment,
     CompiledEnvironment,
@@ -136,12 +134,10 @@ class _Loop:
     def start(self, pilot: Pilot | None) -> Run:
         """A fresh run; after a pilot when the noise scale is unknown."""
         if pilot is None:
-            with self._compiling():
-                return start(self.policy, self.problem, self.past)
+            return start(self.policy, self.problem, self.past)
         moments, seen = self._measure_pilot(pilot)
         self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, delta_of(self.policy))
-        with self._compiling():
-            begun = begin(self.problem, self.policy, pilot, self.noise_scale, self.past)
+        begun = begin(self.problem, self.policy, pilot, self.noise_scale, self.past)
         if not hand_over(begun, seen):
             self.apart = seen
         self.pilot, self.evidence, self.n_pilot = pilot, seen, seen.n_measurements
@@ -213,15 +209,6 @@ class _Loop:
     def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
         self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))
         self.evidence = self.apart + run.evidence
-
-    @contextmanager
-    def _compiling(self) -> Iterator[None]:
-        """Start a run; what compiling takes, at the first start of a policy, is not part of its time."""
-        first, began = not is_started(type(self.policy)), time.perf_counter()
-        with compile_notice(type(self.policy)):
-            yield
-        if first:
-            self.began += time.perf_counter() - began
 
     def _show(self, run: Run) -> None:
         now = time.perf_counter()

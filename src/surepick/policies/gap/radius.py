@@ -173,7 +173,7 @@ def lam_index(mean_count: float) -> int:
 
 def lam_value(index: int) -> float:
     """The lam with this index."""
-    return math.ldexp(1.0, 2 * index)  # 4^index
+    return math.ldexp(1.0, int(2 * index))  # 4^index
 
 
 def lam_log_weight(index: int) -> float:

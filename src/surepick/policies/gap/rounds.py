@@ -21,15 +21,13 @@ Longer than other files: the passes of one round call each other, and are read t
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.problem import Problem
 from surepick.kernels.compiled import compiled, compiled_in_place, compiled_inner_fast
-from surepick.kernels.feed import Feed, unchanged
+from surepick.kernels.feed import Feed
 from surepick.kernels.measured import measured
 from surepick.kernels.plan_rows import NonZeros
 from surepick.policies.gap import radius
@@ -38,7 +36,6 @@ from surepick.policies.gap.radius import (
     COUNTS_PER_LAM,
     KAUFMANN_KOOLEN,
     NORMAL_MIXTURE_JOINT,
-    PUBLISHED,
     RECTANGLE,
     RIDGE,
 )
@@ -51,10 +48,7 @@ from surepick.policies.gap.state import (
     Now,
     Race,
     Rule,
-    Settings,
     Thin,
-    make_plans,
-    make_race,
 )
 
 REFRESH = 4096
@@ -68,15 +62,6 @@ _ridge_level = compiled_in_place(radius.ridge_level)
 _lam_index = compiled_in_place(radius.lam_index)
 _lam_value = compiled_in_place(radius.lam_value)
 _lam_log_weight = compiled_in_place(radius.lam_log_weight)
-
-
-@functools.cache
-def warm_up(*, thin: bool) -> None:
-    """Compile the loops, or load them from the cache, so that no run has to wait for it half-way."""
-    problem = Problem(np.eye(11 if thin else 2), noise_scale=1)
-    race = make_race(problem, Settings(PUBLISHED, "gap", delta=0.5), np.arange(2, dtype=np.int64))
-    race.arms["count"] = race.now.measured = 1
-    advance(*make_plans(problem), race, unchanged(problem.n_arms), np.zeros(1), True)
 
 
 @compiled

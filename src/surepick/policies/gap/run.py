@@ -74,7 +74,6 @@ class GapRun(RaceRun):
         self._race = make_race(problem, settings, np.flatnonzero(every).astype(np.int64), base)
         self._plans = make_plans(problem)
         self._as_is = unchanged(problem.n_arms)
-        rounds.warm_up(thin=self._race.rule.thin)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Every arm once at first; then the one arm that the compiled loop chose, or the stop."""
