@@ -85,7 +85,7 @@ def test_check_says_which_noise_was_stated(tmp_path, name, text, unstated):
 @pytest.mark.parametrize(
     ("policy", "door"),
     [
-        *(("CombGapE", "Problem"), ("BetGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "best_arm")),
+        *(("CombGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "best_arm")),
         *(("PolyBet", "Polytope"), ("OBet", "OracleProblem")),
     ],
 )
