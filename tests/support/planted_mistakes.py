@@ -35,6 +35,7 @@ def extend_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
     def extend(self: Session, *, delta: float | None = None, budget: int | None = None) -> None:
         setup = self._ledger.setup.extended({} if delta is None else {"delta": delta}, budget)
         body = {"policy": codec.policy_to_json(setup.policy), "budget": setup.budget}
+        body["n_ahead"] = self._ledger.tapes.n_ahead
         with self._changing() as replica:
             replica.commit(lambda: Change([NewEvent("extended", body)]), quick=False)
 
