@@ -42,7 +42,7 @@ def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
     policy = sp.GenTSExplore(delta=0.05)
     hidden = sp.simulate(oracle, policy, truth, seed=1, budget=500)
     shown = sp.simulate(known, policy, truth, seed=1, budget=500)
-    assert hidden.status is shown.status is sp.Status.CONFIDENT
+    assert hidden.status is shown.status is sp.Status.DONE
     assert shown.plan == known.best(means)
     assert hidden.plan == pytest.approx(known.vector(shown.plan), abs=1e-6)
     if oracle.name_plan is not None:
@@ -69,7 +69,7 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     outcome = sp.simulate(
         family.oracle_problem(noise_scale=0.02), sp.GenTSExplore(), sp.Gaussian(weights, 0.02), budget=2000
     )
-    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.status is sp.Status.DONE
     assert outcome.plan == tuple(family.best(weights))
 
 
@@ -82,7 +82,7 @@ def test_grid_paths_beyond_counting_are_decided_under_a_budget():
     outcome = sp.simulate(
         family.oracle_problem(noise_scale=0.002), sp.GenTSExplore(), sp.Gaussian(weights, 0.002), budget=1000
     )
-    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.status is sp.Status.DONE
     assert outcome.plan == tuple(family.best(weights))
     assert outcome.plan_name.startswith("(0, 0) -> ")
 
