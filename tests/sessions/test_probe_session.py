@@ -52,7 +52,7 @@ def measured(session: sp.Session, request: Request) -> dict[str, float] | float:
     return use if len(use) > 1 else next(iter(use.values()))
 
 
-def run_to_end(session: sp.Session, worker: str = "") -> None:
+def run_to_end(session: sp.Session, worker: str | None = None) -> None:
     while requests := session.ask(3, worker=worker):
         for request in requests:
             assert session.tell(request, measured(session, request)) is Receipt.ACCEPTED
