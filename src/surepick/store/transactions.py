@@ -16,10 +16,9 @@ from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Driver, Parame
 
 T = TypeVar("T")
 # Seconds between two tries for the write lock, times a random number about 1: all who wait try equally often,
-# so that none starves, and those who have waited for long try more often. A try costs some tens of
-# microseconds of processor, which in a crowd the writer lacks: shorter pauses make all of them slower.
-FIRST_PAUSE, PAUSE, LATE_PAUSE = 0.001, 0.003, 0.001
-LATE = 1.0  # seconds
+# so that none starves. A try costs some tens of microseconds of processor, which in a crowd the writer lacks:
+# shorter pauses make all of them slower.
+FIRST_PAUSE, PAUSE = 0.001, 0.005
 
 
 class OutcomeUnknownError(StoreError):
@@ -149,8 +148,7 @@ class Transactions:
                 f"{self._driver.place} has been in use by another process for more than {self._patience:g} s "
                 f"({error}); nothing was written. Look for a stopped process, and repeat this step"
             ) from error
-        pause = FIRST_PAUSE if waited < FIRST_PAUSE else PAUSE if waited < LATE else LATE_PAUSE
-        time.sleep(random.uniform(0.5, 1.5) * pause)
+        time.sleep(random.uniform(0.5, 1.5) * (FIRST_PAUSE if waited < FIRST_PAUSE else PAUSE))
 
     def _link(self) -> Link:
         """This thread's connection."""
