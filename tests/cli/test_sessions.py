@@ -242,8 +242,7 @@ def test_a_value_that_was_taken_back_is_not_rescued(folder: Path) -> None:
     told = [m.token for m in session.measurements()]
     session.void(str(told[1]), "a slip of the pen")
     session.store.close()
-    said = ok("doctor", "--rescue", "left.csv")
-    assert "2 measurements written to left.csv; 1 value left out that had been taken back" in said
+    ok("doctor", "--rescue", "left.csv")
     with Path("left.csv").open() as stream:
         assert [row["token"] for row in csv.DictReader(stream)] == [told[0], told[2]]
 
@@ -320,7 +319,7 @@ def test_retries_bridge_a_failing_program(folder: Path) -> None:
 def test_a_budget_ends_the_run_with_exit_code_one(folder: Path) -> None:
     result = run("run", "mine.toml", "--measure", measuring(folder, "print(1)"), "--budget", "6")
     assert result.exit_code == 1
-    assert "nothing is promised" in result.stdout
+    assert answer("status")["status"] == "budget spent"
 
 
 def test_run_refuses_another_problem_and_a_command_without_arm(folder: Path) -> None:
@@ -341,7 +340,7 @@ def test_an_unknown_noise_scale_is_learned_first(folder: Path) -> None:
 def test_the_store_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, postgres_url: str) -> None:
     monkeypatch.setenv("SUREPICK_STORE", postgres_url)
     ok("new", "mine.toml")
-    assert ok("ask") == "0.0\tcopper\n"
+    assert len(answer("ask")["requests"]) == 1
     assert ok("doctor").count("proved intact") == 1
     assert not Path("surepick.db").exists()
 
@@ -374,7 +373,7 @@ def test_a_file_from_a_spreadsheet_with_semicolons_and_decimal_commas_is_importe
         ("arm,value\ntin,1\nzinc,abc\n", "line 3 of 'lab.csv': expected a number as value, got 'abc'"),
         (
             "arm,value,count\ntin,1,1\nzinc,1,two\n",
-            "line 3 of 'lab.csv': expected a number as count, got 'two'",
+            "line 3 of 'lab.csv': a row is one measurement, got 'two' as count",
         ),
         ("arm,value\ntin,1\nzinc\n", "line 3 of 'lab.csv' needs a value"),
         ("arm,value\ntin,1\nsteel,1\n", "there is no arm named 'steel'"),
@@ -394,8 +393,7 @@ def test_a_token_that_is_open_beats_an_arm_of_the_same_name() -> None:
     names = '["1.0", "0.0", "2.0", "3.0"]'
     Path("mine.toml").write_text(PROBLEM.replace('["copper", "tin", "zinc", "lead"]', names))
     ok("new", "mine.toml")
-    token, arm = ok("ask").split()
-    assert (token, arm) == ("0.0", "1.0")
+    assert "0.0\t1.0" in ok("ask", "-n", "4").splitlines()
     ok("tell", "0.0", "77")
     (told,) = Session.load("surepick.db").measurements()
     assert (told.token, told.arm_name, told.value) == ("0.0", "1.0", 77.0)
@@ -534,7 +532,7 @@ def test_a_last_call_ends_the_session_with_a_test(folder: Path) -> None:
     [
         ("token,value\n0.0,1\n1.0,1e155\n", "must lie within"),
         ("token,value\n0.0,1\n1.0,1_000\n", "expected a number as value, got '1_000'"),
-        ("token,value,count\n0.0,1,1\n1.0,1,1_0\n", "expected a number as count"),
+        ("token,value,count\n0.0,1,1\n1.0,1,1_0\n", "a row is one measurement"),
         ("token,value\n0.0,1\n1.0.0,1\n", "'1.0.0' is not a token"),
         ("token,value\n0.0,1\n9.0,1\n", "'9.0' is not a token"),
         ("token,arm,value\n0.0,copper,1\n1.0,zinc,1\n", "is a measurement of 'tin' in session"),
