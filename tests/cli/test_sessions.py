@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import surepick as sp
 from session_tools import Tapes
 from surepick.cli import app, main
-from surepick.errors import SurepickError
+from surepick.errors import DamageError, NameTakenError, SessionError, StoreError, SurepickError
 from surepick.sessions.session import Session
 from surepick.store import Draft, open_store
 
@@ -54,11 +54,11 @@ def answer(*words: str) -> Any:
     return json.loads(ok(*words, "--json"))
 
 
-def refused(*words: str) -> str:
-    """The message of a command that must fail with a known error."""
+def refused(*words: str) -> SurepickError:
+    """The error of a command that must fail with a known one."""
     result = run(*words)
     assert isinstance(result.exception, SurepickError), result.output
-    return str(result.exception)
+    return result.exception
 
 
 def test_a_session_by_hand_from_new_to_the_answer() -> None:
@@ -75,13 +75,13 @@ def test_a_session_by_hand_from_new_to_the_answer() -> None:
     status = answer("status")
     assert (status["status"], status["answer"]) == ("confident", expected.plan_name)
     assert status["counts"] == dict(zip(status["counts"], expected.counts.tolist(), strict=True))
-    assert "wrong with probability at most 0.1" in ok("status")
+    assert status["certificate"]["delta"] == 0.1
     Path("certificate.json").write_text(json.dumps(status))
-    assert ok("verify", "certificate.json").startswith("holds")
+    assert run("verify", "certificate.json").exit_code == 0
     status["certificate"]["delta"] = 0.001
     Path("certificate.json").write_text(json.dumps(status))
     assert run("verify", "certificate.json").exit_code == 1
-    assert "confident" in ok("list")
+    assert [row["status"] for row in answer("list")] == ["confident"]
 
 
 def test_names_stand_for_tokens_and_close_names_are_suggested() -> None:
@@ -90,11 +90,12 @@ def test_names_stand_for_tokens_and_close_names_are_suggested() -> None:
     assert sorted(lines) == ["0.0\tcopper", "1.0\ttin", "2.0\tzinc", "3.0\tlead"]
     assert answer("tell", "tin", "-0.25")["receipt"] == "accepted"
     assert answer("tell", "1.0", "-0.25")["receipt"] == "repeated"
-    assert "did you mean 'copper'" in refused("tell", "coper", "1")
-    assert "is not asked for now" in refused("tell", "tin", "1")
+    assert "'copper'" in str(refused("tell", "coper", "1"))
+    refused("tell", "tin", "1")  # which is not asked for now
+    assert answer("status")["n_told"] == 1
     assert answer("tell", "tin", "9", "--unasked")["n_told"] == 1
-    assert "must be finite" in refused("tell", "zinc", "nan")
-    assert "not a token" in refused("tell", "9.9", "1")
+    assert refused("tell", "zinc", "nan").field == "value"
+    assert refused("tell", "9.9", "1").field == "token"
     assert run("tell", "zinc", "many").exit_code == 2
 
 
@@ -103,7 +104,7 @@ def test_several_workers_and_all_held() -> None:
     first = answer("ask", "-n", "100", "--worker", "a")["requests"]
     assert len(first) > 4
     assert run("ask", "--worker", "b").exit_code == 4
-    assert "worker='a'" in refused("withdraw", first[0]["token"])
+    assert refused("withdraw", first[0]["token"]).field == "worker"
     ok("withdraw", first[0]["token"], "--reason", "busy", "--worker", "a")
     assert answer("ask", "--worker", "b")["requests"] == [first[0]]
 
@@ -133,10 +134,9 @@ def test_rows_by_arm_answer_what_is_asked_or_are_only_kept() -> None:
     Path("by_hand.csv").write_text("arm,value\ntin,1.5\ncopper,2\n")
     assert answer("import", "by_hand.csv")["imported"]["unasked"] == 2
     assert answer("import", "by_hand.csv", "--answers")["imported"]["accepted"] == 2
-    Path("bad.csv").write_text("arm,value\ntin,\n")
-    assert "line 2" in refused("import", "bad.csv")
-    Path("bad.csv").write_text("arm,value\ntin,lots\n")
-    assert "expected a number" in refused("import", "bad.csv")
+    for cell in ("", "lots"):
+        Path("bad.csv").write_text(f"arm,value\ntin,{cell}\n")
+        assert refused("import", "bad.csv").field == "value"
 
 
 def test_the_log_shows_what_happened_and_extend_goes_on() -> None:
@@ -149,18 +149,18 @@ def test_the_log_shows_what_happened_and_extend_goes_on() -> None:
     said = ok("log")
     assert f"tin = {tapes.value('1.0'):g}" in said
     assert ": copper 1 ×, tin 1 ×" in said
-    assert "{" not in said, "events are told in words, as the dashboard tells them"
+    assert "{" not in said  # no event is shown as JSON
     assert answer("extend", "--budget", "100")["status"] == "running"
     ok("close", "--reason", "enough")
     assert answer("status")["status"] == "closed"
 
 
-def test_what_is_not_there_is_said() -> None:
-    assert "there is no store at" in refused("status")
+def test_a_store_or_session_that_is_not_there_is_refused_and_not_made() -> None:
+    assert isinstance(refused("status"), StoreError)
     assert not Path("surepick.db").exists()
     ok("new", "mine.toml")
-    assert "did you mean 'mine'" in refused("status", "-s", "mime")
-    assert "already a session named 'mine'" in refused("new", "mine.toml")
+    assert "'mine'" in str(refused("status", "-s", "mime"))
+    assert isinstance(refused("new", "mine.toml"), NameTakenError)
 
 
 def test_doctor_explains_damage_and_rescues_what_is_left() -> None:
@@ -200,7 +200,7 @@ ODD_LOGS = {
 }
 
 
-def test_odd_sessions_are_listed_beside_the_others_and_refused_in_words() -> None:
+def test_odd_sessions_are_listed_beside_the_others_and_refused() -> None:
     ok("new", "mine.toml", "--policy", "CombGapE")
     store = open_store("surepick.db")
     created = next(store.read("mine")).body
@@ -211,7 +211,7 @@ def test_odd_sessions_are_listed_beside_the_others_and_refused_in_words() -> Non
     assert (rows["mine"]["status"], rows["mine"]["measurements"]) == ("running", 0)
     for name in ODD_LOGS.keys() - {"a value that is text"}:  # which nobody has looked at yet
         assert rows[name]["measurements"] is None
-        assert repr(name) in refused("status", "-s", name) or name == "a kind that is not known"
+        assert isinstance(refused("status", "-s", name), DamageError | SessionError)
     assert "mine" in ok("list")
 
 
@@ -290,10 +290,11 @@ def test_run_calls_a_program_until_it_is_sure(folder: Path, jobs: str) -> None:
 
 def test_run_needs_no_file_for_a_session_that_was_begun(folder: Path) -> None:
     command = measuring(folder, f"{MEANS}\nprint(means[arm])")
-    assert "no" in refused("run", "--measure", command)
+    refused("run", "--measure", command)
+    assert not Path("surepick.db").exists()
     ok("new", "mine.toml", "--name", "hand")
     ok("new", "mine.toml", "--name", "other")
-    assert "'hand', 'other'" in refused("run", "--measure", command)
+    assert "'hand', 'other'" in str(refused("run", "--measure", command))
     assert answer("run", "--measure", command, "--session", "hand")["answer"] == "plan 4"
     assert answer("status", "-s", "other")["n_told"] == 0
 
@@ -323,10 +324,11 @@ def test_a_budget_ends_the_run_with_exit_code_one(folder: Path) -> None:
 
 
 def test_run_refuses_another_problem_and_a_command_without_arm(folder: Path) -> None:
-    refused("run", "mine.toml", "--measure", "true")
+    assert refused("run", "mine.toml", "--measure", "true").field == "measure"
     ok("new", "mine.toml")
     (folder / "mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
-    assert "another problem" in refused("run", "mine.toml", "--measure", "echo {arm} 1")
+    assert isinstance(refused("run", "mine.toml", "--measure", "echo {arm} 1"), SessionError)
+    assert answer("status")["n_told"] == 0
 
 
 def test_an_unknown_noise_scale_is_learned_first(folder: Path) -> None:
@@ -341,7 +343,7 @@ def test_the_store_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("SUREPICK_STORE", postgres_url)
     ok("new", "mine.toml")
     assert len(answer("ask")["requests"]) == 1
-    assert ok("doctor").count("proved intact") == 1
+    assert answer("doctor")["well"]
     assert not Path("surepick.db").exists()
 
 
@@ -352,12 +354,11 @@ def test_a_file_of_unasked_measurements_with_keys_can_be_imported_again() -> Non
     Path("lab.csv").write_text("arm,value,key\ntin,0.5,sheet 1\nzinc,0.25,sheet 2\ntin,0.75,sheet 3\n")
     again = answer("import", "lab.csv")
     assert (again["imported"]["unasked"], again["imported"]["repeated"], again["n_unasked"]) == (1, 2, 3)
-    assert "kept" in ok("tell", "tin", "0.5", "0.6", "--unasked", "--key", "sheet 4")
-    assert answer("tell", "tin", "0.5", "0.6", "--unasked", "--key", "sheet 4")["n_unasked"] == 5
-    assert "another measurement, 'tin' = 0.5, got 'tin' = 9" in refused(
-        "tell", "tin", "9", "--unasked", "--key", "sheet 1"
-    )
-    assert "a token is a key already" in refused("tell", "0.0", "9", "--key", "sheet 1")
+    for _ in range(2):
+        assert answer("tell", "tin", "0.5", "0.6", "--unasked", "--key", "sheet 4")["n_unasked"] == 5
+    assert refused("tell", "tin", "9", "--unasked", "--key", "sheet 1").field == "key"
+    refused("tell", "0.0", "9", "--key", "sheet 1")  # a token is a key already
+    assert answer("status")["n_told"] == 0
 
 
 def test_a_file_from_a_spreadsheet_with_semicolons_and_decimal_commas_is_imported() -> None:
@@ -368,24 +369,23 @@ def test_a_file_from_a_spreadsheet_with_semicolons_and_decimal_commas_is_importe
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "named"),
     [
-        ("arm,value\ntin,1\nzinc,abc\n", "line 3 of 'lab.csv': expected a number as value, got 'abc'"),
-        (
-            "arm,value,count\ntin,1,1\nzinc,1,two\n",
-            "line 3 of 'lab.csv': a row is one measurement, got 'two' as count",
-        ),
-        ("arm,value\ntin,1\nzinc\n", "line 3 of 'lab.csv' needs a value"),
-        ("arm,value\ntin,1\nsteel,1\n", "there is no arm named 'steel'"),
-        ("metal,hours\ntin,1\n", "needs a header with the column 'value'"),
-        ("", "needs a header with the column 'value'"),
-        ("arm,value\nCaf\xe9,1\n", "is not UTF-8 text"),
+        ("arm,value\ntin,1\nzinc,abc\n", ["line 3", "'lab.csv'", "'abc'"]),
+        ("arm,value,count\ntin,1,1\nzinc,1,two\n", ["line 3", "count", "'two'"]),
+        ("arm,value\ntin,1\nzinc\n", ["line 3", "value"]),
+        ("arm,value\ntin,1\nsteel,1\n", ["'steel'"]),
+        ("metal,hours\ntin,1\n", ["'value'"]),
+        ("", ["'value'"]),
+        ("arm,value\nCaf\xe9,1\n", ["UTF-8"]),
+        ("arm,value\ntin,3\nzinc,12,5\n", ["line 3", "3 cells"]),
     ],
 )
-def test_a_file_with_a_mistake_is_refused_before_anything_of_it_is_kept(text: str, reason: str) -> None:
+def test_a_file_with_a_mistake_is_refused_before_anything_of_it_is_kept(text: str, named: list[str]) -> None:
     ok("new", "mine.toml")
     Path("lab.csv").write_bytes(text.encode("latin-1"))
-    assert reason in refused("import", "lab.csv")
+    said = str(refused("import", "lab.csv"))
+    assert all(name in said for name in named), said
     assert answer("status")["n_unasked"] == 0
 
 
@@ -397,14 +397,6 @@ def test_a_token_that_is_open_beats_an_arm_of_the_same_name() -> None:
     ok("tell", "0.0", "77")
     (told,) = Session.load("surepick.db").measurements()
     assert (told.token, told.arm_name, told.value) == ("0.0", "1.0", 77.0)
-
-
-def test_a_row_longer_than_its_header_is_refused_whole() -> None:
-    ok("new", "mine.toml")
-    ok("ask", "-n", "2")
-    Path("lab.csv").write_text("token,value\n1.0,3\n0.0,12,5\n")
-    assert "has 3 cells, the header has 2" in refused("import", "lab.csv")
-    assert answer("status")["n_told"] == 0
 
 
 def test_an_argument_that_is_no_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,7 +416,7 @@ def test_runs_that_begin_the_same_session_at_the_same_time_share_it(monkeypatch:
     assert json.loads(result.stdout)["n_told"] == 8
     Path("mine.toml").write_text(PROBLEM.replace("0.3", "0.4"))
     monkeypatch.setattr(new, "_go_on", _blind_once(go_on))
-    assert "about another problem" in refused("run", "mine.toml", "--measure", command)
+    assert isinstance(refused("run", "mine.toml", "--measure", command), SessionError)
 
 
 def _blind_once(look: Any) -> Any:
@@ -433,8 +425,8 @@ def _blind_once(look: Any) -> Any:
     return lambda *given: look(*given) if next(times, True) else None
 
 
-def test_an_interrupted_run_says_what_is_kept_and_how_to_go_on(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_an_interrupted_run_keeps_its_values_and_the_same_command_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tell, told = Session.tell, []
 
@@ -448,7 +440,7 @@ def test_an_interrupted_run_says_what_is_kept_and_how_to_go_on(
     command = f"{sys.executable} -c 'print(1.0)' {{arm}}"
     result = run("run", "mine.toml", "--measure", command, "--budget", "8")
     assert result.exit_code == 130
-    assert "interrupted; 3 measurements are kept, and the same command goes on from there" in result.stderr
+    assert answer("status")["n_told"] == 3
     monkeypatch.setattr(Session, "tell", tell)
     assert json.loads(run("run", "mine.toml", "--measure", command, "--json").stdout)["n_told"] == 8
 
@@ -469,9 +461,8 @@ def test_a_run_that_goes_on_refuses_settings_that_its_session_has_not() -> None:
     assert run(*command, "--budget", "8", "--delta", "0.1").exit_code == 1  # the same command again
     others = [("--delta", "0.01"), ("--epsilon", "0.5"), ("--budget", "9"), ("--policy", "CombGapE")]
     for words in (*others, ("--seed", "1")):
-        said = refused(*command, *words)
-        assert f"and {words[0]} says otherwise" in said
-        assert "BetGapE, delta 0.1, epsilon 0, budget 8 and seed 0" in said
+        said = str(refused(*command, *words))
+        assert all(name in said for name in (words[0], "BetGapE", "delta 0.1", "budget 8", "seed 0")), said
 
 
 def quick_run(*words: str) -> Result:
@@ -484,11 +475,9 @@ def test_what_a_dead_run_of_this_machine_held_is_measured_by_the_next() -> None:
     ok("new", "mine.toml", "--budget", "8")
     dead = f"run on {socket.gethostname()}, process {gone.pid}"
     assert len(Session.load("sqlite:///surepick.db").ask(3, worker=dead)) == 3
-    result = quick_run()
-    assert result.exit_code == 1  # the budget is spent
-    assert "waiting" not in result.stderr
+    assert quick_run().exit_code == 1  # the budget is spent, before the lease of three days ends
     assert answer("status")["n_told"] == 8
-    assert "is gone" in ok("log")
+    assert "withdrawn" in {event["kind"] for event in answer("log", "--last", "0")}
 
 
 def test_a_run_waits_for_what_others_hold_and_says_so() -> None:
@@ -496,7 +485,7 @@ def test_a_run_waits_for_what_others_hold_and_says_so() -> None:
     Session.load("sqlite:///surepick.db").ask(4, worker="truck 7")
     result = quick_run("--jobs", "1")
     assert result.exit_code == 1
-    assert "in the hands of others; the first lease (truck 7) ends in" in result.stderr
+    assert "truck 7" in result.stderr
     assert answer("status")["n_told"] >= 8
 
 
@@ -510,9 +499,8 @@ def test_a_run_that_is_asked_to_end_gives_back_what_it_holds(folder: Path) -> No
     while not (folder / "begun").exists() and time.monotonic() < until:
         time.sleep(0.05)
     process.terminate()
-    _, errors = process.communicate(timeout=60)
+    process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; 0 measurements are kept" in errors
     assert Session.load("sqlite:///surepick.db", read_only=True).leases() == []
 
 
@@ -521,29 +509,30 @@ def test_a_last_call_ends_the_session_with_a_test(folder: Path) -> None:
     data = answer("last-call", "40")
     assert data["status"] == "running"
     assert json.loads(run("log", "--json").stdout)[-1]["kind"] == "called"
-    assert "already" in refused("last-call", "40")
+    assert isinstance(refused("last-call", "40"), SessionError)
 
 
 # What comes in by files
 
 
 @pytest.mark.parametrize(
-    ("rows", "reason"),
+    ("rows", "field"),
     [
-        ("token,value\n0.0,1\n1.0,1e155\n", "must lie within"),
-        ("token,value\n0.0,1\n1.0,1_000\n", "expected a number as value, got '1_000'"),
-        ("token,value,count\n0.0,1,1\n1.0,1,1_0\n", "a row is one measurement"),
-        ("token,value\n0.0,1\n1.0.0,1\n", "'1.0.0' is not a token"),
-        ("token,value\n0.0,1\n9.0,1\n", "'9.0' is not a token"),
-        ("token,arm,value\n0.0,copper,1\n1.0,zinc,1\n", "is a measurement of 'tin' in session"),
-        ("arm,value\ncopper,1\ntin,inf\n", "must be finite"),
+        ("token,value\n0.0,1\n1.0,1e155\n", "value"),
+        ("token,value\n0.0,1\n1.0,1_000\n", "value"),
+        ("token,value,count\n0.0,1,1\n1.0,1,1_0\n", "count"),
+        ("token,value\n0.0,1\n1.0.0,1\n", "token"),
+        ("token,value\n0.0,1\n9.0,1\n", "token"),
+        ("token,arm,value\n0.0,copper,1\n1.0,zinc,1\n", "token"),
+        ("token,value\n1.0,3\n0.0,12,5\n", None),
+        ("arm,value\ncopper,1\ntin,inf\n", "value"),
     ],
 )
-def test_a_row_that_cannot_be_keeps_all_rows_out(rows: str, reason: str) -> None:
+def test_a_row_that_cannot_be_keeps_all_rows_out(rows: str, field: str | None) -> None:
     ok("new", "mine.toml")
     ok("ask", "-n", "4")
     Path("lab.csv").write_text(rows)
-    assert reason in refused("import", "lab.csv")
+    assert refused("import", "lab.csv").field == field
     state = answer("status")
     assert (state["n_told"], state["n_unasked"]) == (0, 0)
 
@@ -557,7 +546,7 @@ def test_rows_of_other_sessions_are_left_out() -> None:
     told = {m.token: m.value for m in Session.load("surepick.db").measurements()}
     assert told == {"0.0": 1.0, "2.0": 3.0, "1.0": 2.0}
     Path("lab.csv").write_text("session,token,value\ntheirs,1.0,2\n")
-    assert "has no rows of session 'mine', only of 'theirs'" in refused("import", "lab.csv", "-s", "mine")
+    assert "'theirs'" in str(refused("import", "lab.csv", "-s", "mine"))
 
 
 @pytest.mark.parametrize("value", ["1_000", "1,234", "\u0661", "0x10", "1e155"])
@@ -580,4 +569,4 @@ def test_a_challenge_has_an_exit_code_for_each_answer(folder: Path) -> None:
     assert (kept.exit_code, json.loads(kept.stdout)["answer"]) == (5, "plan 2")
     unknown = ("--budget", "8", "--name", "unknown", "--measure", flat)
     assert run("challenge", "mine.toml", "--incumbent", "plan 2", *unknown).exit_code == 1
-    assert "no plan named" in refused("challenge", "mine.toml", "--incumbent", "x", "--measure", flat)
+    assert "'x'" in str(refused("challenge", "mine.toml", "--incumbent", "x", "--measure", flat))
