@@ -230,5 +230,5 @@ def test_a_column_with_neither_name_nor_cells_is_none() -> None:
 
 def test_a_session_without_a_title_is_called_by_its_name() -> None:
     ok("new", "ways.csv", "--name", "monday")
-    assert "monday: waiting" in ok("status")
+    assert "monday: running" in ok("status")
     assert Session.load("surepick.db", "monday").title == ""
