@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import surepick as sp
@@ -24,6 +26,28 @@ from surepick.store import open_store
 def test_a_setting_that_is_refused_is_named(field: str, text: str, settings: dict[str, float]) -> None:
     with pytest.raises(ParameterError) as caught:
         parse_policy(text, **settings)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("field", "make"),
+    [
+        ("plans", lambda: sp.Problem([[1, 0], [1, 0]], noise_scale=1)),
+        ("arm_names", lambda: sp.Problem(np.eye(2), arm_names=["a"])),
+        ("noise", lambda: sp.Problem(np.eye(2), noise_scale=1, noise="loud")),
+        ("costs", lambda: sp.Problem(np.eye(2), costs={"arm 0": 1})),
+        ("probes", lambda: sp.Problem(np.eye(2), probes={"both": []})),
+        ("means", lambda: sp.Problem(np.eye(2)).as_means([1])),
+        ("arm", lambda: sp.Problem(np.eye(2)).arm("tea")),
+        ("best", lambda: sp.OracleProblem(lambda weights: None, n_arms=2).best_plan([1, 2])),
+        ("b_ub", lambda: sp.Polytope(A_ub=[[1, 1]])),
+        ("radius", lambda: sp.CombGapE(radius="wide")),
+        ("scale", lambda: sp.Gaussian([1, 2], -1)),
+    ],
+)
+def test_an_argument_that_is_refused_is_named(field: str, make: Callable[[], object]) -> None:
+    with pytest.raises(SurepickError) as caught:
+        make()
     assert caught.value.field == field
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class SurepickError(Exception):
@@ -71,6 +72,22 @@ class MissingExtraError(SurepickError, ImportError):
 
 class PluginError(SurepickError):
     """A policy or a kind of problem that is not surepick's own cannot be used, or breaks its rules."""
+
+
+@contextmanager
+def blaming(field: str) -> Iterator[None]:
+    """Let an error that names no field name this one; also as a decorator.
+
+    >>> with blaming("plans"):
+    ...     raise ProblemError("line 3 has no name")
+    Traceback (most recent call last):
+    surepick.errors.ProblemError: line 3 has no name
+    """
+    try:
+        yield
+    except SurepickError as error:
+        error.field = error.field or field
+        raise
 
 
 def name_taken(name: str, place: str) -> NameTakenError:

@@ -62,22 +62,29 @@ def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, 
     if given is None:
         return tuple(f"{kind} {i}" for i in range(count))
     if isinstance(given, str):
-        raise ProblemError(f"{kind}_names must be a list of names, got the text {given!r}; put it in a list")
+        raise ProblemError(
+            f"{kind}_names must be a list of names, got the text {given!r}; put it in a list",
+            field=f"{kind}_names",
+        )
     names = tuple(str(name) for name in given)
     if len(names) != count:
         raise ProblemError(
-            f"{kind}_names must have one name for each of the {count} {kind}s, got {len(names)}"
+            f"{kind}_names must have one name for each of the {count} {kind}s, got {len(names)}",
+            field=f"{kind}_names",
         )
     if len(set(names)) < count:
         twice = Counter(names).most_common(1)[0][0]
-        raise ProblemError(f"{kind} names must differ, got {twice!r} more than once; rename one of them")
+        raise ProblemError(
+            f"{kind} names must differ, got {twice!r} more than once; rename one of them",
+            field=f"{kind}_names",
+        )
     if "" in names:
-        raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one")
+        raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one", field=f"{kind}_names")
     return names
 
 
-def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
-    """The index of this arm or plan by its name.
+def index_of(kind: str, name: str, names: tuple[str, ...], *, field: str = "") -> int:
+    """The index of this arm or plan by its name; `field` is the argument that names it, if not its kind.
 
     >>> index_of("arm", "rail", ("road", "rail"))
     1
@@ -85,7 +92,9 @@ def index_of(kind: str, name: str, names: tuple[str, ...]) -> int:
     try:
         return names.index(name)
     except ValueError:
-        raise ProblemError(f"there is no {kind} named {name!r}; {suggestion(name, names)}") from None
+        raise ProblemError(
+            f"there is no {kind} named {name!r}; {suggestion(name, names)}", field=field or kind
+        ) from None
 
 
 def labels_of(given: object) -> tuple[str, ...] | None:
@@ -177,16 +186,17 @@ def _places(
         if label not in known:
             raise ProblemError(
                 f"{what} has the label {label!r}, and no {kind} is called so; "
-                f"{suggestion(label, names)}{way_out}"
+                f"{suggestion(label, names)}{way_out}",
+                field=what,
             )
     at = {label: i for i, label in enumerate(labels)}
     if len(at) < len(labels):
         twice = Counter(labels).most_common(1)[0][0]
-        raise ProblemError(f"{what} has the label {twice!r} more than once; keep one of them")
+        raise ProblemError(f"{what} has the label {twice!r} more than once; keep one of them", field=what)
     for name in names:
         if name not in at:
             raise ProblemError(
-                f"{what} has no number for the {kind} {name!r}; it needs one for each{way_out}"
+                f"{what} has no number for the {kind} {name!r}; it needs one for each{way_out}", field=what
             )
     return [at[name] for name in names]
 
@@ -205,23 +215,29 @@ def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm")
     try:
         array = np.array(in_order, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"{what} must be one number or one per {kind}, got {given!r}") from None
+        raise ProblemError(
+            f"{what} must be one number or one per {kind}, got {given!r}", field=what
+        ) from None
     if array.ndim == 0:
         array = np.full(len(arms), float(array))
     if array.shape != (len(arms),):
         raise ProblemError(
-            f"{what} must be one number or one for each of the {len(arms)} {kind}s, got shape {array.shape}"
+            f"{what} must be one number or one for each of the {len(arms)} {kind}s, got shape {array.shape}",
+            field=what,
         )
     bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
     if bad.size:
         s = int(bad[0])
-        raise ProblemError(f"{what} of {kind} {s} ({arms[s]!r}) must be positive and finite, got {array[s]}")
+        raise ProblemError(
+            f"{what} of {kind} {s} ({arms[s]!r}) must be positive and finite, got {array[s]}", field=what
+        )
     far = np.flatnonzero((array < SMALLEST) | (array > LARGEST))
     if far.size:
         s = int(far[0])
         raise ProblemError(
             f"{what} of {kind} {s} ({arms[s]!r}) must lie between {SMALLEST:g} and {LARGEST:g}, "
-            f"got {array[s]}; use another unit"
+            f"got {array[s]}; use another unit",
+            field=what,
         )
     return array
 
@@ -250,14 +266,15 @@ def checked_means(means: Numbers, arms: Sequence[str]) -> FloatArray:
     try:
         array = np.asarray(in_order, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"means must be one number per arm, got {means!r}") from None
+        raise ProblemError(f"means must be one number per arm, got {means!r}", field="means") from None
     if array.shape != (len(arms),):
         raise ProblemError(
-            f"means must be one number for each of the {len(arms)} arms, got shape {array.shape}"
+            f"means must be one number for each of the {len(arms)} arms, got shape {array.shape}",
+            field="means",
         )
     if not np.isfinite(array).all():
         s = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}")
+        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}", field="means")
     return array
 
 
@@ -290,20 +307,24 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
     try:
         array = np.array(in_order, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"bounds must be (low, high), or one such pair per arm, got {bounds!r}") from None
+        raise ProblemError(
+            f"bounds must be (low, high), or one such pair per arm, got {bounds!r}", field="bounds"
+        ) from None
     if array.shape == (2,):
         array = np.tile(array, (len(arms), 1))
     if array.shape != (len(arms), 2):
         raise ProblemError(
             f"bounds must be (low, high), or one such pair for each of the {len(arms)} arms, "
-            f"got shape {array.shape}"
+            f"got shape {array.shape}",
+            field="bounds",
         )
     bad = np.flatnonzero(~(np.isfinite(array).all(axis=1) & (array[:, 0] < array[:, 1])))
     if bad.size:
         s = int(bad[0])
         raise ProblemError(
             f"bounds of arm {s} ({arms[s]!r}) must be two finite numbers, the lower first, got "
-            f"{array[s].tolist()}"
+            f"{array[s].tolist()}",
+            field="bounds",
         )
     half = array[:, 1] / 2 - array[:, 0] / 2  # which cannot overflow
     furthest = np.minimum(MOST_SCALES * np.minimum(half, LARGEST), LARGEST)
@@ -312,7 +333,8 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
         s = int(far[0])
         raise ProblemError(
             f"bounds of arm {s} ({arms[s]!r}) must lie within {MOST_SCALES:g} times half their width of "
-            f"zero, and within {LARGEST:g}, got {array[s].tolist()}; subtract a constant from its values"
+            f"zero, and within {LARGEST:g}, got {array[s].tolist()}; subtract a constant from its values",
+            field="bounds",
         )
     return array
 

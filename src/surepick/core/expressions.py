@@ -44,7 +44,7 @@ def read_expressions(
     """
     named = dict(plans) if isinstance(plans, Mapping) else {text: text for text in plans}
     if len(named) < len(plans):
-        raise ProblemError("two plans are written alike; leave one of them out")
+        raise ProblemError("two plans are written alike; leave one of them out", field="plans")
     read = {
         str(name): amounts_in(str(name), plan, arms) if isinstance(plan, str) else _checked(str(name), plan)
         for name, plan in named.items()
@@ -55,7 +55,9 @@ def read_expressions(
     for k, (name, plan) in enumerate(read.items()):
         for arm, amount in plan.items():
             if arm not in at:
-                raise ProblemError(f"plan {name!r} names an unknown arm {arm!r}; {suggestion(arm, found)}")
+                raise ProblemError(
+                    f"plan {name!r} names an unknown arm {arm!r}; {suggestion(arm, found)}", field="plans"
+                )
             matrix[k, at[arm]] += amount
     return matrix, found, list(read)
 
@@ -65,7 +67,7 @@ def _checked(name: str, plan: Mapping[str, Any]) -> dict[str, float]:
         return {str(arm): float(amount) for arm, amount in plan.items()}
     except (TypeError, ValueError, OverflowError):
         raise ProblemError(
-            f"plan {name!r} must have a number for each arm that it uses, got {plan!r}"
+            f"plan {name!r} must have a number for each arm that it uses, got {plan!r}", field="plans"
         ) from None
 
 
@@ -140,5 +142,6 @@ def _wrong(name: str, text: str, at: int, expected: str) -> ProblemError:
     here = f"{text[at : at + 12]!r}" if at < len(text) else "its end"
     return ProblemError(
         f"plan {name!r}: expected {expected} at {here} in {text!r}; a plan is written like 2*tea + coffee, "
-        "and names with other signs than letters, digits and spaces stand in quotes"
+        "and names with other signs than letters, digits and spaces stand in quotes",
+        field="plans",
     )

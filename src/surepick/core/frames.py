@@ -45,10 +45,14 @@ def make_frame(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any
     """A data frame of these columns, of the library asked for, or else of the first that is installed."""
     known = [name for name in BACKENDS if importlib.util.find_spec(name) is not None]
     if backend is not None and backend not in BACKENDS:
-        raise ParameterError(f"backend is one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
+        raise ParameterError(
+            f"backend is one of {', '.join(map(repr, BACKENDS))}, got {backend!r}", field="backend"
+        )
     chosen = backend or (known[0] if known else "pandas")
     if chosen not in known:
-        raise ParameterError(f"a data frame of {chosen} needs that package; run: pip install {chosen}")
+        raise ParameterError(
+            f"a data frame of {chosen} needs that package; run: pip install {chosen}", field="backend"
+        )
     if chosen == "pandas":
         import pandas as pd
 

@@ -23,7 +23,7 @@ from surepick.core.arrays import (
 )
 from surepick.core.probes import VALUE, Entries, Mix, Probe, Probes
 from surepick.core.tables import TablePath, cell_number, named_rows
-from surepick.errors import ProblemError, SurepickError, suggestion
+from surepick.errors import ProblemError, SurepickError, blaming, suggestion
 
 ARMS, PLANS, PLAN_ARMS = "arms", "plans", "plan arms"
 KINDS = (ARMS, PLANS, PLAN_ARMS)
@@ -75,10 +75,14 @@ class _Draft:
 
     def add(self, name: str, readings: Mapping[str, Row], probe: Probe) -> None:
         if not readings:
-            raise ProblemError(f"probe {name!r} has no reading; name the arms that a use of it measures")
+            raise ProblemError(
+                f"probe {name!r} has no reading; name the arms that a use of it measures", field="probes"
+            )
         for own, row in readings.items():
             if not len(row.arms):
-                raise ProblemError(f"reading {own!r} of probe {name!r} reads no arm; leave it out")
+                raise ProblemError(
+                    f"reading {own!r} of probe {name!r} reads no arm; leave it out", field="probes"
+                )
         if probe.covariance is not None:
             covariance = _covariance(probe, name, len(readings))
             self.covariances[len(self.names)] = covariance
@@ -178,7 +182,8 @@ def _collect(draft: _Draft, given: Any, listed: Listed) -> None:
     else:
         raise ProblemError(
             f"probes must be {', '.join(map(repr, KINDS))}, a file, a dictionary of probes by name, an array "
-            f"with a row for each, or a list of these, got {given!r}"
+            f"with a row for each, or a list of these, got {given!r}",
+            field="probes",
         )
 
 
@@ -211,12 +216,15 @@ def _of_array(given: FloatArray, n_arms: int, before: int) -> Iterator[tuple[str
     if given.ndim != 2 or given.shape[1] != n_arms or given.dtype.kind not in "fiub":
         raise ProblemError(
             f"an array of probes has a row of numbers for each, one per arm ({n_arms}), got shape "
-            f"{given.shape} of {given.dtype}"
+            f"{given.shape} of {given.dtype}",
+            field="probes",
         )
     for o, row in enumerate(given.astype(float)):
         name = f"probe {before + o}"
         if not (np.abs(row) <= LARGEST).all():
-            raise ProblemError(f"{name} must have finite numbers of at most {LARGEST:g}, got {row}")
+            raise ProblemError(
+                f"{name} must have finite numbers of at most {LARGEST:g}, got {row}", field="probes"
+            )
         where = np.flatnonzero(row)
         yield name, Row(where, row[where])
 
@@ -232,13 +240,15 @@ def _readings(probe: str, given: Any, arms: Arms) -> dict[str, Row]:
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         raise ProblemError(
             f"probe {probe!r} must be a list of arms, a table of numbers by arm, or a table of such tables "
-            f"by the names of its readings, got {given!r}"
+            f"by the names of its readings, got {given!r}",
+            field="probes",
         )
     twice = [name for name, n in Counter(given).items() if n > 1]
     if twice:
         raise ProblemError(
             f"probe {probe!r} reads {twice[0]!r} twice; give two readings of one arm names of their own: "
-            f"{{'first': {{{twice[0]!r}: 1}}, 'second': {{{twice[0]!r}: 1}}}}"
+            f"{{'first': {{{twice[0]!r}: 1}}, 'second': {{{twice[0]!r}: 1}}}}",
+            field="probes",
         )
     return {name: _mix(probe, name, arms) for name in given}
 
@@ -256,7 +266,8 @@ def _mix(probe: str, given: str | Mix, arms: Arms) -> Row:
             number = np.nan
         if not abs(number) <= LARGEST:
             raise ProblemError(
-                f"probe {probe!r}, arm {name!r}: expected a number of at most {LARGEST:g}, got {value!r}"
+                f"probe {probe!r}, arm {name!r}: expected a number of at most {LARGEST:g}, got {value!r}",
+                field="probes",
             )
         if number:
             row[arm] = number
@@ -266,7 +277,8 @@ def _mix(probe: str, given: str | Mix, arms: Arms) -> Row:
 def _arm(probe: str, name: str, arms: Arms) -> int:
     if name not in arms:
         raise ProblemError(
-            f"probe {probe!r} reads {name!r}, and no arm is called so; {suggestion(name, tuple(arms))}"
+            f"probe {probe!r} reads {name!r}, and no arm is called so; {suggestion(name, tuple(arms))}",
+            field="probes",
         )
     return arms[name]
 
@@ -276,7 +288,8 @@ def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
     if probe.noise_scale is not None:
         raise ProblemError(
             f"probe {name!r} has a noise_scale and a covariance, whose diagonal has the squares of the "
-            "scales; leave noise_scale out"
+            "scales; leave noise_scale out",
+            field="noise_scale",
         )
     try:
         matrix = np.array(probe.covariance, dtype=float)
@@ -285,17 +298,21 @@ def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
     if matrix.shape != (n, n) or not np.isfinite(matrix).all():
         raise ProblemError(
             f"the covariance of probe {name!r} must be a table of {n} x {n} finite numbers, one row and "
-            f"column per reading, got {probe.covariance!r}"
+            f"column per reading, got {probe.covariance!r}",
+            field="covariance",
         )
     largest = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-9 * largest):
-        raise ProblemError(f"the covariance of probe {name!r} must be symmetric, got {matrix.tolist()}")
+        raise ProblemError(
+            f"the covariance of probe {name!r} must be symmetric, got {matrix.tolist()}", field="covariance"
+        )
     least = float(np.linalg.eigvalsh(matrix)[0])
     if not least > _DEFINITE * largest:
         what = "is negative in some direction" if least < -_DEFINITE * largest else "is singular"
         raise ProblemError(
             f"the covariance of probe {name!r} {what} (least eigenvalue {least:.3g}): some mix of its "
-            "readings would have no noise at all; correct it, or leave out the reading that repeats others"
+            "readings would have no noise at all; correct it, or leave out the reading that repeats others",
+            field="covariance",
         )
     return np.asarray((matrix + matrix.T) / 2)
 
@@ -306,7 +323,7 @@ def _own_scales(probe: Probe, name: str, readings: list[str]) -> list[float | No
     try:
         scales = per_arm("noise_scale", probe.noise_scale, readings, kind="reading")
     except ProblemError as error:
-        raise ProblemError(f"probe {name!r}: {error}") from None
+        raise ProblemError(f"probe {name!r}: {error}", field=error.field) from None
     return list(scales.tolist())
 
 
@@ -323,13 +340,16 @@ def _scales(
     if scale is None:
         return own, None
     if limits is not None and any(number is not None for number in own):
-        raise ProblemError("bounds give the noise scale of every reading; leave those of single probes out")
+        raise ProblemError(
+            "bounds give the noise scale of every reading; leave those of single probes out",
+            field="noise_scale",
+        )
     shared = np.ndim(aligned("noise_scale", noise_scale, arms)) == 0 and limits is None
     shared = shared or (limits is not None and np.shape(np.asarray(bounds)) == (2,))
     for r, row in enumerate(draft.rows):
         if own[r] is None and not shared and not row.is_unit:
             what = "noise_scale" if limits is None else "bounds"
-            raise ProblemError(_mixes(draft, r, what, len(row.arms)))
+            raise ProblemError(_mixes(draft, r, what, len(row.arms)), field=what)
     where = np.array([row.arms[0] for row in draft.rows])
     found: list[float | None] = [
         float(scale[s]) if mine is None else mine for s, mine in zip(where, own, strict=True)
@@ -357,7 +377,7 @@ def _costs(draft: _Draft, costs: PerArm | None) -> FloatArray:
     own = [probe for probe, cost in zip(names, draft.costs, strict=True) if cost is not None]
     if costs is not None and own:
         raise ProblemError(
-            f"the cost of probe {own[0]!r} is given twice, by the probe and by costs; keep one"
+            f"the cost of probe {own[0]!r} is given twice, by the probe and by costs; keep one", field="costs"
         )
     given = [float(shared[o]) if cost is None else cost for o, cost in enumerate(draft.costs)]
     return per_arm("cost", given, names, kind="probe")
@@ -366,11 +386,15 @@ def _costs(draft: _Draft, costs: PerArm | None) -> FloatArray:
 def _refuse_repeated(names: Sequence[str]) -> None:
     name, n = Counter(names).most_common(1)[0] if names else ("", 0)
     if not names:
-        raise ProblemError("probes are empty; name at least one way to measure, or leave probes out")
+        raise ProblemError(
+            "probes are empty; name at least one way to measure, or leave probes out", field="probes"
+        )
     if n > 1:
-        raise ProblemError(f"probe names must differ, got {name!r} more than once; rename one of them")
+        raise ProblemError(
+            f"probe names must differ, got {name!r} more than once; rename one of them", field="probes"
+        )
     if "" in names:
-        raise ProblemError("a probe has an empty name; give it one")
+        raise ProblemError("a probe has an empty name; give it one", field="probes")
 
 
 def _entries(rows: Sequence[Row], n_arms: int) -> Entries:
@@ -380,6 +404,7 @@ def _entries(rows: Sequence[Row], n_arms: int) -> Entries:
     return Entries(data, indices, indptr, (len(rows), n_arms))
 
 
+@blaming("probes")
 def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Probe]]:
     """A line per reading: probe, reading, a column for each arm, noise_scale, cost."""
     columns, lines = named_rows(path)
@@ -392,27 +417,35 @@ def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Pro
         if name in found and name != last:
             raise ProblemError(
                 f"line {number}{where}: probe {name!r} stood further up already; the readings of one probe "
-                "follow each other, and two probes need two names"
+                "follow each other, and two probes need two names",
+                field="probes",
             )
         readings, scales, prices = found.setdefault(name, ({}, [], []))
         own = by_column.get(_READING, "") or VALUE
         if own in readings:
             what = f"reading {own!r} of probe {name!r}" if _READING in columns else f"probe {name!r}"
-            raise ProblemError(f"line {number}{where}: {what} stands there twice; rename one of them")
+            raise ProblemError(
+                f"line {number}{where}: {what} stands there twice; rename one of them", field="probes"
+            )
         try:
             mix = {c: cell_number(cell, 0.0) for c, cell in by_column.items() if c not in known}
             scales += [cell_number(by_column[_NOISE_SCALE])] if by_column.get(_NOISE_SCALE) else []
             prices += [cell_number(by_column[_COST])] if by_column.get(_COST) else []
             readings[own] = _mix(name, mix, arms)
         except (SurepickError, ValueError) as error:
-            raise ProblemError(f"line {number}{where}: {error}") from None
+            raise ProblemError(f"line {number}{where}: {error}", field="probes") from None
         last = name
     return {name: (parts[0], _filed(name, *parts)) for name, parts in found.items()}
 
 
 def _filed(name: str, readings: Mapping[str, Any], scales: list[float], prices: list[float]) -> Probe:
     if len(scales) not in (0, len(readings)):
-        raise ProblemError(f"probe {name!r} has a noise_scale on some of its lines; give it on all, or none")
+        raise ProblemError(
+            f"probe {name!r} has a noise_scale on some of its lines; give it on all, or none",
+            field="noise_scale",
+        )
     if len(set(prices)) > 1:
-        raise ProblemError(f"probe {name!r} has two costs, {prices[0]:g} and {prices[-1]:g}; one use has one")
+        raise ProblemError(
+            f"probe {name!r} has two costs, {prices[0]:g} and {prices[-1]:g}; one use has one", field="cost"
+        )
     return Probe([], cost=prices[0] if prices else None, noise_scale=scales or None)

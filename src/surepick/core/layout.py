@@ -42,17 +42,20 @@ class Layout:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ProblemError(
-                f"there is no layout of kind {self.kind!r}; {suggestion(str(self.kind), KINDS)}"
+                f"there is no layout of kind {self.kind!r}; {suggestion(str(self.kind), KINDS)}", field="kind"
             )
         inside = range(len(self.places))
         if not all(end in inside for pair in self.links for end in pair) or not set(self.ends) <= set(inside):
-            raise ProblemError(f"links and ends of a layout are indices of its {len(self.places)} places")
+            raise ProblemError(
+                f"links and ends of a layout are indices of its {len(self.places)} places", field="links"
+            )
         if self.points is not None and len(self.points) != len(self.places):
             raise ProblemError(
-                f"a layout needs a point for each of its {len(self.places)} places, got {len(self.points)}"
+                f"a layout needs a point for each of its {len(self.places)} places, got {len(self.points)}",
+                field="points",
             )
         if not all(map(math.isfinite, self._numbers())):
-            raise ProblemError("the points and sizes of a layout must be finite")
+            raise ProblemError("the points and sizes of a layout must be finite", field="points")
 
     def _numbers(self) -> list[float]:
         return [*self.sizes, *(number for point in self.points or () for number in point)]
@@ -61,7 +64,9 @@ class Layout:
         """Refuse a layout of another number of arms."""
         described = len(self.sizes) if self.kind == "items" else len(self.links)
         if described != n_arms:
-            raise ProblemError(f"the layout is one of {described} arms and the problem has {n_arms}")
+            raise ProblemError(
+                f"the layout is one of {described} arms and the problem has {n_arms}", field="layout"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
@@ -90,7 +95,8 @@ def located(layout: Layout | None, points: Mapping[str, Sequence[float]], *, geo
     if layout is None or not layout.places:
         raise ProblemError(
             "there is nothing to put on a map: arms are links between places in transports, paths, trees and "
-            "matchings alone"
+            "matchings alone",
+            field="places",
         )
     found = tuple(_point(name, points, geographic) for name in layout.places)
     return replace(layout, points=found, geographic=geographic)
@@ -99,18 +105,23 @@ def located(layout: Layout | None, points: Mapping[str, Sequence[float]], *, geo
 def _point(name: str, points: Mapping[str, Sequence[float]], geographic: bool) -> tuple[float, float]:
     """Where the place of this name is."""
     if name not in points:
-        raise ProblemError(f"there is no point for the place {name!r}; {suggestion(name, points)}")
+        raise ProblemError(
+            f"there is no point for the place {name!r}; {suggestion(name, points)}", field="places"
+        )
     order = "(longitude, latitude)" if geographic else "(x, y)"
     try:
         x, y = (float(number) for number in points[name])
     except (TypeError, ValueError, OverflowError):
         x = y = math.nan
     if not (math.isfinite(x) and math.isfinite(y)):
-        raise ProblemError(f"the place {name!r} needs two finite numbers, {order}, got {points[name]!r}")
+        raise ProblemError(
+            f"the place {name!r} needs two finite numbers, {order}, got {points[name]!r}", field="places"
+        )
     if geographic and not (abs(x) <= 360 and abs(y) <= 90):
         raise ProblemError(
             f"the place {name!r} needs a longitude from -360 to 360 and a latitude from -90 to 90, in "
-            f"degrees, got longitude {x:g} and latitude {y:g}"
+            f"degrees, got longitude {x:g} and latitude {y:g}",
+            field="places",
         )
     return x, y
 

@@ -81,5 +81,6 @@ def _refuse(problem: Problem, policy: str, first: int, second: int, why: str) ->
     one, other = problem.plan_names[first], problem.plan_names[second]
     raise ProblemError(
         f"{policy} is for the bases of a matroid (the best k arms, spanning trees), and plans {one!r} and "
-        f"{other!r} are not two of one: {why}; use BetGapE, or GenLUCB, which takes any sets"
+        f"{other!r} are not two of one: {why}; use BetGapE, or GenLUCB, which takes any sets",
+        field="policy",
     )

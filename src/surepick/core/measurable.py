@@ -43,7 +43,8 @@ def checked_setup_cost(setup_cost: float) -> float:
         or not 0 <= setup_cost <= LARGEST
     ):
         raise ProblemError(
-            f"setup_cost is the price of starting a batch of measurements, 0 or more, got {setup_cost!r}"
+            f"setup_cost is the price of starting a batch of measurements, 0 or more, got {setup_cost!r}",
+            field="setup_cost",
         )
     return float(setup_cost)
 
@@ -195,7 +196,9 @@ class Measurable:
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""
         if self.probes is not None and noise_scale is not self.noise_scale:
-            raise ProblemError("the noise of probes is a part of them; build the problem with other probes")
+            raise ProblemError(
+                "the noise of probes is a part of them; build the problem with other probes", field="probes"
+            )
         return self._with(noise_scale=noise_scale, bounds=bounds)
 
     def with_bounded_variance(self) -> Self:
@@ -213,7 +216,8 @@ class Measurable:
             raise ProblemError(
                 f"noise of bounded variance needs a noise scale, at least the standard deviation of one "
                 f"measurement, and this problem has {had}; no pilot can bound it without knowing more of "
-                "the noise, and bounds say more than a variance does"
+                "the noise, and bounds say more than a variance does",
+                field="noise_scale",
             )
         return self._with(noise=BOUNDED_VARIANCE)
 
@@ -230,7 +234,8 @@ class Measurable:
         if price and not self.is_listed:
             raise ProblemError(
                 "setup_cost is for plans in a list: methods for plans that cannot be listed do not heed it; "
-                "leave it out, or list the plans"
+                "leave it out, or list the plans",
+                field="setup_cost",
             )
         return self._with(setup_cost=price)
 

@@ -104,17 +104,21 @@ class OracleProblem(Measurable):
         probes: str = ARMS,
     ) -> None:
         if not callable(best):
-            raise ProblemError(f"best must be a function from weights to a plan vector, got {best!r}")
+            raise ProblemError(
+                f"best must be a function from weights to a plan vector, got {best!r}", field="best"
+            )
         if best_within is not None and not callable(best_within):
             raise ProblemError(
                 "best_within must be a function from weights, lower and upper bounds to a plan vector or "
-                f"None, got {best_within!r}"
+                f"None, got {best_within!r}",
+                field="best_within",
             )
         if isinstance(n_arms, bool) or not isinstance(n_arms, int | np.integer) or n_arms < 1:
-            raise ProblemError(f"n_arms must be a whole number of at least 1, got {n_arms!r}")
+            raise ProblemError(f"n_arms must be a whole number of at least 1, got {n_arms!r}", field="n_arms")
         if n_plans is not None and n_plans < 2:
             raise ProblemError(
-                f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}"
+                f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}",
+                field="n_plans",
             )
         plays = _are_plays(probes, noise_scale, costs)
         self._fill(
@@ -149,7 +153,7 @@ class OracleProblem(Measurable):
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
         """The oracle's plan for these weights, checked to be one finite number per arm."""
-        return self._checked(_asked(self.best, weights))
+        return self._checked("best", _asked("best", self.best, weights))
 
     def best_plan_within(
         self, weights: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
@@ -163,9 +167,11 @@ class OracleProblem(Measurable):
         [2.0, 1.0]
         """
         if self.best_within is None:
-            raise ProblemError("this problem has no best_within, the oracle that respects bounds")
-        answer = _asked(self.best_within, weights, lower, upper)
-        return None if answer is None else self._checked(answer)
+            raise ProblemError(
+                "this problem has no best_within, the oracle that respects bounds", field="best_within"
+            )
+        answer = _asked("best_within", self.best_within, weights, lower, upper)
+        return None if answer is None else self._checked("best_within", answer)
 
     def has_plan(self, plan: npt.ArrayLike) -> bool:
         """Whether this vector is one of the plans, where they are of whole numbers.
@@ -181,11 +187,12 @@ class OracleProblem(Measurable):
         found = self.best_plan(self.sign * (2 * vector - 1))
         return bool((found == vector).all())
 
-    def _checked(self, answer: Any) -> FloatArray:
+    def _checked(self, field: str, answer: Any) -> FloatArray:
         if answer is None:
             raise ProblemError(
                 "the oracle returned None where it must return a plan; it is asked for the best plan under "
-                "any weights, and with no plan at all there is nothing to choose"
+                "any weights, and with no plan at all there is nothing to choose",
+                field="best",
             )
         must = f"the oracle must return one number for each of {self.n_arms} arms"
         try:
@@ -196,18 +203,21 @@ class OracleProblem(Measurable):
         except (TypeError, ValueError, OverflowError):
             raise ProblemError(
                 f"{must}, 0 where the plan does not use the arm, got {_shortened(answer)}; names of arms, "
-                "and a value beside the plan, are not understood"
+                "and a value beside the plan, are not understood",
+                field=field,
             ) from None
         if plan.shape != (self.n_arms,):
             raise ProblemError(
                 f"{must}, got shape {plan.shape}: {_shortened(answer)}; return a 0 for every arm that the "
-                "plan does not use, not the numbers of those that it does"
+                "plan does not use, not the numbers of those that it does",
+                field=field,
             )
         if not math.isfinite(plan @ plan) and not np.isfinite(plan).all():
             s = int(np.flatnonzero(~np.isfinite(plan))[0])
             raise ProblemError(
                 f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r}); "
-                "a solver that found nothing has to be told apart from one that found a plan"
+                "a solver that found nothing has to be told apart from one that found a plan",
+                field=field,
             )
         plan += 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
         return plan
@@ -271,7 +281,7 @@ class OracleProblem(Measurable):
         """A plan of an answer as an array, one number per arm."""
         vector = np.array(plan, dtype=float)
         if vector.shape != (self.n_arms,):
-            raise ProblemError(f"a plan here is a vector with one number per arm, got {plan!r}")
+            raise ProblemError(f"a plan here is a vector with one number per arm, got {plan!r}", field="plan")
         return vector
 
     @cached_property
@@ -297,7 +307,8 @@ def _are_plays(probes: object, noise_scale: PerArm | None, costs: PerArm | None)
         raise ProblemError(
             f"where plans are not listed, probes is {ARMS!r} (each arm by itself) or {PLAN_ARMS!r} (a plan "
             f"is played, and every arm in it is read), got {shortened(repr(probes), 60)}; other probes need "
-            "the plans in a Problem"
+            "the plans in a Problem",
+            field="probes",
         )
     if noise_scale is None:
         raise ProblemError(
@@ -308,12 +319,13 @@ def _are_plays(probes: object, noise_scale: PerArm | None, costs: PerArm | None)
     if not (costs is None or isinstance(costs, int | float | np.number)):
         raise ProblemError(
             f"with probes={PLAN_ARMS!r} costs is the price of one play, the same for all: one number, got "
-            f"{shortened(repr(costs), 60)}"
+            f"{shortened(repr(costs), 60)}",
+            field="costs",
         )
     return True
 
 
-def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
+def _asked(field: str, oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
     """What a user's function returns for copies of these numbers; what it raises, as an error of ours."""
     try:
         return oracle(*(np.array(numbers, dtype=float) for numbers in arguments))
@@ -321,7 +333,9 @@ def _asked(oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
         raise
     except Exception as error:
         raise ProblemError(
-            f"the oracle raised {type(error).__name__}: {error}; it must return a plan for any finite weights"
+            f"the oracle raised {type(error).__name__}: {error}; it must return a plan for any finite "
+            "weights",
+            field=field,
         ) from error
 
 
@@ -336,5 +350,6 @@ AnyProblem: TypeAlias = Problem | OracleProblem
 def absent(weights: FloatArray, *bounds: FloatArray) -> FloatArray:
     """Stands for a function that was not given, in a problem that is only looked at."""
     raise ProblemError(
-        "the function that finds the best plan is not at hand, so this problem can only be looked at"
+        "the function that finds the best plan is not at hand, so this problem can only be looked at",
+        field="best",
     )

@@ -46,9 +46,13 @@ class Pilot:
 
     def __post_init__(self) -> None:
         if self.size < 2:
-            raise ParameterError(f"a pilot needs at least 2 measurements of each arm, got size={self.size!r}")
+            raise ParameterError(
+                f"a pilot needs at least 2 measurements of each arm, got size={self.size!r}", field="size"
+            )
         if not 0 < self.share < 1:
-            raise ParameterError(f"share is the pilot's part of delta, between 0 and 1, got {self.share!r}")
+            raise ParameterError(
+                f"share is the pilot's part of delta, between 0 and 1, got {self.share!r}", field="share"
+            )
 
     def counts(self, problem: AnyProblem) -> IntArray:
         """How often the pilot measures each arm."""
@@ -125,7 +129,8 @@ def pilot_for(problem: AnyProblem, policy: Policy, given: Pilot | None, budget: 
         raise ParameterError(
             f"the noise scale is unknown, and the pilot that bounds it takes {needed} measurements "
             f"({pilot.size} per arm), more than the budget of {budget}; give a larger budget, or a smaller "
-            "pilot"
+            "pilot",
+            field="budget",
         )
     return pilot
 
@@ -208,7 +213,8 @@ def _refuse_constant(variances: FloatArray, problem: AnyProblem) -> None:
         arm = int(np.flatnonzero(problem.relevant)[int(np.argmin(large_enough))])
         raise ProblemError(
             f"all pilot measurements of arm {arm} ({problem.arm_names[arm]!r}) are equal, so its noise "
-            "cannot be learned from them; give noise_scale yourself"
+            "cannot be learned from them; give noise_scale yourself",
+            field="noise_scale",
         )
 
 

@@ -112,7 +112,9 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
     box = plans.everything()
     first = plans.best(np.zeros(len(box.lower)), box)
     if first is None:
-        raise ProblemError("there is no plan: the oracle's plan for weights of 0 is not within its bounds")
+        raise ProblemError(
+            "there is no plan: the oracle's plan for weights of 0 is not within its bounds", field="best"
+        )
     lower, upper = first.copy(), first.copy()
     for arm in box.free:
         for sign in (1.0, -1.0):
@@ -170,7 +172,8 @@ class WholePlans(OraclePlans):
             raise ProblemError(
                 "best_within must return whole numbers within the bounds, got "
                 f"{float(self._sign * plan[s])!r} for arm {s} ({self._problem.arm_names[s]!r}), between "
-                f"{low:g} and {high:g}; {_advice(plan[s])}"
+                f"{low:g} and {high:g}; {_advice(plan[s])}",
+                field="best_within",
             )
         self._shown.compare(weights, branch, plan)
         return plan
@@ -239,7 +242,8 @@ class AskedPlans(OraclePlans):
             s = int(np.flatnonzero(odd)[0])
             raise ProblemError(
                 f"plans behind best() must be of zeros and ones, got {float(plan[s])!r} for arm {s} "
-                f"({self._problem.arm_names[s]!r}); {_advice(plan[s])}"
+                f"({self._problem.arm_names[s]!r}); {_advice(plan[s])}",
+                field="best",
             )
         return plan
 

@@ -90,7 +90,8 @@ class AskedPlays:
             if not arms:
                 raise ProblemError(
                     "a plan without arms is to be played, and nothing can be read of it; use OBet, which "
-                    "plays plans for their readings"
+                    "plays plans for their readings",
+                    field="policy",
                 )
             number = known.get(arms)
             if number is None:
@@ -117,7 +118,8 @@ def play_finder(plans: PlanSet, box: Branch) -> FindPlay:
     if not (ends <= {0.0, 1.0} or ends <= {0.0, -1.0}):
         raise ProblemError(
             'probes="plan arms" is for plans of zeros and ones, and some plan uses an arm more than once: '
-            "what a play would read of it is not defined; list the plans in a Problem with probes of its own"
+            "what a play would read of it is not defined; list the plans in a Problem with probes of its own",
+            field="probes",
         )
     sign = -1.0 if -1.0 in ends else 1.0
 

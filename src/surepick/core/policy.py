@@ -125,7 +125,8 @@ class Onlooker:
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Refused: without its function nothing can be decided."""
         raise ProblemError(
-            "the function that finds the best plan is not at hand, so nothing can be decided; give it"
+            "the function that finds the best plan is not at hand, so nothing can be decided; give it",
+            field="best",
         )
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
@@ -169,10 +170,11 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
         raise ParameterError(
             f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
             "(OBet for plans behind an oracle, PolyBet for a Polytope), or list the plans in a Problem; "
-            "builders and files list candidates with list_plans=True"
+            "builders and files list candidates with list_plans=True",
+            field="policy",
         )
     if past is not None:
-        refuse_probes(problem, "a run with a past")
+        refuse_probes(problem, "a run with a past", field="past")
         if not takes_past(policy) or not isinstance(run, RememberingRun):
             raise ParameterError(
                 f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, OBet, "
@@ -264,7 +266,8 @@ def known_noise_scale(problem: AnyProblem, *, plays: bool = False) -> FloatArray
         raise ProblemError(
             "of this problem's noise no more is known than a bound on its standard deviation, and this "
             "policy needs tails like those of Gaussian noise; use BetGapE or Challenge, or Pick where no "
-            "promise is needed"
+            "promise is needed",
+            field="policy",
         )
     return known_deviation(problem, plays=plays)
 

@@ -217,7 +217,9 @@ def _count_arms(options: Mapping[str, Any]) -> int:
         if options[name] is not None:
             shape = np.shape(options[name]) if not hasattr(options[name], "shape") else options[name].shape
             if len(shape) != 2:
-                raise ProblemError(f"{name} must be a table with a column per arm, got shape {shape}")
+                raise ProblemError(
+                    f"{name} must be a table with a column per arm, got shape {shape}", field=name
+                )
             return int(shape[1])
     for name in ("arm_names", "lower", "upper"):
         if options[name] is not None and np.ndim(options[name]) == 1:

@@ -215,7 +215,7 @@ class Probes:
         return sparse.csr_array(diagonal)
 
 
-def refuse_probes(problem: Any, who: str) -> None:
+def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
     """Refuse a problem with probes where single arms alone can be measured: the one place that does.
 
     >>> from surepick.core.problem import Problem
@@ -224,12 +224,14 @@ def refuse_probes(problem: Any, who: str) -> None:
     if problem.plays:
         raise ProblemError(
             f"{who} measures single arms, and of this problem whole plans are played, found by its oracle; "
-            "use OBet, or leave probes out so that each arm is measured by itself"
+            "use OBet, or leave probes out so that each arm is measured by itself",
+            field=field,
         )
     if problem.probes is not None:
         raise ProblemError(
             f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "
-            "use BetGapE or Uniform, or leave probes out so that each arm is measured by itself"
+            "use BetGapE or Uniform, or leave probes out so that each arm is measured by itself",
+            field=field,
         )
 
 
@@ -238,10 +240,12 @@ def refuse_dependent(probes: Probes, who: str) -> None:
     if probes.unknown:
         raise ProblemError(
             f"{who} needs to know the noise of every reading, and of this problem it is unknown; use "
-            "BetGapE, or give scales and covariances"
+            "BetGapE, or give scales and covariances",
+            field="policy",
         )
     if probes.dependent and probes.share_uses:
         raise ProblemError(
             f"{who} takes the readings of one use to be independent, or of a given covariance, and this "
-            "problem says that they may depend in any way; use BetGapE"
+            "problem says that they may depend in any way; use BetGapE",
+            field="policy",
         )

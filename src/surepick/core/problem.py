@@ -41,7 +41,7 @@ from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, Probes
 from surepick.core.tables import TablePath, read_table
 from surepick.core.telling_apart import refuse_inseparable
 from surepick.core.wording import counted, plural
-from surepick.errors import ProblemError
+from surepick.errors import ProblemError, blaming
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,7 +129,8 @@ class Problem(Measurable):
         if len(keep) < 2:
             raise ProblemError(
                 f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
-                "with one plan there is nothing to choose"
+                "with one plan there is nothing to choose",
+                field="plans",
             )
         kept = tuple(names[k] for k in keep)
         by_arm = isinstance(probes, str) and probes == ARMS
@@ -149,7 +150,8 @@ class Problem(Measurable):
         if noise not in (SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE):
             raise ProblemError(
                 f"noise is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise!r}; how large it is "
-                "goes into noise_scale"
+                "goes into noise_scale",
+                field="noise",
             )
         if noise == BOUNDED_VARIANCE and not by_arm:
             raise ProblemError(
@@ -168,14 +170,17 @@ class Problem(Measurable):
         """These probes and the bounds of their readings; settings are noise_scale, costs and bounds."""
         if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
             raise ProblemError(
-                f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}"
+                f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}",
+                field="readings",
             )
         listed = Listed(self.plans, self.plan_names, self.arm_names)
         ways, limits = read_probes(probes, listed, **settings)
         refuse_inseparable(ways, self.plans, self.plan_names, self.arm_names)
         unknown = ways.unknown or readings == UNKNOWN
         if unknown and limits is not None:
-            raise ProblemError("bounds say how large noise can be; leave them out, or readings='unknown'")
+            raise ProblemError(
+                "bounds say how large noise can be; leave them out, or readings='unknown'", field="bounds"
+            )
         dependent = ways.dependent or readings == DEPENDENT
         return replace(ways, dependent=dependent, unknown=unknown), limits
 
@@ -341,6 +346,7 @@ class Problem(Measurable):
         return f"Problem({self.n_plans} plans, {arms}, {ways}noise_scale={noise}, {self._goal_word})"
 
 
+@blaming("plans")
 def _read_plans(
     plans: Any, arm_names: Sequence[str] | None
 ) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
@@ -359,7 +365,9 @@ def _read_plans(
     else:
         matrix = _dense_matrix(plans)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ProblemError(f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}")
+        raise ProblemError(
+            f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}", field="plans"
+        )
     if isinstance(matrix, np.ndarray):
         matrix = matrix + 0.0  # a copy in which -0.0 has become 0.0, so that equal rows have equal bytes
     return matrix, arms, names
@@ -369,11 +377,15 @@ def _dense_matrix(plans: Any) -> FloatArray:
     if isinstance(plans, np.ma.MaskedArray):
         plans = np.ma.filled(plans.astype(float), np.nan)  # a masked cell is a missing number
     if isinstance(plans, np.ndarray) and plans.dtype.kind == "c":
-        raise ProblemError(f"plans must be real numbers, got {plans.dtype}; pass plans.real if that is meant")
+        raise ProblemError(
+            f"plans must be real numbers, got {plans.dtype}; pass plans.real if that is meant", field="plans"
+        )
     try:
         return np.array(plans, dtype=float, order="C")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(_where_text_is(plans) or f"plans must be a table of numbers: {error}") from None
+        raise ProblemError(
+            _where_text_is(plans) or f"plans must be a table of numbers: {error}", field="plans"
+        ) from None
 
 
 def _sparse_matrix(plans: Any) -> Any:
@@ -414,7 +426,9 @@ def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -
         k, s = int(np.searchsorted(matrix.indptr, at, side="right")) - 1, matrix.indices[at]
     found = matrix[k, s]
     limit = f"at most {LARGEST:g} in size (use another unit)" if np.isfinite(found) else "finite"
-    raise ProblemError(f"row {names[k]!r}, column {arms[s]!r}: plans must be {limit}, got {found}")
+    raise ProblemError(
+        f"row {names[k]!r}, column {arms[s]!r}: plans must be {limit}, got {found}", field="plans"
+    )
 
 
 def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:

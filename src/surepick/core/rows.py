@@ -61,7 +61,8 @@ def as_rows(given: dict[str, Any], names: tuple[str, ...]) -> Rows:
     if bad.size:
         s = int(bad[0])
         raise ProblemError(
-            f"lower must not exceed upper, got {lower[s]:g} and {upper[s]:g} for arm {s} ({names[s]!r})"
+            f"lower must not exceed upper, got {lower[s]:g} and {upper[s]:g} for arm {s} ({names[s]!r})",
+            field="lower",
         )
     for array in (a_ub, b_ub, a_eq, b_eq, lower, upper):
         read_only(array)
@@ -76,21 +77,26 @@ def _sided(given: dict[str, Any], kind: str, n_arms: int) -> tuple[FloatArray, F
     if left is None and right is None:
         return np.zeros((0, n_arms)), np.zeros(0)
     if left is None or right is None:
-        raise ProblemError(f"A_{kind} and b_{kind} belong together; give both or neither")
+        raise ProblemError(
+            f"A_{kind} and b_{kind} belong together; give both or neither",
+            field=f"A_{kind}" if left is None else f"b_{kind}",
+        )
     left = left.toarray() if hasattr(left, "toarray") else left
     try:
         matrix, side = np.array(left, dtype=float, ndmin=2), np.array(right, dtype=float, ndmin=1)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(f"A_{kind} and b_{kind} must be numbers: {error}") from None
+        raise ProblemError(f"A_{kind} and b_{kind} must be numbers: {error}", field=f"A_{kind}") from None
     if matrix.ndim != 2 or matrix.shape[1] != n_arms or side.shape != (len(matrix),):
         raise ProblemError(
             f"A_{kind} must have a column for each of the {n_arms} arms and b_{kind} a number for each of "
-            f"its rows, got shapes {matrix.shape} and {side.shape}"
+            f"its rows, got shapes {matrix.shape} and {side.shape}",
+            field=f"A_{kind}",
         )
     if not (np.isfinite(matrix).all() and np.isfinite(side).all()):
         row = int(np.flatnonzero(~(np.isfinite(matrix).all(axis=1) & np.isfinite(side)))[0])
         raise ProblemError(
-            f"row {row} of A_{kind} and b_{kind} must be finite; leave out a row without a limit"
+            f"row {row} of A_{kind} and b_{kind} must be finite; leave out a row without a limit",
+            field=f"A_{kind}",
         )
     return matrix, side
 
@@ -100,11 +106,11 @@ def _bound(what: str, given: npt.ArrayLike, names: Sequence[str]) -> FloatArray:
         values = np.broadcast_to(np.asarray(given, dtype=float), (len(names),)).copy()
     except (TypeError, ValueError, OverflowError):
         raise ProblemError(
-            f"{what} must be one number or one for each of the {len(names)} arms, got {given!r}"
+            f"{what} must be one number or one for each of the {len(names)} arms, got {given!r}", field=what
         ) from None
     if np.isnan(values).any():
         s = int(np.flatnonzero(np.isnan(values))[0])
-        raise ProblemError(f"{what} of arm {s} ({names[s]!r}) must be a number, got nan")
+        raise ProblemError(f"{what} of arm {s} ({names[s]!r}) must be a number, got nan", field=what)
     return values
 
 

@@ -41,7 +41,8 @@ class ShownPlans:
                     f"{self._brief(seen[k])}, which it returned before; either the first is not the best "
                     "under the weights that it was given, or the second is not a plan. It must return the "
                     f"plan with the {least} total (minimize={self._problem.minimize}), for weights of any "
-                    "sign and size, and always out of the same plans"
+                    "sign and size, and always out of the same plans",
+                    field="best",
                 )
         if (key := plan.tobytes()) not in self._known:
             self._known.difference_update(self._keys[self._next : self._next + 1])
@@ -59,7 +60,8 @@ class ShownPlans:
         if len(inside):
             raise ProblemError(
                 "best_within returned None, for no plan within the bounds, though "
-                f"{self._brief(inside[0])}, which it returned before, lies within them; bounds are inclusive"
+                f"{self._brief(inside[0])}, which it returned before, lies within them; bounds are inclusive",
+                field="best_within",
             )
 
     def _brief(self, plan: FloatArray) -> str:

@@ -72,7 +72,8 @@ def read_arms(problem: Problem, policy: str) -> SingleArms:
     if probes.dependent and probes.share_uses:
         raise ProblemError(
             f"{policy} takes the noise of one use to be jointly Gaussian, and this problem says that "
-            'readings may depend in any way; say readings="unknown" if it is Gaussian, or use BetGapE'
+            'readings may depend in any way; say readings="unknown" if it is Gaussian, or use BetGapE',
+            field="policy",
         )
     arm, factor = _arms_of_plans(problem, policy)
     reading = _readings_of_arms(probes, arm, policy, problem.arm_names)
@@ -93,7 +94,8 @@ def _readings_of_arms(probes: Probes, arms: IntArray, policy: str, names: tuple[
         if not wanted.any():
             raise ProblemError(
                 f"{policy} needs a reading of every arm by itself, and no probe reads {names[min(left)]!r} "
-                "so; give one that does, or use BetGapE, which takes any mixes"
+                "so; give one that does, or use BetGapE, which takes any mixes",
+                field="policy",
             )
         probe = int(np.argmax(np.bincount(probes.owner[alone[wanted]], minlength=len(probes))))
         for reading in alone[wanted & (probes.owner[alone] == probe)][::-1]:  # the first of several
@@ -112,7 +114,8 @@ def _arms_of_plans(problem: Problem, policy: str) -> tuple[IntArray, FloatArray]
         raise ProblemError(
             f"{policy} chooses between single arms, and here plans share arms or "
             f"have several ({problem.n_plans} plans, {len(arms)} arms on which they differ); use BetGapE, "
-            "or CombGapE, which take any plans"
+            "or CombGapE, which take any plans",
+            field="policy",
         )
     place, factor = own
     return arms[place], factor

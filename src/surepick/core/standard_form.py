@@ -258,7 +258,8 @@ def _extreme(rows: Rows, arm: int, side: int) -> float:
         where = "below" if side == 0 else "above"
         raise ProblemError(
             f"the amount of arm {arm} ({rows.names[arm]!r}) has no end {where}: it may be any; give "
-            f"it {'a lower' if side == 0 else 'an upper'} bound"
+            f"it {'a lower' if side == 0 else 'an upper'} bound",
+            field="lower" if side == 0 else "upper",
         )
     end = float(answer.x[arm])
     return end + (1e-7 * (1 + abs(end)) if side else -1e-7 * (1 + abs(end)))
@@ -279,7 +280,8 @@ def _independent_rows(matrix: FloatArray, right: FloatArray) -> IntArray:
         elif abs(row[-1]) > _CONTRADICTION * (1.0 + float(np.abs(right).max())):
             raise ProblemError(
                 f"row {k} of A_eq contradicts the rows before it: they ask for {right[k] - row[-1]:.10g} "
-                f"where b_eq has {right[k]:.10g}; leave it out or correct it"
+                f"where b_eq has {right[k]:.10g}; leave it out or correct it",
+                field="A_eq",
             )
     return np.array(kept, dtype=np.int64)
 

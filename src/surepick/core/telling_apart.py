@@ -51,7 +51,9 @@ def refuse_inseparable(
         size = np.linalg.norm(rest, axis=1)
         if (size > APART * largest).any():
             k = int(np.argmax(size > APART * largest))
-            raise ProblemError(_why(plan_names[0], plan_names[first + k], -rest[k], arm_names))
+            raise ProblemError(
+                _why(plan_names[0], plan_names[first + k], -rest[k], arm_names), field="probes"
+            )
         first += len(block)
 
 

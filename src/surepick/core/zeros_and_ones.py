@@ -17,4 +17,6 @@ def check_zeros_and_ones(problem: Problem, policy: str, advice: str) -> None:
     entries = plans if isinstance(plans, np.ndarray) else plans.data
     odd = entries[(entries != 0) & (entries != 1)]
     if odd.size:
-        raise ProblemError(f"{policy} is for plans of zeros and ones, got {odd.flat[0]:g}; {advice}")
+        raise ProblemError(
+            f"{policy} is for plans of zeros and ones, got {odd.flat[0]:g}; {advice}", field="policy"
+        )

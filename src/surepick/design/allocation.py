@@ -249,7 +249,8 @@ def _checked_start(start: npt.ArrayLike, n_rows: int) -> FloatArray | None:
     if dual.shape != (n_rows,) or not (dual >= 0).all():
         raise ParameterError(
             f"start must be one non-negative dual weight for each of the {n_rows} rows, "
-            f"got shape {dual.shape}; pass the `dual` of an earlier allocation"
+            f"got shape {dual.shape}; pass the `dual` of an earlier allocation",
+            field="start",
         )
     return dual if dual.any() else None
 
@@ -257,16 +258,20 @@ def _checked_start(start: npt.ArrayLike, n_rows: int) -> FloatArray | None:
 def _as_matrix(squares: Squares) -> Squares:
     matrix = squares.tocsr() if hasattr(squares, "tocsr") else np.asarray(squares, dtype=float)
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ParameterError(f"squares must have shape (n_rows, n_arms), got {matrix.shape}")
+        raise ParameterError(f"squares must have shape (n_rows, n_arms), got {matrix.shape}", field="squares")
     return matrix
 
 
 def _check_squares(matrix: Squares, peaks: FloatArray) -> None:
     data = matrix if isinstance(matrix, np.ndarray) else matrix.data
     if data.size and not (data.min() >= 0 and np.isfinite(peaks).all()):
-        raise ParameterError("squares must be finite and non-negative; square the differences first")
+        raise ParameterError(
+            "squares must be finite and non-negative; square the differences first", field="squares"
+        )
     if not peaks.any():
-        raise ParameterError("all squares are 0: no comparison needs a measurement; leave such rows out")
+        raise ParameterError(
+            "all squares are 0: no comparison needs a measurement; leave such rows out", field="squares"
+        )
 
 
 def _checked_costs(costs: npt.ArrayLike | None, n_arms: int) -> FloatArray | None:
@@ -275,7 +280,7 @@ def _checked_costs(costs: npt.ArrayLike | None, n_arms: int) -> FloatArray | Non
     prices = np.asarray(costs, dtype=float)
     if prices.shape != (n_arms,) or not ((prices > 0) & np.isfinite(prices)).all():
         raise ParameterError(
-            f"costs must be one positive number for each of the {n_arms} arms, got {costs!r}"
+            f"costs must be one positive number for each of the {n_arms} arms, got {costs!r}", field="costs"
         )
     return prices
 
@@ -283,7 +288,9 @@ def _checked_costs(costs: npt.ArrayLike | None, n_arms: int) -> FloatArray | Non
 def checked_tolerance(tolerance: float) -> float:
     """A relative gap that can be reached."""
     if not TIGHTEST <= tolerance < 1:
-        raise ParameterError(f"tolerance must be between {TIGHTEST:g} and 1, got {tolerance!r}; try 1e-3")
+        raise ParameterError(
+            f"tolerance must be between {TIGHTEST:g} and 1, got {tolerance!r}; try 1e-3", field="tolerance"
+        )
     return tolerance
 
 

@@ -115,6 +115,7 @@ def checked_plans(plans: npt.ArrayLike) -> FloatArray:
     if points.ndim != 2 or not np.isfinite(points).all() or not np.ptp(points, axis=0).any():
         raise ParameterError(
             "plans must be a finite (n_plans, n_arms) array with at least two plans that differ, "
-            f"got shape {points.shape}"
+            f"got shape {points.shape}",
+            field="plans",
         )
     return points

@@ -37,7 +37,8 @@ def round_allocation(weights: npt.ArrayLike, n: int) -> IntArray:
     if n < len(support):
         raise ParameterError(
             f"n must be at least the {len(support)} arms of positive weight, got {n}; "
-            "drop arms of small weight or measure more"
+            "drop arms of small weight or measure more",
+            field="n",
         )
     refuse_too_many(n)
     w = shares[support]

@@ -70,7 +70,8 @@ class ConstrainedPolicy(LinearPolicy):
         if not isinstance(problem, Polytope):
             raise ParameterError(
                 f"{self.name} needs a Polytope, got {type(problem).__name__}; use TrackAndStop, LinGame or "
-                "BetGapE where plans are listed"
+                "BetGapE where plans are listed",
+                field="policy",
             )
         return problem
 

@@ -73,7 +73,7 @@ class Ground:
         elif problem.probes is not None and problem.probes.is_diagonal:
             self.variance, self._probe_of = _listed(problem.probes, problem.n_arms)
         else:
-            raise ProblemError(f"{method} {_NEEDED}")
+            raise ProblemError(f"{method} {_NEEDED}", field="policy")
         self.sign, self.n_arms = problem.sign, problem.n_arms
         self._plans = plan_set(problem)
         self._box, _ = spanned(self._plans)

@@ -129,7 +129,9 @@ def advise(
     ('BetGapE', 0.0, True)
     """
     if not isinstance(problem, AnyProblem):  # anything may have been given
-        raise ParameterError(f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}")
+        raise ParameterError(
+            f"advise needs a Problem or an OracleProblem, got {type(problem).__name__}", field="problem"
+        )
     if guess is None:
         raise ParameterError(
             "without a guess of the means advise cannot know how hard the decision is: give guess, one "

@@ -96,7 +96,7 @@ def compare(
     ('CombGapE', 0, 0)
     """
     if runs < 1:
-        raise ParameterError(f"runs must be 1 or more, got {runs!r}")
+        raise ParameterError(f"runs must be 1 or more, got {runs!r}", field="runs")
     total, results = len(policies) * runs, []
     for p, policy in enumerate(policies):
         outcomes = []

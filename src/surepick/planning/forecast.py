@@ -104,7 +104,7 @@ def forecast(
     """
     check_delta(delta)
     if n_worlds < 1:
-        raise ParameterError(f"n_worlds must be 1 or more, got {n_worlds!r}")
+        raise ParameterError(f"n_worlds must be 1 or more, got {n_worlds!r}", field="n_worlds")
     told, level, n_pilot = _with_noise(problem, delta, noise, pilot)
     centre = problem.as_means(guess)
     width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)

@@ -188,13 +188,16 @@ class Stage:
 def _noise(problem: AnyProblem, noise: float | None) -> tuple[FloatArray, str]:
     """The noise scale of the rehearsals, and the sentence about it."""
     if noise is not None and not (noise > 0 and math.isfinite(noise)):
-        raise ParameterError(f"noise is a rough standard deviation of one measurement, got {noise!r}")
+        raise ParameterError(
+            f"noise is a rough standard deviation of one measurement, got {noise!r}", field="noise"
+        )
     if problem.noise_scale is not None:
         return problem.noise_scale, "the noise is Gaussian, of the scale that the problem states"
     if noise is None:
         raise ParameterError(
             "the problem does not know its noise scale, so a rehearsal needs a rough one: pass noise=... "
-            "(on the command line --noise)"
+            "(on the command line --noise)",
+            field="noise",
         )
     return np.full(problem.n_arms, noise), (
         f"the noise is Gaussian, in truth of scale {noise:g}; the session does not know that and learns it"

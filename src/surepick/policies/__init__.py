@@ -178,7 +178,9 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
         key, equals, value = setting.partition("=")
         if not equals or key not in known:
             hint = suggestion(key, known)
-            raise ParameterError(f"{policy.name} has no setting {setting!r}; write name=value, {hint}")
+            raise ParameterError(
+                f"{policy.name} has no setting {setting!r}; write name=value, {hint}", field="policy"
+            )
         values[key] = _as_number(value)
     return policy(**values)
 

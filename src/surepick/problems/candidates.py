@@ -180,11 +180,14 @@ def plans_from_oracle(
     low, high = as_numbers("lower", lower), as_numbers("upper", upper)
     if low.shape != high.shape:
         raise ProblemError(
-            f"lower and upper must have one number per arm each, got {low.size} and {high.size}"
+            f"lower and upper must have one number per arm each, got {low.size} and {high.size}",
+            field="lower",
         )
     if (low > high).any():
         s = int(np.argmax(low > high))
-        raise ProblemError(f"lower must not exceed upper, got {low[s]} and {high[s]} for arm {s}")
+        raise ProblemError(
+            f"lower must not exceed upper, got {low[s]} and {high[s]} for arm {s}", field="lower"
+        )
     return Box(low, high, seed).best_plans(oracle, low.size, n_draws, known, progress, tolerance)
 
 
@@ -197,7 +200,9 @@ class _DistinctPlans:
 
     def __init__(self, tolerance: float, known: Candidates | None = None) -> None:
         if not 0 <= tolerance < 0.5:
-            raise ProblemError(f"tolerance is a small share of a plan's largest entry, got {tolerance!r}")
+            raise ProblemError(
+                f"tolerance is a small share of a plan's largest entry, got {tolerance!r}", field="tolerance"
+            )
         self.plans: list[FloatArray] = []
         self.counts: list[int] = []
         self._tolerance = tolerance
@@ -236,15 +241,18 @@ def _as_plan(answer: npt.ArrayLike, n_arms: int, draw: int) -> FloatArray:
         plan = np.array(answer, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise ProblemError(
-            f"the oracle must return one number per arm; at draw {draw} it gave {answer!r}"
+            f"the oracle must return one number per arm; at draw {draw} it gave {answer!r}", field="oracle"
         ) from None
     if plan.shape != (n_arms,):
         raise ProblemError(
             f"the oracle must return one number for each of the {n_arms} arms; at draw {draw} it gave an "
-            f"array of shape {plan.shape}"
+            f"array of shape {plan.shape}",
+            field="oracle",
         )
     if not np.isfinite(plan).all():
-        raise ProblemError(f"the oracle must return finite numbers; at draw {draw} it gave {plan.tolist()}")
+        raise ProblemError(
+            f"the oracle must return finite numbers; at draw {draw} it gave {plan.tolist()}", field="oracle"
+        )
     return plan
 
 
@@ -254,7 +262,8 @@ def all_plans(family: Family, progress: Progress | None) -> Candidates:
     if found is None:
         raise ProblemError(
             f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or take "
-            "them all without a list: list_plans = false in a file, the family's all_plans() in Python"
+            "them all without a list: list_plans = false in a file, the family's all_plans() in Python",
+            field="guess",
         )
     return found
 
@@ -304,7 +313,9 @@ def _in_order(family: Family, weights: FloatArray) -> Iterator[list[int]]:
     agree with its first i pieces and forbid the next one.
     """
     if family.within is None:
-        raise ProblemError(f"the {family.noun}s of this family cannot be listed one by one; give a guess")
+        raise ProblemError(
+            f"the {family.noun}s of this family cannot be listed one by one; give a guess", field="guess"
+        )
     ticket = count()  # of equal plans the one found first comes first
     signed = weights if family.minimize else -weights
     heap: list[tuple[float, int, list[int], int, list[int]]] = []

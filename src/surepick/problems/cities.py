@@ -40,7 +40,10 @@ def city_hours(distances: Distances = "great-circle") -> Table:
     if distances == "great-circle":
         return _great_circle_hours()
     if distances != "freeway":
-        raise ProblemError(f"there are no distances named {distances!r}; {suggestion(str(distances), KNOWN)}")
+        raise ProblemError(
+            f"there are no distances named {distances!r}; {suggestion(str(distances), KNOWN)}",
+            field="distances",
+        )
     with as_file(files("surepick.problems") / "data" / "freeway_miles.csv") as path:
         miles = read_table(path)
     return Table(read_only(miles.numbers / FREEWAY_MILES_PER_HOUR), miles.row_names, miles.column_names)

@@ -102,7 +102,8 @@ class Family:
         if len(table) != len(self.piece_names):
             raise ProblemError(
                 f"coefficients must have one row for each of the {len(self.piece_names)} pieces, such as "
-                f"{self.piece_names[0]!r}, got {len(table)} rows"
+                f"{self.piece_names[0]!r}, got {len(table)} rows",
+                field="coefficients",
             )
         names = names_for("arm", arm_names, table.shape[1])
         plain = self.recipe
@@ -306,7 +307,8 @@ def family_from(recipe: Mapping[str, Any]) -> Family:
     if kind not in _MAKERS:
         raise FileError(
             f"this surepick knows no family of plans of kind {kind!r} ({suggestion(kind, _MAKERS)}); upgrade "
-            "surepick to read it"
+            "surepick to read it",
+            field="kind",
         )
     module, _, name = _MAKERS[kind].rpartition(".")
     family: Family = getattr(importlib.import_module(f"surepick.problems.{module}"), name)(**arguments)

@@ -28,7 +28,7 @@ from surepick.core.frames import frame_cells, is_frame
 from surepick.core.layout import Layout
 from surepick.core.numerals import numeral
 from surepick.core.tables import csv_lines
-from surepick.errors import ParameterError, ProblemError, suggestion
+from surepick.errors import ParameterError, ProblemError, blaming, suggestion
 
 # a Network, a networkx or rustworkx graph, the path of a CSV file, a data frame, or a list of pairs
 Graph: TypeAlias = Any
@@ -50,9 +50,9 @@ class Network:
         """The number of edges, parallel ones counted each."""
         return len(self.tails)
 
-    def node(self, name: object) -> int:
-        """The index of the node with this name."""
-        return index_of("node", str(name), self.nodes)
+    def node(self, name: object, field: str) -> int:
+        """The index of the node with this name, which the argument `field` gives."""
+        return index_of("node", str(name), self.nodes, field=field)
 
     def numbers(self, what: str, given: str | Numbers) -> npt.ArrayLike:
         """These numbers, one per edge: a column by its name, or the numbers themselves, perhaps by edge."""
@@ -61,7 +61,7 @@ class Network:
             return in_order
         if given not in self.columns:
             known = f"; {suggestion(given, self.columns)}" if self.columns else "; the edges carry no numbers"
-            raise ProblemError(f"{what} names no column of the network, got {given!r}{known}")
+            raise ProblemError(f"{what} names no column of the network, got {given!r}{known}", field=what)
         return self.columns[given]
 
     def layout(self, kind: str, ends: Sequence[int] = ()) -> Layout:
@@ -146,10 +146,10 @@ def _network(nodes: Iterable[str], edges: Sequence[_Edge], directed: bool | None
     ends = (end for edge in edges for end in (edge.tail, edge.head))
     names = tuple(dict.fromkeys([*nodes, *ends]))
     if not edges:
-        raise ProblemError("the network has no edges; there is nothing to choose")
+        raise ProblemError("the network has no edges; there is nothing to choose", field="graph")
     for e, edge in enumerate(edges):
         if edge.tail == edge.head:
-            raise ProblemError(f"edge {e} joins {edge.tail!r} to itself; leave it out")
+            raise ProblemError(f"edge {e} joins {edge.tail!r} to itself; leave it out", field="graph")
     at = {name: i for i, name in enumerate(names)}
     tails, heads = (np.array([at[getattr(e, end)] for e in edges]) for end in ("tail", "head"))
     common = [key for key in edges[0].numbers if all(_is_number(edge.numbers.get(key)) for edge in edges)]
@@ -179,11 +179,14 @@ def _from_pairs(pairs: Any, directed: bool | None) -> Network:
     except TypeError:
         raise ProblemError(
             "a network is a list of pairs of nodes, the path of a CSV file, a data frame, or a graph of "
-            f"networkx or rustworkx, got {pairs!r}"
+            f"networkx or rustworkx, got {pairs!r}",
+            field="graph",
         ) from None
     for e, row in enumerate(rows):
         if len(row) not in (2, 3) or not all(map(_is_number, row[2:])):
-            raise ProblemError(f"an edge is (from, to) or (from, to, guess), got {row!r} as edge {e}")
+            raise ProblemError(
+                f"an edge is (from, to) or (from, to, guess), got {row!r} as edge {e}", field="graph"
+            )
     edges = [_Edge(str(row[0]), str(row[1]), dict(zip(["guess"], row[2:], strict=False))) for row in rows]
     return _network((), edges, directed)
 
@@ -214,6 +217,7 @@ def _from_graph(graph: Any, directed: bool | None) -> Network:
     return _network(names, [_Edge(*edge) for edge in edges], actual)
 
 
+@blaming("graph")
 def _from_csv(path: Path, directed: bool | None) -> Network:
     lines = csv_lines(path)
     header = [cell.strip() for cell in lines[0][1]] if lines else []
@@ -228,7 +232,8 @@ def _from_rows(
     if "from" not in header or "to" not in header or len(set(header)) < len(header):
         raise ProblemError(
             f"{what} needs a header with the columns 'from' and 'to', and names that differ, got "
-            f"{list(header)}"
+            f"{list(header)}",
+            field="graph",
         )
     return _network((), [_edge(where, header, row) for where, row in rows], directed)
 
@@ -241,16 +246,17 @@ def _text(cell: Any) -> str:
 def _edge(where: str, header: Sequence[str], row: Sequence[Any]) -> _Edge:
     if len(row) != len(header):
         raise ProblemError(
-            f"{where} has {len(row)} cells, the header has {len(header)}; every edge needs a cell for each"
+            f"{where} has {len(row)} cells, the header has {len(header)}; every edge needs a cell for each",
+            field="graph",
         )
     cells = dict(zip(header, map(_text, row), strict=True))
     tail, head, name = cells.pop("from"), cells.pop("to"), cells.pop("name", None)
     if not tail or not head:
-        raise ProblemError(f"{where}: an edge needs both ends, got {list(row)}")
+        raise ProblemError(f"{where}: an edge needs both ends, got {list(row)}", field="graph")
     numbers = {}
     for column, cell in cells.items():
         try:
             numbers[column] = numeral(cell)
         except ParameterError as error:
-            raise ProblemError(f"{where}, column {column!r}: {error}") from None
+            raise ProblemError(f"{where}, column {column!r}: {error}", field="graph") from None
     return _Edge(tail, head, numbers, name or None)

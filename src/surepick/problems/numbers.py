@@ -17,7 +17,7 @@ def seeded(seed: int) -> np.random.Generator:
     try:
         return np.random.default_rng(operator.index(seed))
     except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"seed must be a whole number, 0 or more, got {seed!r}") from None
+        raise ProblemError(f"seed must be a whole number, 0 or more, got {seed!r}", field="seed") from None
 
 
 def as_count(what: str, given: object, *, most: int | None = None, instead: str = "") -> int:
@@ -29,11 +29,11 @@ def as_count(what: str, given: object, *, most: int | None = None, instead: str 
     try:
         count = operator.index(given)  # type: ignore[arg-type]
     except TypeError:
-        raise ProblemError(f"{what} must be a whole number, got {given!r}") from None
+        raise ProblemError(f"{what} must be a whole number, got {given!r}", field=what) from None
     if count < 1:
-        raise ProblemError(f"{what} must be at least 1, got {count}")
+        raise ProblemError(f"{what} must be at least 1, got {count}", field=what)
     if most is not None and count > most:
-        raise ProblemError(f"{what} must be at most {most:,}, got {count:,}; {instead}")
+        raise ProblemError(f"{what} must be at most {most:,}, got {count:,}; {instead}", field=what)
     return count
 
 
@@ -49,14 +49,14 @@ def as_numbers(
     try:
         array = np.array(given, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"{what} must be {shape}, got {given!r}") from None
+        raise ProblemError(f"{what} must be {shape}, got {given!r}", field=what) from None
     if array.ndim != ndim or not array.size:
-        raise ProblemError(f"{what} must be {shape}, got shape {array.shape}")
+        raise ProblemError(f"{what} must be {shape}, got shape {array.shape}", field=what)
     wrong = ~np.isfinite(array) & ~(gaps & np.isnan(array))
     if wrong.any():
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         place = f"entry {where[0]}" if ndim == 1 else f"row {where[0]}, column {where[1]}"
-        raise ProblemError(f"{what} must be finite, got {array[where]} in {place}")
+        raise ProblemError(f"{what} must be finite, got {array[where]} in {place}", field=what)
     return array
 
 
@@ -68,7 +68,9 @@ def numbers_for(what: str, given: npt.ArrayLike, count: int, each: str) -> Float
     """
     numbers = as_numbers(what, given)
     if numbers.size != count:
-        raise ProblemError(f"{what} must have one number for each of the {count} {each}, got {numbers.size}")
+        raise ProblemError(
+            f"{what} must have one number for each of the {count} {each}, got {numbers.size}", field=what
+        )
     return numbers
 
 
@@ -81,7 +83,9 @@ def half_widths(spread: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     try:
         widths = np.broadcast_to(np.asarray(spread, dtype=float), shape)
     except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"spread must be one number or numbers of shape {shape}, got {spread!r}") from None
+        raise ProblemError(
+            f"spread must be one number or numbers of shape {shape}, got {spread!r}", field="spread"
+        ) from None
     if not ((widths >= 0) & np.isfinite(widths)).all():
-        raise ProblemError(f"spread must be 0 or more and finite, got {spread!r}")
+        raise ProblemError(f"spread must be 0 or more and finite, got {spread!r}", field="spread")
     return widths

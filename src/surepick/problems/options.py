@@ -117,7 +117,8 @@ def family_problem(
     if list_plans is False and asked:
         raise ProblemError(
             f"{asked!r} is about a list of plans, and list_plans = false takes all plans without a list; "
-            "leave one of the two out"
+            "leave one of the two out",
+            field=asked,
         )
     measured = {name: options[name] for name in ("noise_scale", "costs", "bounds") if name in options}
     if list_plans is None and not asked:

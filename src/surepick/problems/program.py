@@ -160,7 +160,8 @@ def as_program(
     kinds = [senses] * n_rows if isinstance(senses, str) else list(aligned("senses", senses, rows))
     if len(kinds) != n_rows or any(kind not in SENSES for kind in kinds):
         raise ProblemError(
-            f"senses must be {', '.join(map(repr, SENSES))}, one or one per row, got {senses!r}"
+            f"senses must be {', '.join(map(repr, SENSES))}, one or one per row, got {senses!r}",
+            field="senses",
         )
 
     def by_name(what: str, numbers: Any) -> Any:
@@ -272,13 +273,15 @@ def _bounds(lower: npt.ArrayLike, upper: npt.ArrayLike, n_variables: int) -> tup
     except (TypeError, ValueError, OverflowError):
         raise ProblemError(
             f"lower and upper must be one number or one for each of the {n_variables} variables, "
-            f"got {lower!r} and {upper!r}"
+            f"got {lower!r} and {upper!r}",
+            field="lower",
         ) from None
     bad = np.flatnonzero(~(low <= high))
     if bad.size:
         s = int(bad[0])
         raise ProblemError(
             f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for variable {s}; a capacity is "
-            "0 or more"
+            "0 or more",
+            field="lower",
         )
     return read_only(low), read_only(high)

@@ -106,7 +106,9 @@ class Gaussian:
         object.__setattr__(self, "scale", _like_means("scale", given, self.means, names))
         object.__setattr__(self, "arm_names", names)
         if not (self.scale >= 0).all():
-            raise ParameterError(f"the scale of Gaussian noise must not be negative, got {self.scale.min()}")
+            raise ParameterError(
+                f"the scale of Gaussian noise must not be negative, got {self.scale.min()}", field="scale"
+            )
 
     def __repr__(self) -> str:
         return f"Gaussian({len(self.means)} arms, means {brief(self.means)}, scale {brief(self.scale)})"
@@ -166,7 +168,9 @@ class Bernoulli:
         object.__setattr__(self, "means", _finite_means(means))
         object.__setattr__(self, "arm_names", labels_of(means))
         if not ((self.means >= 0) & (self.means <= 1)).all():
-            raise ParameterError(f"Bernoulli means are probabilities, got {self.means.tolist()}")
+            raise ParameterError(
+                f"Bernoulli means are probabilities, got {self.means.tolist()}", field="means"
+            )
 
     def __repr__(self) -> str:
         return f"Bernoulli({len(self.means)} arms, means {brief(self.means)})"
@@ -225,7 +229,9 @@ class UniformNoise:
         object.__setattr__(self, "half_width", _like_means("half_width", half_width, self.means, names))
         object.__setattr__(self, "arm_names", names)
         if not (self.half_width >= 0).all():
-            raise ParameterError(f"half_width must not be negative, got {self.half_width.min()}")
+            raise ParameterError(
+                f"half_width must not be negative, got {self.half_width.min()}", field="half_width"
+            )
 
     def __repr__(self) -> str:
         width = brief(self.half_width)
@@ -325,7 +331,7 @@ class Replay:
         """The same with the arms in this order, where they were given by name."""
         columns = np.split(self.table, self.start[1:-1])
         by_name = dict(zip(self.arm_names or names, columns, strict=True))
-        return type(self)(aligned("the table of past measurements", by_name, names))
+        return type(self)(aligned("table", by_name, names))
 
     def feed(self) -> Feed:
         """The entry of the arm's table that the draw points at."""
@@ -365,18 +371,23 @@ def _finite_means(means: Numbers) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         array = np.array(np.nan)
     if array.ndim != 1 or not np.isfinite(array).all():
-        raise ParameterError(f"means must be a list of finite numbers, one per arm, got {means!r}")
+        raise ParameterError(
+            f"means must be a list of finite numbers, one per arm, got {means!r}", field="means"
+        )
     return array
 
 
 def _like_means(what: str, given: Numbers, means: FloatArray, names: Sequence[str] | None) -> FloatArray:
     if names is None and labels_of(given) is not None:
         raise ParameterError(
-            f"{what} is given by the names of arms and the means by their order alone; give both by name"
+            f"{what} is given by the names of arms and the means by their order alone; give both by name",
+            field=what,
         )
     array: FloatArray = np.array(aligned(what, given, names or ()), dtype=float)
     if array.shape not in ((), means.shape):
-        raise ParameterError(f"{what} must be one number or one for each of the {len(means)} arms")
+        raise ParameterError(
+            f"{what} must be one number or one for each of the {len(means)} arms", field=what
+        )
     return np.broadcast_to(array, means.shape).copy()
 
 
@@ -389,12 +400,16 @@ def _columns(
         arm_names = list(table) if arm_names is None else arm_names
         missing = [name for name in arm_names if name not in table]
         if missing:
-            raise ParameterError(f"the table has no measurements of arm {missing[0]!r}; it needs every arm")
+            raise ParameterError(
+                f"the table has no measurements of arm {missing[0]!r}; it needs every arm", field="table"
+            )
         series: Sequence[npt.ArrayLike] = [table[name] for name in arm_names]
     else:
         series = list(table.T) if isinstance(table, np.ndarray) else table
     columns = [np.asarray(one, dtype=float).ravel() for one in series]
     for s, column in enumerate(columns):
         if not len(column) or not np.isfinite(column).all():
-            raise ParameterError(f"arm {s} needs at least one past measurement, all finite; got {column}")
+            raise ParameterError(
+                f"arm {s} needs at least one past measurement, all finite; got {column}", field="table"
+            )
     return columns

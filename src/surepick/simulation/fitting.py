@@ -31,7 +31,8 @@ def fitted(problem: Problem | OracleProblem, environment: Environment, *, allow_
         environment = environment.for_arms(problem.arm_names)
     if len(environment.means) != problem.n_arms:
         raise ParameterError(
-            f"the environment has {len(environment.means)} arms and the problem {problem.n_arms}"
+            f"the environment has {len(environment.means)} arms and the problem {problem.n_arms}",
+            field="environment",
         )
     if problem.is_listed and problem.probes is not None:
         return probed(problem, environment, allow_noisier=allow_noisier)
@@ -59,7 +60,8 @@ def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) 
             raise ParameterError(
                 f"measurements of arm {arm} ({problem.arm_names[arm]!r}) lie within its bounds, {low:g} to "
                 f"{high:g}, and this {type(environment).__name__} gives values from {extremes[0]:g} to "
-                f"{extremes[1]:g}; use one within them, such as Bernoulli, UniformNoise or Replay"
+                f"{extremes[1]:g}; use one within them, such as Bernoulli, UniformNoise or Replay",
+                field="environment",
             )
 
 
@@ -73,7 +75,8 @@ def _refuse_noisier(problem: Problem | OracleProblem, environment: Environment) 
             f"arm {arm} ({problem.arm_names[arm]!r}) has noise of scale {here[arm]:.4g} in this "
             f"{type(environment).__name__}, and the problem says {stated[arm]:.4g}, on which the promise "
             "rests; give the problem a larger noise_scale or the environment a smaller one, or, to see "
-            "what happens without a promise, allow_noisier=True"
+            "what happens without a promise, allow_noisier=True",
+            field="environment",
         )
 
 
@@ -87,7 +90,8 @@ def _refuse_far(problem: Problem | OracleProblem, environment: Environment) -> N
         raise ParameterError(
             f"measurements of arm {arm} ({problem.arm_names[arm]!r}) may lie {reach[arm]:g} from zero in "
             f"this {type(environment).__name__}, and the limit is {furthest[arm]:g} ({MOST_SCALES:g} noise "
-            "scales); beyond it rounding outweighs the noise; subtract a constant from all means"
+            "scales); beyond it rounding outweighs the noise; subtract a constant from all means",
+            field="environment",
         )
 
 
@@ -97,7 +101,8 @@ def refuse_far_sums(problem: Problem | OracleProblem, counts: IntArray, sums: Fl
     for arm in np.flatnonzero((counts > 0) & ~(np.abs(sums) <= counts * furthest))[:1].tolist():
         raise ParameterError(
             f"the environment gave {sums[arm]:g} as the sum of {counts[arm]} measurements of arm {arm} "
-            f"({problem.arm_names[arm]!r}); one may lie at most {furthest[arm]:g} from zero"
+            f"({problem.arm_names[arm]!r}); one may lie at most {furthest[arm]:g} from zero",
+            field="environment",
         )
 
 
@@ -110,5 +115,6 @@ def refuse_outside_sums(problem: Problem | OracleProblem, counts: IntArray, sums
             low, high = problem.bounds[arm].tolist()
             raise ParameterError(
                 f"measurements of arm {arm} ({problem.arm_names[arm]!r}) must lie within its bounds, "
-                f"{low:g} to {high:g}, and the environment gave {n} with a mean of {total / n:g}"
+                f"{low:g} to {high:g}, and the environment gave {n} with a mean of {total / n:g}",
+                field="environment",
             )

@@ -34,7 +34,8 @@ def probed(problem: Problem, environment: Environment, *, allow_noisier: bool) -
     if isinstance(environment, ReadingEnvironment):
         if environment.n_readings != probes.n_readings:
             raise ParameterError(
-                f"the environment has {environment.n_readings} readings and the problem {probes.n_readings}"
+                f"the environment has {environment.n_readings} readings and the problem {probes.n_readings}",
+                field="environment",
             )
         return environment
     if isinstance(environment, Gaussian) and problem.bounds is None:
@@ -42,14 +43,17 @@ def probed(problem: Problem, environment: Environment, *, allow_noisier: bool) -
     if isinstance(environment, UniformNoise) and not probes.covariances:
         width = np.broadcast_to(environment.half_width[:1], probes.n_readings)
         if np.ptp(environment.half_width) > 0:
-            raise ParameterError("with probes, UniformNoise has one half_width, that of every reading")
+            raise ParameterError(
+                "with probes, UniformNoise has one half_width, that of every reading", field="half_width"
+            )
         _refuse_noisier(probes, width / np.sqrt(3.0), allow_noisier)
         return UniformReadings(environment.means, probes, width)
     raise ParameterError(
         f"{type(environment).__name__} measures single arms, and this problem has probes"
         + (" whose readings are bounded" if problem.bounds is not None else "")
         + "; use Gaussian(means) or UniformNoise(means, half_width), or an environment with n_readings whose "
-        "measure(counts, rng) takes counts per probe and returns sums per reading"
+        "measure(counts, rng) takes counts per probe and returns sums per reading",
+        field="environment",
     )
 
 
@@ -63,7 +67,9 @@ def _gaussian(probes: Probes, environment: Gaussian, allow_noisier: bool) -> Gau
     if environment.takes_scale:
         return GaussianReadings(environment.means, probes, None)
     if np.ptp(environment.scale) > 0:
-        raise ParameterError("with probes, a Gaussian has one scale, that of every reading, or none")
+        raise ParameterError(
+            "with probes, a Gaussian has one scale, that of every reading, or none", field="scale"
+        )
     scale = np.full(probes.n_readings, environment.scale[0])
     _refuse_noisier(probes, scale, allow_noisier)
     return GaussianReadings(environment.means, probes, scale)
@@ -77,7 +83,8 @@ def _refuse_noisier(probes: Probes, scale: FloatArray, allow_noisier: bool) -> N
         raise ParameterError(
             f"{probes.reading_name(r)} has noise of scale {scale[r]:.4g} in this environment, and the "
             f"problem says {probes.noise_scale[r]:.4g}, on which the promise rests; leave the scale out, or, "
-            "to see what happens without a promise, allow_noisier=True"
+            "to see what happens without a promise, allow_noisier=True",
+            field="scale",
         )
 
 

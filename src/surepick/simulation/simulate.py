@@ -87,9 +87,11 @@ def simulate(
     (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)
     """
     if budget < 1:
-        raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}")
+        raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}", field="budget")
     if last_call is not None and not 0 < last_call < 1:
-        raise ParameterError(f"last_call is a share of the budget, between 0 and 1, got {last_call!r}")
+        raise ParameterError(
+            f"last_call is a share of the budget, between 0 and 1, got {last_call!r}", field="last_call"
+        )
     check_gaussian(problem, gaussian)
     environment = fitted(problem, environment, allow_noisier=allow_noisier)
     past = fitting(problem, past)

@@ -337,3 +337,38 @@ PATHS = 'kind = "paths"\nedges = [["A", "B", 4], ["B", "D", 5], ["A", "D", 3]]\n
 def test_a_search_that_would_take_hours_is_refused_before_it_begins(load, text):
     with pytest.raises(SurepickError, match=r"must be at most [\d,]+, got 500,000,000"):
         load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (TABLE + "noise_scale = -1\n", "noise_scale"),
+        (TABLE + "noise_scale = 1\nbounds = [2, 1]\n", "bounds"),
+        (TABLE + "costs = [1, 2, 3]\n", "costs"),
+        (TABLE + "noise_scales = 1\n", "noise_scales"),
+        (TABLE + 'plan_names = ["a", "a"]\n', "plan_names"),
+        (TABLE + "guess = [1, 2, 3]\n", "guess"),
+        (TABLE + "[truth]\nmeans = [1, 2, 3]\n", "truth.means"),
+        (TABLE + "[truth]\nmeans = [1, 2]\nnoise = 1\n", "truth.noise"),
+        (TABLE.replace("[0, 1]", '["a", 1]'), "plans"),
+        (TABLE + 'probes = "whole"\n', "probes"),
+        (KNAPSACK.replace("10", "1"), "capacity"),
+        (TRANSPORT.replace("[3, 2]", "[3, 3]"), "supply"),
+        (TRANSPORT.replace("[[2, 3], [2, 2]]", '"hours.csv"'), "guess"),
+        ('kind = "paths"\nedges = [["A", "B"]]\nsource = "A"\ntarget = "C"\n', "target"),
+        ('kind = "paths"\nedges = [["A", "B"], ["C", "D"]]\nsource = "A"\ntarget = "C"\n', "edges"),
+        ('kind = "trees"\nedges = [["A", "B"], ["C", "D"]]\n', "edges"),
+        ('kind = "matchings"\nguess = [[1, nan], [1, nan]]\n', "guess"),
+    ],
+)
+def test_an_error_in_a_file_names_the_key(load, text, field):
+    with pytest.raises(SurepickError) as caught:
+        load(text)
+    assert caught.value.field == field
+
+
+def test_an_error_in_a_sheet_names_the_key_that_its_row_stands_for(load):
+    for row, field in (("noise,x,1", "noise_scale"), ("goal,most", "minimize"), ("by bus,x,2", "plans")):
+        with pytest.raises(FileError) as caught:
+            load(f"plan,bus,walk\n{row}\non foot,,7\n", "ways.csv")
+        assert caught.value.field == field

@@ -63,7 +63,7 @@ def test_the_count_of_trees_is_cayleys_and_never_too_small():
 @pytest.mark.parametrize(
     ("graph", "field"),
     [
-        ([("A", "B"), ("C", "D")], None),
+        ([("A", "B"), ("C", "D")], "graph"),
         ([("A", "B"), ("B", "C")], None),
         (nx.DiGraph([("A", "B"), ("B", "C"), ("A", "C")]), "directed"),
     ],

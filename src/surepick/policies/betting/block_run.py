@@ -232,5 +232,6 @@ def check_max_batch(max_batch: int | None) -> None:
     """
     if max_batch is not None and not max_batch >= 1:
         raise ParameterError(
-            f"max_batch is the most measurements to ask for at once, 1 or more, got {max_batch!r}"
+            f"max_batch is the most measurements to ask for at once, 1 or more, got {max_batch!r}",
+            field="max_batch",
         )

@@ -130,7 +130,8 @@ class OBetRun(BlockRun[Bet]):
             raise ProblemError(
                 "OBet needs tails like those of Gaussian noise: one call of the oracle rules out a branch of "
                 "plans, which the bets for noise of bounded variance do not allow; list the "
-                "plans and use BetGapE, or use Pick where no promise is needed"
+                "plans and use BetGapE, or use Pick where no promise is needed",
+                field="policy",
             )
         self._variance = known_noise_scale(problem, plays=True) ** 2
         self._price = self._variance * problem.costs

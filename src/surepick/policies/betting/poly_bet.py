@@ -61,7 +61,8 @@ class PolyBet(BettingPolicy):
             other = "BetGapE is for lists" if problem.is_listed else "OBet is for plans of whole numbers"
             raise ParameterError(
                 f"PolyBet needs the rows of a Polytope, got {type(problem).__name__}; {other}, and amounts "
-                "within linear limits become an sp.Polytope"
+                "within linear limits become an sp.Polytope",
+                field="policy",
             )
         known_noise_scale(problem)
         if self.epsilon:

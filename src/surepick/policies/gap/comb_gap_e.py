@@ -52,7 +52,9 @@ class CombGapE(RadiusPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.arm_rule not in ("gap", "naive"):
-            raise ParameterError(f"arm_rule must be 'gap' or 'naive', got {self.arm_rule!r}")
+            raise ParameterError(
+                f"arm_rule must be 'gap' or 'naive', got {self.arm_rule!r}", field="arm_rule"
+            )
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""

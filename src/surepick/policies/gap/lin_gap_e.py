@@ -63,10 +63,13 @@ class LinGapE(WithinPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.arm_rule not in _KERNEL_RULES:
-            raise ParameterError(f"arm_rule must be 'greedy' or 'ratio', got {self.arm_rule!r}")
+            raise ParameterError(
+                f"arm_rule must be 'greedy' or 'ratio', got {self.arm_rule!r}", field="arm_rule"
+            )
         if not (self.norm_bound >= 0 and math.isfinite(self.norm_bound)):
             raise ParameterError(
-                f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}"
+                f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}",
+                field="norm_bound",
             )
 
     def start(self, problem: Problem) -> GapRun | RidgeRun:

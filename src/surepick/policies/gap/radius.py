@@ -106,7 +106,7 @@ def radius_named(name: str) -> Radius:
     True
     """
     if name not in RADII:
-        raise ParameterError(f"there is no radius named {name!r}; {suggestion(name, RADII)}")
+        raise ParameterError(f"there is no radius named {name!r}; {suggestion(name, RADII)}", field="radius")
     return RADII[name]
 
 

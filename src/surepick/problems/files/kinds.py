@@ -120,36 +120,39 @@ def _matchings(document: Section, progress: Progress | None) -> Truth:
         document, document.attachment("guess", empty=np.nan), "row_names", "column_names"
     )
     possible = ~np.isnan(guess)
-    family = matching_family(
-        names_for("row", rows, len(guess)),
-        names_for("column", columns, guess.shape[1]),
-        possible=possible,
-        minimize=document.flag("minimize", default=True),
-    )
+    with document.blaming("guess"):
+        family = matching_family(
+            names_for("row", rows, len(guess)),
+            names_for("column", columns, guess.shape[1]),
+            possible=possible,
+            minimize=document.flag("minimize", default=True),
+        )
     return replace(_of_family(document, family, guess[possible], _search(document, progress)), pair=": ")
 
 
 def _paths(document: Section, progress: Progress | None) -> Truth:
     stated = document.flag("directed") if "directed" in document.values else None
-    network = _network(document, directed=stated)
     source, target = document.text("source"), document.text("target")
-    family = path_family(network, source, target, minimize=document.flag("minimize", default=True))
+    with document.blaming("edges"):
+        network = _network(document, directed=stated)
+        family = path_family(network, source, target, minimize=document.flag("minimize", default=True))
     return _over_edges(document, network, family, progress)
 
 
 def _trees(document: Section, progress: Progress | None) -> Truth:
-    network = _network(document, directed=False)
-    family = tree_family(network, minimize=document.flag("minimize", default=True))
+    with document.blaming("edges"):
+        network = _network(document, directed=False)
+        family = tree_family(network, minimize=document.flag("minimize", default=True))
     return _over_edges(document, network, family, progress)
 
 
 def _network(document: Section, *, directed: bool | None) -> Network:
     file, value = document.beside("edges"), document.values["edges"]
-    if file is not None:
-        return as_network(file, directed=directed)
-    if not (isinstance(value, list) and value and all(isinstance(edge, list) for edge in value)):
+    if file is None and not (
+        isinstance(value, list) and value and all(isinstance(edge, list) for edge in value)
+    ):
         raise document.wrong("edges", "a list of [from, to] or [from, to, guess], or the name of a CSV file")
-    return as_network(value, directed=directed)
+    return as_network(value if file is None else file, directed=directed)
 
 
 def _over_edges(document: Section, network: Network, family: Family, progress: Progress | None) -> Truth:
@@ -172,11 +175,13 @@ def _subsets(document: Section, _: Progress | None) -> Truth:
         if not (isinstance(sets, list) and sets and all(isinstance(one, list) for one in sets)):
             raise document.wrong("sets", "a list of lists of arms")
         if not lists_plans(document):
-            raise document.error("'sets' is a list of plans; list_plans = false is for 'k'")
+            raise document.error("'sets' is a list of plans; list_plans = false is for 'k'", "list_plans")
         problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
         return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 1.0))
     if "plan_names" in document.values:
-        raise document.error("'plan_names' is for 'sets'; with 'k' the choices are named by their arms")
+        raise document.error(
+            "'plan_names' is for 'sets'; with 'k' the choices are named by their arms", "plan_names"
+        )
     family = top_k_family(arms, document.whole("k", 1), minimize=minimize)
     return replace(
         _of_family(document, family, None, _search(document, None)), guess=_optional_guess(document)
@@ -190,7 +195,7 @@ def _production(document: Section, progress: Progress | None) -> Truth:
             raise document.wrong("program", "the name of an MPS or LP file")
         for key in _LIMITS.split():
             if key in document.values:
-                raise document.error(f"{key!r} comes from the program file; leave it out here")
+                raise document.error(f"{key!r} comes from the program file; leave it out here", key)
         program = read_program(file)
     else:
         document.refuse_missing(("limits", "guess"))
@@ -200,7 +205,8 @@ def _production(document: Section, progress: Progress | None) -> Truth:
     if not lists_plans(document) and program.whole.any() and not program.whole.all():
         raise document.error(
             "list_plans = false is for programs whose variables are all whole numbers or all amounts: this "
-            "one has both, and without a list no policy decides between such plans with a guarantee"
+            "one has both, and without a list no policy decides between such plans with a guarantee",
+            "list_plans",
         )
     return _of_family(document, program_family(program), centre, _search(document, progress))
 
@@ -290,13 +296,15 @@ def _played(document: Section, problem: OracleProblem, probes: Any) -> OraclePro
     if probes != PLAN_ARMS:
         raise document.error(
             f"plans that are in no list can be played, with probes = {PLAN_ARMS!r}; for other "
-            "probes ask for a list of candidates with n_draws or n_best"
+            "probes ask for a list of candidates with n_draws or n_best",
+            "probes",
         )
     played = problem.with_probes(probes, **of_readings(document))
     if _readings(document) != INDEPENDENT:
         raise document.error(
             "readings of a play are independent where plans are in no list; for others ask for a list of "
-            "candidates with n_draws or n_best"
+            "candidates with n_draws or n_best",
+            "readings",
         )
     plans = plan_set(played)
     play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones

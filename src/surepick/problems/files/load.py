@@ -56,7 +56,9 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
     document.refuse_missing(kind.required)
     if kind.needs_list and not lists_plans(document):
-        raise document.error(f"list_plans = false is not for kind = {name!r}: {kind.needs_list}")
+        raise document.error(
+            f"list_plans = false is not for kind = {name!r}: {kind.needs_list}", "list_plans"
+        )
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
         built = kind.build(document, progress)
@@ -64,11 +66,12 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
         problem = on_map(document, _with_tails(document, _within_bounds(document, problem)))
         if "setup_cost" in document.values:
             problem = problem.with_setup_cost(document.number("setup_cost", 0.0))
-        means = None if truth is None else read_only(problem.as_means(_means(truth, built)))
-        guess = None if built.guess is None else read_only(problem.as_means(built.guess))
+        means = None if truth is None else _true_means(truth, built, problem)
+        with document.blaming("guess"):
+            guess = None if built.guess is None else read_only(problem.as_means(built.guess))
         spread = None if guess is None else read_only(half_widths(_spread(built), guess.shape).copy())
     except ProblemError as error:
-        raise document.error(str(error)) from error
+        raise document.error(str(error), error.field) from error
     title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
     problem = problem.with_about(
         title=document.text("title", ""),  # a session without one is called by its name
@@ -83,7 +86,7 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
 def _order(document: Section) -> str:
     order = document.text("order", "")
     if order and order not in ORDERS:
-        raise document.error(f"order is {' or '.join(map(repr, ORDERS))}, got {order!r}")
+        raise document.error(f"order is {' or '.join(map(repr, ORDERS))}, got {order!r}", "order")
     return order
 
 
@@ -157,6 +160,12 @@ def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
     return per_arm("truth.noise_scale", truth.numbers("noise_scale"), problem.arm_names)
 
 
+def _true_means(truth: Section, built: Truth, problem: AnyProblem) -> FloatArray:
+    with truth.blaming("means"):
+        means: FloatArray = read_only(problem.as_means(_means(truth, built)))
+    return means
+
+
 def _means(truth: Section, built: Truth) -> FloatArray | list[float]:
     """The true means in the order of the arms, from any of the forms a file may give them in."""
     given = truth.values["means"]
@@ -196,7 +205,9 @@ def _parse(path: Path) -> dict[str, Any]:
         hint = "; save it as .xlsx or .csv" if path.suffix.lower() in (".xls", ".ods", ".numbers") else ""
         if path.suffix.lower() in (".mps", ".lp"):
             hint = f'; write a .toml file with kind = "production" and program = "{path.name}"'
-        raise FileError(f"a problem file ends in .toml, .json, .xlsx or .csv, got {str(path)!r}{hint}")
+        raise FileError(
+            f"a problem file ends in .toml, .json, .xlsx or .csv, got {str(path)!r}{hint}", field="path"
+        )
     text = read_text(path)
     try:
         document = parsers[path.suffix.lower()](text)

@@ -25,7 +25,8 @@ def on_map(document: Section, problem: AnyProblem) -> AnyProblem:
     if problem.layout is None:
         raise document.error(
             "'places' is for a map of the edges, and with 'arms' the edges are not what is measured; "
-            "leave one of the two out"
+            "leave one of the two out",
+            "places",
         )
     table = document.attachment("places")
     points, geographic = _by_name(document) if table is None else _by_row(document, table)
@@ -59,7 +60,7 @@ def _by_name(document: Section) -> tuple[dict[str, list[float]], bool]:
     found = {name: _coordinates(part, name) for name in given}
     kinds = {geographic for _, geographic in found.values()}
     if len(kinds) > 1:
-        raise document.error("give all places either by [x, y] or by lat and lon")
+        raise document.error("give all places either by [x, y] or by lat and lon", "places")
     return {name: point for name, (point, _) in found.items()}, kinds.pop()
 
 

@@ -17,7 +17,9 @@ def probes_in(document: Section) -> Any:
     given = document.values.get("probes", ARMS)
     for key in ("bounds", "plausible"):
         if given != ARMS and key in document.values:
-            raise document.error(f"{key} is about single arms; with probes give noise_scale (half the width)")
+            raise document.error(
+                f"{key} is about single arms; with probes give noise_scale (half the width)", key
+            )
     if isinstance(given, str):
         return _word(document, "probes")
     if isinstance(given, list) and all(isinstance(part, str) for part in given):
@@ -41,7 +43,8 @@ def _word(section: Section, key: str) -> Any:
 def _probe(document: Section, name: str, entry: Any) -> Probe:
     if not isinstance(entry, dict):
         raise document.error(
-            f"probes.{name} must be a table with one of 'reads', 'mix' or 'readings', got {entry!r}"
+            f"probes.{name} must be a table with one of 'reads', 'mix' or 'readings', got {entry!r}",
+            f"probes.{name}",
         )
     part = Section(document.path, f"probes.{name}.", entry, document.confined)
     part.refuse_unknown({_READS, _MIX, _READINGS, *_SETTINGS})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,25 +24,41 @@ class Section:
     values: Mapping[str, Any]
     confined: bool = False
 
-    def error(self, what: str) -> FileError:
-        """The error that says this of the file."""
-        return FileError(f"{str(self.path)!r}: {what}")
+    def error(self, what: str, field: str | None = None) -> FileError:
+        """The error that says this of the file, and of this key of it."""
+        return FileError(f"{str(self.path)!r}: {what}", field=field)
 
     def wrong(self, key: str, expected: str) -> FileError:
         """The error for a key whose value is not what it should be."""
-        return self.error(f"{self.prefix}{key} must be {expected}, got {self.values[key]!r}")
+        return self.error(
+            f"{self.prefix}{key} must be {expected}, got {self.values[key]!r}", self.prefix + key
+        )
+
+    @contextmanager
+    def blaming(self, key: str) -> Iterator[None]:
+        """Let an error about what this key holds name it, unless it names another key that is there."""
+        try:
+            yield
+        except ProblemError as error:
+            named = error.field if error.field in self.values else None
+            error.field = self.prefix + (named or key)
+            raise
 
     def refuse_unknown(self, known: set[str]) -> None:
         """Refuse keys that are not among these, naming the closest."""
         for key in self.values:
             if key not in known:
-                raise self.error(f"unknown key {self.prefix + key!r}; {suggestion(key, sorted(known))}")
+                raise self.error(
+                    f"unknown key {self.prefix + key!r}; {suggestion(key, sorted(known))}", self.prefix + key
+                )
 
     def refuse_missing(self, required: tuple[str, ...]) -> None:
         """Refuse the absence of any of these keys."""
         for key in required:
             if key not in self.values:
-                raise self.error(f"the key {self.prefix + key!r} is missing; it is required")
+                raise self.error(
+                    f"the key {self.prefix + key!r} is missing; it is required", self.prefix + key
+                )
 
     def section(self, key: str, *, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> Section | None:
         """The part of the file under this key; None if there is none."""
@@ -71,7 +88,9 @@ class Section:
         if not isinstance(value, str):
             raise self.wrong(key, "text")
         if options is not None and value not in options:
-            raise self.error(f"unknown {self.prefix}{key} {value!r}; {suggestion(value, options)}")
+            raise self.error(
+                f"unknown {self.prefix}{key} {value!r}; {suggestion(value, options)}", self.prefix + key
+            )
         return value
 
     def whole(self, key: str, default: int) -> int:
@@ -134,7 +153,8 @@ class Section:
             if len(row) != len(value[0]):
                 raise self.error(
                     f"every row of {self.prefix}{key} must have as many numbers as the first, "
-                    f"{len(value[0])}; row {number} has {len(row)}"
+                    f"{len(value[0])}; row {number} has {len(row)}",
+                    self.prefix + key,
                 )
         return value
 
@@ -144,7 +164,8 @@ class Section:
         An empty cell is `empty`, or refused.
         """
         file = self.beside(key)
-        return None if file is None else read_table(file, empty=empty)
+        with self.blaming(key):
+            return None if file is None else read_table(file, empty=empty)
 
     def beside(self, key: str) -> Path | None:
         """The file that the key names, found beside this one; None if it is no name."""
@@ -159,7 +180,9 @@ class Section:
         """The one of these keys that the file has; both or none is an error."""
         given = [key for key in keys if key in self.values]
         if len(given) != 1:
-            raise self.error(f"give either {' or '.join(map(repr, keys))}, exactly one of them")
+            raise self.error(
+                f"give either {' or '.join(map(repr, keys))}, exactly one of them", self.prefix + keys[0]
+            )
         return given[0]
 
 
@@ -169,7 +192,7 @@ def read_text(path: Path) -> str:
         refuse_endless(path)
         return path.read_text(encoding="utf-8-sig")
     except ProblemError as error:
-        raise FileError(str(error)) from None
+        raise FileError(str(error), field=error.field) from None
     except OSError as error:
         raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -46,13 +46,16 @@ def read_sheet(path: Path) -> dict[str, Any]:
     try:
         arms, rows = named_rows(path, short=ROWS)
     except ProblemError as error:
-        raise FileError(str(error)) from None
+        raise FileError(str(error), field=error.field) from None
     said, plans = dict[str, Row](), dict[str, Row]()
     for number, (name, *cells) in rows:
         known = name.strip().lower() in ROWS
         key = name.strip().lower() if known else name
         if key in (said if known else plans):
-            raise FileError(f"line {number} of {str(path)!r}: there is a row {name!r} already; rename one")
+            raise FileError(
+                f"line {number} of {str(path)!r}: there is a row {name!r} already; rename one",
+                field=ROWS[key][0] if known else "plan_names",
+            )
         if not known and not any(cells):
             raise FileError(
                 f"cell A{number} of {str(path)!r}: {shortened(repr(name), 60)} has no number beside it, "
@@ -64,7 +67,7 @@ def read_sheet(path: Path) -> dict[str, Any]:
     return {
         "kind": "table",
         "plans": [
-            [sheet.number(name, s, cell, empty=0.0) for s, cell in enumerate(row)]
+            [sheet.number("plans", name, s, cell, empty=0.0) for s, cell in enumerate(row)]
             for name, row in plans.items()
         ],
         "arm_names": list(arms),
@@ -91,7 +94,7 @@ class _Sheet:
             return {"means": numbers}
         return numbers
 
-    def number(self, name: str, s: int, cell: str, *, empty: float | None = None) -> float:
+    def number(self, field: str, name: str, s: int, cell: str, *, empty: float | None = None) -> float:
         """The number in this cell."""
         try:
             return cell_number(cell, empty)
@@ -101,34 +104,40 @@ class _Sheet:
                 if empty is None
                 else "; 1 says that the plan takes it once, an empty cell that it does not"
             )
-            raise self._wrong(f"row {name!r}, column {self.arms[s]!r}: {error}{amounts}") from None
+            raise self._wrong(f"row {name!r}, column {self.arms[s]!r}: {error}{amounts}", field) from None
 
     def _numbers(self, key: str, row: Row) -> float | list[float]:
         """A number for each arm, or the one that stands alone and is for all of them."""
         filled = [s for s, cell in enumerate(row) if cell]
         if len(filled) == 1 and len(row) > 1 and key not in ("guess", "truth"):
-            return self.number(key, filled[0], row[filled[0]])
+            return self.number(ROWS[key][0], key, filled[0], row[filled[0]])
         if len(filled) < len(row):
             missing = self.arms[next(s for s, cell in enumerate(row) if not cell)]
             one = "" if key in ("guess", "truth") else ", or one number alone for all of them"
-            raise self._wrong(f"row {key!r} has no number for {missing!r}; it needs one for each arm{one}")
-        return [self.number(key, s, cell) for s, cell in enumerate(row)]
+            raise self._wrong(
+                f"row {key!r} has no number for {missing!r}; it needs one for each arm{one}", ROWS[key][0]
+            )
+        return [self.number(ROWS[key][0], key, s, cell) for s, cell in enumerate(row)]
 
     def _word(self, key: str, row: Row) -> Any:
         said = self._said(row)
         if len(said) != 1:
             shown = ", ".join(map(repr, sorted(said))) or "nothing"
             hint = "'smallest' or 'largest'" if key == "goal" else "one unit for all arms, such as 'h'"
-            raise self._wrong(f"row {key!r} says {shown}; it says {hint}, in one cell or in every one")
+            raise self._wrong(
+                f"row {key!r} says {shown}; it says {hint}, in one cell or in every one", ROWS[key][0]
+            )
         word = said.pop()
         if key == "unit":
             return word
         if word.lower() not in GOALS:
-            raise self._wrong(f"row 'goal' says {word!r}; it says 'smallest' or 'largest', whichever is best")
+            raise self._wrong(
+                f"row 'goal' says {word!r}; it says 'smallest' or 'largest', whichever is best", ROWS[key][0]
+            )
         return GOALS[word.lower()]
 
     def _said(self, row: Row) -> set[str]:
         return {cell for cell in row if cell}
 
-    def _wrong(self, what: str) -> FileError:
-        return FileError(f"{str(self.path)!r}: {what}")
+    def _wrong(self, what: str, field: str) -> FileError:
+        return FileError(f"{str(self.path)!r}: {what}", field=field)

@@ -20,7 +20,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
     """
     names = (*kind_names(), *EXAMPLES)
     if kind not in names:
-        raise FileError(f"there is no kind of problem named {kind!r}; {all_names(kind, names)}")
+        raise FileError(f"there is no kind of problem named {kind!r}; {all_names(kind, names)}", field="kind")
     target, parts = Path(folder), _parts(kind)
     there = [target / name for name in parts if (target / name).exists()]
     if there and not force:
@@ -39,7 +39,9 @@ def _parts(kind: str) -> dict[str, str]:
     if kind not in (*KINDS, *EXAMPLES):
         starter = kind_named(kind).starter
         if not starter:
-            raise FileError(f"the kind {kind!r} comes without a starter; see the package that offers it")
+            raise FileError(
+                f"the kind {kind!r} comes without a starter; see the package that offers it", field="kind"
+            )
         return {f"{kind}.toml": starter}
     parts = [p for p in (files("surepick.problems.files") / "starters").iterdir() if _belongs(p.name, kind)]
     parts.sort(key=lambda part: (not part.name.endswith(".toml"), part.name))

@@ -113,7 +113,7 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
     names = names_for("arm", arm_names, len(arm_names))
     size = as_count("k", k)
     if size >= len(names):
-        raise ProblemError(f"k must be less than the number of arms, {len(names)}, got {size}")
+        raise ProblemError(f"k must be less than the number of arms, {len(names)}, got {size}", field="k")
     sign = 1.0 if minimize else -1.0
 
     def losses(means: FloatArray, plan: FloatArray) -> FloatArray:
@@ -152,9 +152,11 @@ def _members(at: Mapping[str, int], members: Iterable[str], k: int) -> set[int]:
     found = set[int]()
     for name in [members] if isinstance(members, str) else members:
         if name not in at:
-            raise ProblemError(f"set {k} names an unknown arm {name!r}; {suggestion(str(name), at)}")
+            raise ProblemError(
+                f"set {k} names an unknown arm {name!r}; {suggestion(str(name), at)}", field="sets"
+            )
         if at[name] in found:
-            raise ProblemError(f"set {k} names the arm {name!r} twice; name it once")
+            raise ProblemError(f"set {k} names the arm {name!r} twice; name it once", field="sets")
         found.add(at[name])
     return found
 

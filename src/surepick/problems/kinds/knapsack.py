@@ -107,11 +107,14 @@ def knapsack_family(
     each = aligned("copies", copies, names, kind="item")
     most = room // loads if each is None else np.minimum(room // loads, _copies(each, loads.size))
     if not most.any():
-        raise ProblemError("nothing can be packed: copies allows no item; allow at least one copy of one")
+        raise ProblemError(
+            "nothing can be packed: copies allows no item; allow at least one copy of one", field="copies"
+        )
     bounded = bool((most < room // loads).any())
     if bounded and loads.size * room > LARGEST_TABLE:
         raise ProblemError(
-            f"the capacity {capacity} is too fine to solve exactly; choose a larger unit of weight"
+            f"the capacity {capacity} is too fine to solve exactly; choose a larger unit of weight",
+            field="capacity",
         )
     return Family(
         solve=lambda values: _solve(loads, values, room, most if bounded else None),
@@ -158,7 +161,7 @@ def knapsack_instance(n_items: int, seed: int) -> Instance:
     """
     n_items = as_count("n_items", n_items)
     if n_items < 2:
-        raise ProblemError(f"a knapsack to choose for needs at least 2 items, got {n_items}")
+        raise ProblemError(f"a knapsack to choose for needs at least 2 items, got {n_items}", field="n_items")
     seeded(seed)
     for attempt in count():
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(attempt,)))
@@ -215,7 +218,8 @@ def _copies(given: npt.ArrayLike, n_items: int) -> IntArray:
     if numbers.shape not in ((), (n_items,)) or not ((numbers >= 0) & (numbers == np.floor(numbers))).all():
         raise ProblemError(
             f"copies must be one whole number or one for each of the {n_items} items, 0 or more, "
-            f"got {given!r}"
+            f"got {given!r}",
+            field="copies",
         )
     return np.broadcast_to(numbers, (n_items,)).astype(np.int64)
 
@@ -228,15 +232,19 @@ def _loads(weights: Any, capacity: int) -> tuple[IntArray, int]:
         s = int(bad[0])
         raise ProblemError(
             f"weights must be whole numbers of at least 1, got {given[s]:g} for item {s}; "
-            "choose a smaller unit, such as grams for kilograms"
+            "choose a smaller unit, such as grams for kilograms",
+            field="weights",
         )
     room = as_count("capacity", capacity)
     if room < given.min():
-        raise ProblemError(f"no item fits: the capacity is {room}, the lightest weight {given.min():g}")
+        raise ProblemError(
+            f"no item fits: the capacity is {room}, the lightest weight {given.min():g}", field="capacity"
+        )
     loads = given.astype(np.int64)
     unit = gcd(*loads.tolist())
     if room // unit > LARGEST_CAPACITY:
         raise ProblemError(
-            f"the capacity {room} is too fine to solve exactly; choose a larger unit of weight"
+            f"the capacity {room} is too fine to solve exactly; choose a larger unit of weight",
+            field="capacity",
         )
     return loads // unit, room // unit

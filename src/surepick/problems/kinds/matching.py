@@ -93,7 +93,8 @@ def matching_family(
     if _assign(pairs, np.zeros(len(rows)), [], []) is None:
         raise ProblemError(
             "no assignment exists: the possible pairs do not leave every row a column of its own; allow more "
-            "pairs (those marked nan are not possible)"
+            "pairs (those marked nan are not possible)",
+            field="possible",
         )
     sign = 1.0 if minimize else -1.0
     names = tuple(f"{pairs.rows[i]}: {pairs.columns[j]}" for i, j in zip(rows, columns, strict=True))

@@ -73,7 +73,7 @@ def path_family(
     ([1.0, 1.0, 0.0, 0.0], 2)
     """
     network = as_network(graph, directed=directed)
-    ways = _ways(network, network.node(source), network.node(target))
+    ways = _ways(network, network.node(source, "source"), network.node(target, "target"))
     sign = 1.0 if minimize else -1.0
     return Family(
         solve=lambda weights: chosen(_shortest(ways, sign * weights), network.n_edges),
@@ -93,7 +93,7 @@ def path_family(
             "minimize": minimize,
         },
         is_slow=not ways.acyclic,
-        layout=network.layout("path", (network.node(source), network.node(target))),
+        layout=network.layout("path", (network.node(source, "source"), network.node(target, "target"))),
     )
 
 
@@ -148,7 +148,9 @@ def _can_reach(after: list[int], node: int, target: int, seen: int) -> bool:
 
 def _ways(network: Network, source: int, target: int) -> _Ways:
     if source == target:
-        raise ProblemError(f"source and target must differ, got {network.nodes[source]!r} for both")
+        raise ProblemError(
+            f"source and target must differ, got {network.nodes[source]!r} for both", field="target"
+        )
     edges = np.arange(network.n_edges)
     tails, heads = network.tails, network.heads
     if not network.directed:
@@ -160,7 +162,8 @@ def _ways(network: Network, source: int, target: int) -> _Ways:
         names = network.nodes[source], network.nodes[target]
         raise ProblemError(
             f"no path leads from {names[0]!r} to {names[1]!r}; add the edges that connect them"
-            + (", or pass directed=False if edges may be used both ways" if network.directed else "")
+            + (", or pass directed=False if edges may be used both ways" if network.directed else ""),
+            field="graph",
         )
     tails, heads, edges = tails[useful], heads[useful], edges[useful]
     order, acyclic = _topological(tails, heads, len(network.nodes))
@@ -232,7 +235,8 @@ def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: li
     if found is None:
         raise ProblemError(
             "the best paths cannot be listed in order: under this guess some cycle has a negative weight; "
-            "leave n_best out, and candidates come from draws"
+            "leave n_best out, and candidates come from draws",
+            field="n_best",
         )
     return required + found.tolist() if found.size else None
 

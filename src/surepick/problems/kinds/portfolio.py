@@ -74,7 +74,7 @@ def portfolio_family(
     """
     names = names_for("asset", asset_names, len(asset_names))
     if not (np.isfinite(budget) and budget > 0):
-        raise ProblemError(f"budget must be positive and finite, got {budget!r}")
+        raise ProblemError(f"budget must be positive and finite, got {budget!r}", field="budget")
     rows, limits = [np.ones(len(names))], [float(budget)]
     for group, (members, most) in (groups or {}).items():
         rows.append(_membership(names, group, members))
@@ -95,7 +95,9 @@ def _membership(names: tuple[str, ...], group: str, members: Sequence[str]) -> F
     row = np.zeros(len(names))
     for name in members:
         if name not in names:
-            raise ProblemError(f"group {group!r} names an unknown asset {name!r}; {suggestion(name, names)}")
+            raise ProblemError(
+                f"group {group!r} names an unknown asset {name!r}; {suggestion(name, names)}", field="groups"
+            )
         row[names.index(name)] = 1.0
     return row
 
@@ -105,10 +107,12 @@ def _refuse_impossible(program: Program, budget: float) -> None:
     if (program.lower < 0).any():
         s = int(np.argmax(program.lower < 0))
         raise ProblemError(
-            f"lower must be 0 or more, got {program.lower[s]:g} for {program.variable_names[s]!r}"
+            f"lower must be 0 or more, got {program.lower[s]:g} for {program.variable_names[s]!r}",
+            field="lower",
         )
     if not least <= budget <= most:
         raise ProblemError(
             f"the limits cannot hold the budget of {budget:g}: the least amounts add up to {least:g}, the "
-            f"most to {most:g}; change the limits"
+            f"most to {most:g}; change the limits",
+            field="budget",
         )

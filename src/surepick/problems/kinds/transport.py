@@ -308,15 +308,18 @@ def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray,
     for what, amounts in (("supply", supplies), ("demand", demands)):
         if (amounts < 0).any():
             i = int(np.argmax(amounts < 0))
-            raise ProblemError(f"{what} must not be negative, got {amounts[i]:g} in entry {i}")
+            raise ProblemError(f"{what} must not be negative, got {amounts[i]:g} in entry {i}", field=what)
     have, need = float(supplies.sum()), float(demands.sum())
     if not have > 0:
-        raise ProblemError("supply must be positive somewhere, got zeros only; there is nothing to send")
+        raise ProblemError(
+            "supply must be positive somewhere, got zeros only; there is nothing to send", field="supply"
+        )
     if abs(have - need) > BALANCED * have:
         raise ProblemError(
             f"supply and demand must have the same total, got {have:.10g} and {need:.10g}; add a "
             f"{'demander' if have > need else 'supplier'} for the difference of {abs(have - need):.10g}, or "
-            "scale one of them"
+            "scale one of them",
+            field="supply",
         )
     return supplies, demands * (have / need)
 
@@ -326,6 +329,7 @@ def _per_pair(what: str, given: npt.ArrayLike, *, shape: tuple[int, int]) -> Flo
     if table.shape != shape:
         raise ProblemError(
             f"{what} must have one row per supplier and one column per demander, shape {shape}, got shape "
-            f"{table.shape}"
+            f"{table.shape}",
+            field=what,
         )
     return table

@@ -59,7 +59,9 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
     """
     network = as_network(graph, directed=False)
     if network.directed:
-        raise ProblemError("a spanning tree needs edges that may be used both ways, got a directed graph")
+        raise ProblemError(
+            "a spanning tree needs edges that may be used both ways, got a directed graph", field="graph"
+        )
     _refuse_unconnected(network)
     sign = 1.0 if minimize else -1.0
     return Family(
@@ -90,7 +92,7 @@ def cable_instance(seed: int, n_towns: int = 12) -> tuple[FamilyProblem, FloatAr
     (66, 'Alder - Birch')
     """
     if not 3 <= n_towns <= len(TOWNS):
-        raise ProblemError(f"n_towns must be between 3 and {len(TOWNS)}, got {n_towns!r}")
+        raise ProblemError(f"n_towns must be between 3 and {len(TOWNS)}, got {n_towns!r}", field="n_towns")
     rng = seeded(seed)
     places = rng.uniform(0.0, 30.0, (n_towns, 2))
     first, second = np.triu_indices(n_towns, 1)
@@ -149,5 +151,6 @@ def _refuse_unconnected(network: Network) -> None:
         raise ProblemError(
             f"the network is not connected: {lost[0]!r}"
             + (f" and {how_many(len(lost) - 1, 'other node')}" if len(lost) > 1 else "")
-            + f" cannot be reached from {network.nodes[0]!r}; add edges, or leave those nodes out"
+            + f" cannot be reached from {network.nodes[0]!r}; add edges, or leave those nodes out",
+            field="graph",
         )
