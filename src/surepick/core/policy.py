@@ -204,11 +204,11 @@ def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun
     return run if run.recalls_unasked or not unasked else None
 
 
-def delta_of(policy: Policy) -> float:
+def delta_of(policy: object) -> float:
     """Return the allowed probability of a wrong answer; 1 for a policy without a delta, which allows all.
 
-    >>> from surepick.policies import BetGapE, Pick
-    >>> delta_of(BetGapE(0.1)), delta_of(Pick())
+    >>> from surepick.policies import BetGapE
+    >>> delta_of(BetGapE(0.1)), delta_of(object())
     (0.1, 1.0)
     """
     return float(getattr(policy, "delta", 1.0))

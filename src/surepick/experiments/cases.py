@@ -148,7 +148,7 @@ def run_case(case: Case) -> Row:
     >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
     >>> row = run_case(Case(spec, {"policy": "CombGapE", "radius": "published"}))
     >>> row.status, row.correct, row.best
-    ('confident', True, 0)
+    ('done', True, 0)
     """
     case.check()
     began = time.perf_counter()

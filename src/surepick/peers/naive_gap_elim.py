@@ -29,6 +29,7 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.design.pairs import pair_allocation
@@ -65,6 +66,7 @@ class NaiveGapElimRun(PhasedRun):
     """A run of NaiveGapElim."""
 
     def __init__(self, problem: Problem, policy: NaiveGapElim) -> None:
+        refuse_probes(problem, policy.name)
         super().__init__(readings_of(problem, policy.name))
         self._delta = policy.delta
 

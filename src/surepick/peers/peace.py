@@ -33,6 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.promise import GAUSSIAN
 from surepick.design.rounding import round_allocation
@@ -84,6 +85,7 @@ class PeaceRun(PhasedRun):
     _kept: ClassVar[tuple[str, ...]] = ("max_gap",)
 
     def __init__(self, problem: Problem, policy: Peace) -> None:
+        refuse_probes(problem, policy.name)
         super().__init__(readings_of(problem, policy.name))
         self._delta, self.max_gap = policy.delta, policy.max_gap or 0.0
         self._number = 1 if policy.max_gap else 0

@@ -111,7 +111,9 @@ def compare_with_looking(
 
     To look is to call `standing`, and `log_evidence` and `proof` where a run has them.
 
-    >>> compare_with_looking(sp.Uniform(), sp.Problem([[1, 0], [0, 1]]), Tape([1.0, 0.0], [0, 1]), 3)
+    >>> compare_with_looking(
+    ...     sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise_scale=1), Tape([1.0, 0.0], [0, 1]), 3
+    ... )
     """
     watched, alone = start(policy, problem), start(policy, problem)
     rng = np.random.default_rng(99)
