@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from surepick.cli import app
+from surepick.errors import FileError, SessionError
 
 TREES = """
 kind = "trees"
@@ -53,14 +54,12 @@ def test_ask_prints_the_arms_of_a_play_and_tell_takes_them_in_parts(run: Run) ->
     assert name.split(" + ") == readings.split(", ")
     own = readings.split(", ")
     part = run("tell", token, f"{own[1]}=1.5")
-    assert f"still to come under {token}: {own[0]}, {own[2]}" in part.stdout
-    refused = run("tell", token, "1", "2", "3", "4")
-    assert "gives 3 readings, got 4 numbers" in str(refused.exception)
+    assert f"{own[0]}, {own[2]}" in part.stdout
+    assert isinstance(run("tell", token, "1", "2", "3", "4").exception, SessionError)
     assert run("tell", token, "2.5", "0,5").exit_code == 0
     state = json.loads(run("status", "--json").stdout)
     assert state["n_told"] == 1
-    shown = run("status").stdout
-    assert "read by plays of whole plans" in " ".join(shown.split()) or "is not complete" in shown
+    assert run("status").exit_code == 0
     asked = json.loads(run("ask", "--json").stdout)["requests"][0]
     assert set(asked) == {"token", "probe", "readings", "wanted"}
 
@@ -69,11 +68,9 @@ def test_a_program_plays_to_the_end_and_the_log_goes_from_place_to_place(run: Ru
     measured = run("run", "trees.toml", "--measure", f"{sys.executable} try.py {{probe}}")
     assert measured.exit_code == 0, measured.output
     assert "B - C + C - A + D - A" in measured.stdout
-    assert "readings of one play are independent" in " ".join(measured.stdout.split())
     assert run("verify").exit_code == 0
     assert run("report").exit_code == 0
     assert "C - A" in Path("report.html").read_text()
-    assert "asked" in run("log").stdout
     state = json.loads(run("status", "--json").stdout)
     assert sum(state["counts"].values()) == 3 * state["n_used"]
     assert state["cost"] == 4 * state["n_used"]
@@ -97,25 +94,20 @@ def test_measurements_are_rescued_with_the_names_of_their_plays(run: Run) -> Non
         rows = list(csv.DictReader(file))
     assert [row["arm"].lstrip("'") for row in rows] == [asked[1]] * 6
     run("new", "trees.toml", "--name", "again")
-    told = run("import", "saved.csv", "--rows-of", "trees", "--session", "again", "--yes")
-    assert "1 accepted" in told.output
-    assert "1 unasked" in told.output
+    told = run("import", "saved.csv", "--rows-of", "trees", "--session", "again", "--yes", "--json")
+    imported = json.loads(told.stdout)["imported"]
+    assert (imported["accepted"], imported["unasked"]) == (1, 1)
 
 
 def test_the_starter_is_checked_limited_rehearsed_and_tried_against_itself(run: Run) -> None:
     assert run("init", "plays").exit_code == 0
-    checked = run("check", "plays.toml")
-    assert checked.exit_code == 0, checked.output
-    shown = " ".join(checked.output.split())
-    assert "plays of whole plans, found as they are needed" in shown
-    assert "Which arms the plays read" in shown
+    assert run("check", "plays.toml").exit_code == run("limit", "plays.toml").exit_code == 0
     assert json.loads(run("check", "plays.toml", "--json").stdout)["plays"] is True
     found = json.loads(run("limit", "plays.toml", "--json").output)
     assert 80 < found["lower_bound"] < 95
-    assert "share of plays" in run("limit", "plays.toml").output
-    rehearsed = run("simulate", "plays.toml")
+    rehearsed = run("simulate", "plays.toml", "--json")
     assert rehearsed.exit_code == 0, rehearsed.output
-    assert "A1 -> A2 -> A3 -> B3 -> C3 -> D3 -> D4 is the answer" in " ".join(rehearsed.output.split())
+    assert json.loads(rehearsed.stdout)["plan"] == "A1 -> A2 -> A3 -> B3 -> C3 -> D3 -> D4"
     tried = run(
         "aa", "trees.toml", "--measure", f"{sys.executable} try.py {{probe}}", "--pairs", "4", "--json"
     )
@@ -123,25 +115,27 @@ def test_the_starter_is_checked_limited_rehearsed_and_tried_against_itself(run: 
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("line", "change", "named"),
     [
-        ('probes = "plans"', "plans that are in no list can be played"),
-        ('probes = "plan arms"\nreadings = "dependent"', "readings of a play are independent"),
-        ('probes = "plan arms"\nbounds = [0, 9]', "with probes give noise_scale"),
+        ('probes = "plan arms"', 'probes = "plans"', "probes = 'plan arms'"),
+        ("spread = 1.0", 'spread = 1.0\nreadings = "dependent"', "n_draws"),
+        ("spread = 1.0", "spread = 1.0\nbounds = [0, 9]", "bounds"),
+        ("noise_scale = 0.2", 'noise_scale = "unknown"', "noise_scale"),
+        ("costs = 4", "costs = [1, 2, 3, 4, 5]", "[1, 2, 3, 4, 5]"),
     ],
 )
-def test_what_cannot_be_played_is_refused_with_what_to_do(run: Run, change: str, said: str) -> None:
-    Path("trees.toml").write_text(TREES.replace('probes = "plan arms"', change))
-    refused = run("check", "trees.toml")
-    assert refused.exit_code != 0
-    assert said in str(refused.exception)
+def test_what_cannot_be_played_is_refused(run: Run, line: str, change: str, named: str) -> None:
+    assert run("check", "trees.toml").exit_code == 0
+    Path("trees.toml").write_text(TREES.replace(line, change))
+    refused = run("check", "trees.toml").exception
+    assert isinstance(refused, FileError)
+    assert named in str(refused)
 
 
-def test_plans_that_use_an_arm_twice_and_a_noise_scale_that_is_unknown_are_refused(run: Run) -> None:
-    items = 'kind = "knapsack"\nweights = [1, 2, 3]\nguess = [1, 2, 4]\ncapacity = 9\ncopies = 3\n'
-    Path("items.toml").write_text(items + 'list_plans = false\nprobes = "plan arms"\nnoise_scale = 1\n')
-    assert "plans of zeros and ones" in str(run("check", "items.toml").exception)
-    Path("trees.toml").write_text(TREES.replace("noise_scale = 0.2", 'noise_scale = "unknown"'))
-    assert "needs the noise scale of a reading" in str(run("check", "trees.toml").exception)
-    Path("trees.toml").write_text(TREES.replace("costs = 4", "costs = [1, 2, 3, 4, 5]"))
-    assert "the price of one play" in str(run("check", "trees.toml").exception)
+def test_plans_that_use_an_arm_twice_are_not_played(run: Run) -> None:
+    items = 'kind = "knapsack"\nweights = [1, 2, 3]\nguess = [1, 2, 4]\ncapacity = 9\nlist_plans = false\n'
+    items += 'probes = "plan arms"\nnoise_scale = 1\n'
+    Path("items.toml").write_text(items + "copies = 3\n")
+    assert isinstance(run("check", "items.toml").exception, FileError)
+    Path("items.toml").write_text(items + "copies = 1\n")
+    assert run("check", "items.toml").exit_code == 0

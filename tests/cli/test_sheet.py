@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from page_code import ROOT, blocks, lines
 from surepick import Session
 from surepick.cli import app
+from surepick.errors import FileError
 
 WAYS = """plan;bus;train;walk
 goal;smallest;;
@@ -56,7 +57,7 @@ def as_a_spreadsheet_saves(file: Path) -> None:
 
 
 def test_a_sheet_alone_goes_through_check_advise_new_and_simulate() -> None:
-    assert "ways (table; the smallest is best)" in ok("check", "ways.csv")
+    assert json.loads(ok("check", "ways.csv", "--json"))["goal"] == "minimize"
     Path("ways.csv").write_text(WAYS + "truth;14;11,5;8\n", encoding="utf-8")
     assert json.loads(ok("limit", "ways.csv", "--json"))["best_plan"] == "train and walk"
     assert json.loads(ok("simulate", "ways.csv", "--json"))["plan"] == "train and walk"
@@ -72,8 +73,8 @@ def test_the_commands_of_the_guide_work_as_printed() -> None:
         ok(*command.split()[1:])
 
 
-def test_a_simulation_of_a_sheet_without_a_truth_says_which_row_to_add() -> None:
-    assert "a row named truth" in str(run("simulate", "ways.csv").exception)
+def test_a_simulation_of_a_sheet_without_a_truth_is_refused() -> None:
+    assert isinstance(run("simulate", "ways.csv").exception, FileError)
 
 
 @pytest.mark.parametrize("name", ["sheet.xlsx", "sheet.csv"])
@@ -83,12 +84,12 @@ def test_a_sheet_is_filled_in_and_imported_until_the_answer_is_sure(name: str) -
         result = run("sheet", "-o", name, "--worker", "Ann")
         if result.exit_code == 1:
             break
-        assert f"when it is filled in: surepick import {name}" in result.output
+        assert f"surepick import {name}" in result.output
         fill_in(Path(name))
         ok("import", name)
         Path(name).unlink()
-    assert "train and walk" in ok("status")
-    assert "holds" in ok("verify")
+    assert json.loads(ok("status", "--json"))["answer"] == "train and walk"
+    ok("verify")
 
 
 def fill_in(file: Path) -> None:
@@ -112,8 +113,10 @@ def test_a_sheet_to_print_names_every_measurement_and_escapes_names() -> None:
     page = Path("sheet.html").read_text(encoding="utf-8")
     assert '<td class="token">t0.0</td><td class="arm">&lt;b&gt;bus&lt;/b&gt;</td>' in page
     assert "<b>bus" not in page
-    assert "is already there" in str(run("sheet", "-o", "sheet.html").exception)
-    assert "ends in .html, .xlsx or .csv" in str(run("sheet", "-o", "sheet.pdf").exception)
+    for name in ("sheet.html", "sheet.pdf"):  # which is there already, and which is no format
+        assert isinstance(run("sheet", "-o", name).exception, FileError)
+    assert Path("sheet.html").read_text(encoding="utf-8") == page
+    assert not Path("sheet.pdf").exists()
 
 
 def test_rows_that_nobody_filled_in_are_left_out() -> None:
@@ -145,7 +148,7 @@ def test_both_forms_of_a_token_are_taken() -> None:
     ok("new", "ways.csv")
     ok("ask", "-n", "3")
     for token in ("t0.0", "T1.0", "2.0"):
-        assert "accepted" in ok("tell", token, "8")
+        assert json.loads(ok("tell", token, "8", "--json"))["receipt"] == "accepted"
 
 
 @pytest.mark.parametrize(
@@ -173,31 +176,29 @@ def test_remarks_on_a_sheet_become_notes_and_are_kept_once() -> None:
         writer = csv.DictWriter(stream, rows[0], delimiter=";", lineterminator="\r\n")
         writer.writeheader()
         writer.writerows(rows)
-    assert ok("import", "monday.csv").startswith("1 accepted")
-    assert ok("import", "monday.csv").startswith("1 repeated")
+    for receipt in ("accepted", "repeated"):
+        assert json.loads(ok("import", "monday.csv", "--json"))["imported"][receipt] == 1
     log = ok("log")
     assert log.count(f"{rows[0]['arm']} ({rows[0]['token']}): Umleitung; Stau") == 1
-    assert "holds" in ok("verify")
+    ok("verify")
 
 
 def test_an_import_says_what_became_of_values_that_nobody_had_asked_for() -> None:
     ok("new", "ways.csv")
     Path("told.csv").write_text("arm;value\nbus;14,5\n", encoding="utf-8")
-    assert "1 unasked (kept; a row that answers what was asked for needs its token" in ok(
-        "import", "told.csv"
-    )
+    assert json.loads(ok("import", "told.csv", "--json"))["imported"]["unasked"] == 1
     ok("sheet", "-o", "empty.csv")
-    assert "no row has a value" in ok("import", "empty.csv")
+    assert not any(json.loads(ok("import", "empty.csv", "--json"))["imported"].values())
 
 
 def test_check_of_a_sheet_speaks_of_rows_and_says_what_is_next() -> None:
     Path("my ways.csv").write_text(WAYS, encoding="utf-8")
     shown = ok("check", "my ways.csv")
     assert "[truth]" not in shown
-    assert "truth (means to rehearse with)" in " ".join(shown.split())
+    assert " truth (" in " ".join(shown.split())
     hint = shown.rpartition("next: ")[2]
     ok(*shlex.split(hint)[1:])
-    assert "no [truth]" not in ok("status")
+    assert "[truth]" not in ok("status")
 
 
 def test_a_simulation_prints_the_whole_plan() -> None:
@@ -211,24 +212,26 @@ def test_a_simulation_prints_the_whole_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "named"),
     [
-        ("My ways;;\nplan;bus;walk\na;1;\nb;;1\n", "if that is a heading, delete the lines above"),
-        ("plan;bus;;walk\na;1;3;\nb;;;1\n", "column 3, which has no name"),
-        ("plan;bus;walk\na;x;\nb;;1\n", "1 says that the plan takes it once"),
+        ("My ways;;\nplan;bus;walk\na;1;\nb;;1\n", ["line 1", "'My ways'"]),
+        ("plan;bus;;walk\na;1;3;\nb;;;1\n", ["line 2", "'3'", "column 3"]),
+        ("plan;bus;walk\na;x;\nb;;1\n", ["row 'a'", "column 'bus'", "'x'"]),
     ],
 )
-def test_what_a_sheet_often_has_is_refused_in_words(text: str, says: str) -> None:
+def test_what_a_sheet_often_has_is_refused_with_its_place(text: str, named: list[str]) -> None:
     Path("odd.csv").write_text(text, encoding="utf-8")
-    assert says in str(run("check", "odd.csv").exception)
+    refused = run("check", "odd.csv").exception
+    assert isinstance(refused, FileError)
+    assert all(name in str(refused) for name in named), refused
 
 
 def test_a_column_with_neither_name_nor_cells_is_none() -> None:
     Path("gap.csv").write_text("plan;bus;;walk\nnoise;1;;\na;1;;\nb;;;1\n", encoding="utf-8")
-    assert "arms: 2 of 2 matter" in ok("check", "gap.csv")
+    assert json.loads(ok("check", "gap.csv", "--json"))["arms_that_matter"] == ["bus", "walk"]
 
 
 def test_a_session_without_a_title_is_called_by_its_name() -> None:
     ok("new", "ways.csv", "--name", "monday")
-    assert "monday: running" in ok("status")
+    assert "monday" in ok("status")
     assert Session.load("surepick.db", "monday").title == ""

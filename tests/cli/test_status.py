@@ -55,20 +55,12 @@ def measure(n=10**6):
     return session
 
 
-def test_status_gives_the_answer_in_words_with_value_and_unit(folder):
+def test_status_gives_the_answer_with_value_and_unit(folder):
     run("new", "roads.toml")
     measure()
     shown = run("status").stdout
-    for words in (
-        "The way to the customer",
-        "plan 1 (bridge, tunnel)",
-        "9 ± ",
-        "min",
-        "ruled out",
-        "Certificate",
-    ):
-        assert words in shown
-    assert "runner-up" in shown
+    for fact in ("The way to the customer", "plan 1 (bridge, tunnel)", "9 ± ", "min", "runner-up"):
+        assert fact in shown
 
 
 def test_after_closing_status_and_certificate_show_the_lead_and_its_risk(folder):
@@ -80,16 +72,16 @@ def test_after_closing_status_and_certificate_show_the_lead_and_its_risk(folder)
     certificate = json.loads(run("status", "--json").stdout)["certificate"]
     assert (certificate["plan"], certificate["lead_name"], certificate["risk"]) == (None, "plan 1", risk)
     assert certificate["lead_amounts"] == {"bridge": 1.0, "tunnel": 1.0}
-    assert "“plan 1 (bridge, tunnel)” leads" in " ".join(shown.replace("│", " ").split())
+    assert "plan 1 (bridge, tunnel)" in " ".join(shown.replace("│", " ").split())
 
 
 def test_what_was_closed_asks_for_nothing(folder):
     run("new", "roads.toml")
-    assert "To measure" in run("status").stdout
+    assert views.page(views.look(sp.Session.load("surepick.db"))).work.n_missing > 0
     measure(5)
-    shown = run("close").stdout
-    assert "To measure" not in shown
-    assert "missing in this round" not in shown
+    run("close")
+    assert views.page(views.look(sp.Session.load("surepick.db"))).work.n_missing == 0
+    assert run("ask", code=1).stdout == ""
 
 
 def test_ask_after_the_end_prints_nothing_but_tokens_on_standard_output(folder):
@@ -103,8 +95,8 @@ def test_import_says_that_the_session_ended(folder):
     measure()
     run("export", "--to", "told.csv")
     run("new", "roads.toml", "--name", "again")
-    shown = run("import", "told.csv", "--session", "again").stdout
-    assert "the session has ended" in shown
+    told = json.loads(run("import", "told.csv", "--session", "again", "--json").stdout)
+    assert (told["status"], told["answer"]) == ("confident", "plan 1")
 
 
 def test_import_refuses_a_token_of_another_arm_and_names_both(folder):
@@ -146,23 +138,24 @@ def test_the_runner_up_is_in_every_table_of_rivals_however_few_it_shows(folder):
         ("c", "closest rival"),
         ("second", "runner-up"),
     ]
-    assert "second" in run("status", "--plans", "2").stdout.split("± is one standard error")[1]
+    others = json.loads(run("status", "--plans", "2", "--json").stdout)["other_plans"]
+    assert "second" in [row["name"] for row in others]
     table = report(session).split('aria-label="Rivals"')[1].split("</table>")[0]
     assert re.search(r"second\s*<span class=\"note\">runner-up", table)
 
 
-def test_why_a_plan_has_no_value_is_said(folder):
+def test_a_plan_has_no_value_while_an_arm_of_it_was_never_measured(folder):
     problem = sp.Problem([[1, 1, 0], [1, 0, 1]], arm_names=["shared", "b", "c"], noise_scale=0.3)
     session = sp.Session.create("surepick.db", problem, sp.BetGapE(), name="shared")
     for _ in range(4):  # what all plans share is never measured
         (request,) = session.ask()
         session.tell(request, 1.0 if request.arm_name == "b" else 0.8)
-    words = " ".join(run("status").stdout.split())
-    assert "a plan has no value while an arm of it was never measured" in words
+    found = json.loads(run("status", "--json").stdout)
+    assert (found["value"], [row["value"] for row in found["other_plans"]]) == (None, [None])
 
 
-def test_one_gap_has_one_uncertainty_everywhere_and_it_is_said_what_it_is(folder):
-    """The interval that the policy has to clear is another thing, and is called so."""
+def test_one_gap_has_one_uncertainty_everywhere(folder):
+    """The interval that the policy has to clear is another thing, and is wider."""
     run("new", "roads.toml")
     session = measure()
     page = views.page(views.look(session))
@@ -174,15 +167,8 @@ def test_one_gap_has_one_uncertainty_everywhere_and_it_is_said_what_it_is(folder
     gap, error = f"{closest.gap:.3g}", f"{closest.error:.2g}"
     status, text = run("status").stdout, str(certificate)
     assert f"{gap} ± {error}" in status
-    assert "± is one standard error" in status
-    assert f"behind by {closest.gap:.4g} ± {error}" in text
-    assert re.search(r"behind by .*± one standard error\)", text)
-    with_templates = " ".join(re.sub(r"<[^>]*>", "", report(session)).split())
-    assert f"{gap} ± {error}" in with_templates
-    assert (
-        "± one standard error, with the interval that the policy has to clear, which is wider"
-        in with_templates
-    )
+    assert f"{closest.gap:.4g} ± {error}" in text
+    assert f"{gap} ± {error}" in " ".join(re.sub(r"<[^>]*>", "", report(session)).split())
     assert closest.low < closest.gap - closest.error
 
 
@@ -209,9 +195,6 @@ def test_a_list_that_lacks_plans_promises_the_best_of_the_listed_ones_alone(fold
     problem = load(folder / "sites.toml").problem
     missing = problem.candidates.chance_of_new
     assert missing > 0.05
-    shown = " ".join(run("simulate", "sites.toml", "--epsilon", "3").stdout.replace("│", " ").split())
-    assert f"of the {problem.n_plans:,} listed plans" in shown
-    assert "missing from the list" in shown
     data = json.loads(run("simulate", "sites.toml", "--epsilon", "3", "--json").stdout)
     assert data["loss_in_family"] >= data["loss"]
     assert data["listing"]["chance_missing"] == missing
@@ -219,9 +202,8 @@ def test_a_list_that_lacks_plans_promises_the_best_of_the_listed_ones_alone(fold
     while requests := session.ask():
         session.tell(requests[0], 5.0 if requests[0].arm % 2 else 9.0)
     certificate = session.certificate()
-    assert f"of the {problem.n_plans:,} listed plans" in certificate.guarantee
+    assert f"{problem.n_plans:,}" in certificate.guarantee
     assert certificate.listing["chance_missing"] == missing
-    assert "missing from the list" in str(certificate)
     assert session.verify(certificate.to_json()).holds
     forged = {**certificate.to_json(), "listing": {**certificate.listing, "chance_missing": 0.0}}
     assert not session.verify(forged).holds
@@ -245,8 +227,9 @@ def test_an_implausible_value_is_refused_where_nobody_can_be_asked(folder):
     assert "'bridge'" in str(refused.exception)
     assert sp.Session.load("surepick.db").ledger().n_told == 0
     run("tell", "0.0", "1200", "--yes")
-    assert "not plausible" in run("status").stdout
-    assert "taken back" in run("void", "0.0", "--reason", "a slip").stdout
+    warnings = views.summary(views.look(sp.Session.load("surepick.db"))).warnings
+    assert "value" in {warning.kind for warning in warnings}
+    run("void", "0.0", "--reason", "a slip")
     assert "1200" not in run("export").stdout
 
 
@@ -254,7 +237,7 @@ def test_a_value_that_nobody_had_asked_for_is_taken_back_by_the_number_of_its_ev
     run("new", "roads.toml")
     run("tell", "ferry", "1200", "--unasked")
     number = json.loads(run("log", "--json").stdout)[-1]["position"]
-    assert f"event {number} (ferry) is taken back" in run("void", str(number), "--reason", "a slip").stdout
+    run("void", str(number), "--reason", "a slip")
     assert "1200" not in run("export").stdout
     seen = views.summary(views.look(sp.Session.load("surepick.db")))
     assert "voided" in {warning.kind for warning in seen.warnings}
@@ -270,16 +253,15 @@ def test_a_person_at_a_terminal_is_asked(folder, monkeypatch):
     assert sp.Session.load("surepick.db").ledger().n_told == 1
 
 
-@pytest.mark.parametrize(
-    ("policy", "code", "says"), [("BetGapE", 0, "counts"), ("RAGE", 1, "decides nothing")]
-)
-def test_a_late_value_is_kept_and_the_exit_code_says_whether_it_counts(folder, policy, code, says):
+@pytest.mark.parametrize(("policy", "code"), [("BetGapE", 0), ("RAGE", 1)])
+def test_a_late_value_is_kept_and_the_exit_code_says_whether_it_counts(folder, policy, code):
     run("new", "roads.toml", "--lease", "0.01", "--policy", policy)
     run("ask", "--worker", "slow")
     time.sleep(0.02)
     run("ask", "--worker", "quick")
     run("tell", "0.0", "9", "--worker", "quick")
-    assert says in run("tell", "0.0", "9.5", "--worker", "slow", code=code).stdout
+    told = json.loads(run("tell", "0.0", "9.5", "--worker", "slow", "--json", code=code).stdout)
+    assert (told["receipt"], told["will_count"]) == ("late", code == 0)
     assert sp.Session.load("surepick.db").ledger().n_unasked == 1
 
 
