@@ -329,6 +329,6 @@ def test_the_demo_chooses_between_trees_that_nobody_listed():
 
 def test_the_demo_says_what_it_is_about(capsys):
     problem, means = problems.cable_instance(1)
-    introduce(problems.Loaded(problem, means, "trees", "Cables"), sp.OBet(), as_json=False)
+    introduce(problems.Truth(problem, means, kind="trees", title="Cables"), sp.OBet(), as_json=False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "6.2e10 plans, none of them listed, 66 arms to measure" in shown

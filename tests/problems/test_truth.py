@@ -9,16 +9,23 @@ PROBLEM = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
 MEANS = np.array([1.0, 2.0])
 
 
-def test_instances_built_and_loaded_are_one_value_with_their_own_order_of_arguments():
-    instance = problems.Instance(PROBLEM, MEANS, "two arms")
-    built = problems.Built(PROBLEM, [1, 2], 0.5, (("a",), ("b", "c")), ": ")
-    loaded = problems.Loaded(PROBLEM, MEANS, "table", "two arms", None, MEANS, MEANS / 2, np.ones(2))
-    assert all(isinstance(one, Truth) and one.problem is PROBLEM for one in (instance, built, loaded))
-    assert (instance.means is MEANS, instance.description, instance.title) == (True, "two arms", "two arms")
-    assert (built.guess, built.spread, built.axes, built.pair) == ([1, 2], 0.5, (("a",), ("b", "c")), ": ")
-    assert (loaded.kind, loaded.title, loaded.axes) == ("table", "two arms", None)
-    assert loaded.true_scale.tolist() == loaded.noise_scale.tolist() == [1, 1]
-    assert (loaded.guess.tolist(), loaded.spread.tolist()) == ([1, 2], [0.5, 1])
+def test_a_guess_becomes_a_number_and_a_spread_for_each_arm():
+    axes = (("a",), ("b", "c"))
+    found = Truth.guessed(PROBLEM, {"arm 1": 2, "arm 0": 1}, 0.5, axes=axes, pair=": ")
+    assert (found.guess.tolist(), found.spread.tolist()) == ([1, 2], [0.5, 0.5])
+    assert (found.problem is PROBLEM, found.means, found.axes, found.pair) == (True, None, axes, ": ")
+
+
+def test_without_a_guess_there_is_no_spread():
+    found = Truth.guessed(PROBLEM, None, 0.5)
+    assert (found.guess, found.spread) == (None, None)
+
+
+@pytest.mark.parametrize(("guess", "spread", "field"), [([1, 2, 3], 0, "guess"), ([1, 2], -1, "spread")])
+def test_a_guess_that_does_not_fit_is_refused(guess, spread, field):
+    with pytest.raises(sp.errors.ProblemError) as caught:
+        Truth.guessed(PROBLEM, guess, spread)
+    assert caught.value.field == field
 
 
 def test_the_noise_of_the_truth_stands_in_for_an_unknown_one():
@@ -32,6 +39,6 @@ def test_the_noise_of_the_truth_stands_in_for_an_unknown_one():
 )
 def test_the_paper_s_instances_are_truths_with_means(make):
     instance = make()
-    assert isinstance(instance, problems.Instance)
+    assert isinstance(instance, problems.Truth)
     assert instance.means.shape == (instance.problem.n_arms,)
-    assert "seed 0" in instance.description
+    assert "seed 0" in instance.title

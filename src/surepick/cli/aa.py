@@ -13,7 +13,7 @@ from surepick.cli.render import answer, console, load_file, make_table, say
 
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
     from surepick.sessions.aa import Against
 
 
@@ -65,7 +65,7 @@ def aa(
         raise typer.Exit(NOT_SURE)
 
 
-def _with_a_play(loaded: Loaded) -> AnyProblem:
+def _with_a_play(loaded: Truth) -> AnyProblem:
     """The problem of the file; where plans are played, with the one that is best by the guess asked for."""
     import numpy as np
 

@@ -16,7 +16,7 @@ from surepick.errors import FileError, ParameterError
 if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray
     from surepick.planning.advice import Advice
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
 
 
 def advise(
@@ -85,7 +85,7 @@ def advise(
 
 
 def _expected(
-    loaded: Loaded, means: tuple[float, float] | None, can_ask: bool
+    loaded: Truth, means: tuple[float, float] | None, can_ask: bool
 ) -> tuple[FloatArray, FloatArray]:
     """What the means may be, and how far off: from the file, or as somebody says who knows the range."""
     import numpy as np
@@ -120,7 +120,7 @@ def _options(found: Advice) -> str:
     return f"--policy {describe(found.policy)} --delta {found.delta:g}{epsilon}"
 
 
-def _data(loaded: Loaded, found: Advice, next_command: str) -> dict[str, Any]:
+def _data(loaded: Truth, found: Advice, next_command: str) -> dict[str, Any]:
     from surepick.policies import describe
 
     return {
@@ -150,7 +150,7 @@ def _data(loaded: Loaded, found: Advice, next_command: str) -> dict[str, Any]:
     }
 
 
-def _print(loaded: Loaded, found: Advice, next_command: str) -> None:
+def _print(loaded: Truth, found: Advice, next_command: str) -> None:
     from surepick.policies import describe
 
     say = console.print

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surepick.core.about import Listing
     from surepick.core.run import Answer
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
     from surepick.simulation.outcome import Outcome
 
 ROUNDING = 1e-9  # of a plan's value: a smaller loss is none
 ALL_PLANS = "To choose among all plans, write list_plans = false in place of n_draws, n_best, every and seed."
 
 
-def truth_sentence(loaded: Loaded, result: Outcome) -> str:
+def truth_sentence(loaded: Truth, result: Outcome) -> str:
     """Whether the truth of a simulation agrees with the answer; empty where one of them is not known."""
     if loaded.means is None or result.plan is None:
         return ""
@@ -36,7 +36,7 @@ def _best_of(is_listed: bool, listing: Listing | None) -> str:
     return "the best plan" if is_listed and listing is None else "the best of all plans"
 
 
-def losses(loaded: Loaded, plan: Answer) -> tuple[float, float]:
+def losses(loaded: Truth, plan: Answer) -> tuple[float, float]:
     """How much worse under the truth this plan is than the best of the list, and of the whole family."""
     from surepick.planning.comparison import loss
     from surepick.problems.found import FoundProblem
@@ -50,7 +50,7 @@ def losses(loaded: Loaded, plan: Answer) -> tuple[float, float]:
     return listed, max(listed, _without_rounding(ahead, loaded, plan))
 
 
-def truth_data(loaded: Loaded, result: Outcome) -> dict[str, Any]:
+def truth_data(loaded: Truth, result: Outcome) -> dict[str, Any]:
     """The same as JSON values."""
     listing = loaded.problem.about.listing
     known = loaded.means is not None and result.plan is not None
@@ -62,7 +62,7 @@ def truth_data(loaded: Loaded, result: Outcome) -> dict[str, Any]:
     }
 
 
-def listing_warning(loaded: Loaded, delta: float) -> str | None:
+def listing_warning(loaded: Truth, delta: float) -> str | None:
     """What to say before and after, where the best plan of all is probably not listed."""
     listing = loaded.problem.about.listing
     warning = None if listing is None else listing.warning(delta)
@@ -71,10 +71,10 @@ def listing_warning(loaded: Loaded, delta: float) -> str | None:
     return f"{warning[0].upper()}{warning[1:]}. {ALL_PLANS}"
 
 
-def _without_rounding(ahead: float, loaded: Loaded, plan: Answer) -> float:
+def _without_rounding(ahead: float, loaded: Truth, plan: Answer) -> float:
     assert loaded.means is not None
     return 0.0 if ahead <= ROUNDING * float(abs(loaded.means) @ abs(loaded.problem.vector(plan))) else ahead
 
 
-def _unit(loaded: Loaded) -> str:
+def _unit(loaded: Truth) -> str:
     return f" {loaded.problem.about.unit}" if loaded.problem.about.unit else ""

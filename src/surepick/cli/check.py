@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from surepick.planning.limit_value import Limit
     from surepick.planning.rehearsal import PickRehearsal
     from surepick.problems.candidates import Progress
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
 
 MOST_ARMS = 12  # shown with their share of the forecast
 ROUGH = 0.1  # tolerance of a limit of which only the closest call is shown
@@ -90,7 +90,7 @@ def describe_file(file: Path, delta: float) -> dict[str, Any]:
 
 
 def _forecast(
-    loaded: Loaded,
+    loaded: Truth,
     asked: tuple[float, float],  # delta and epsilon
     worlds: int,
     seed: int,
@@ -102,7 +102,7 @@ def _forecast(
     from surepick.planning.forecast import forecast
 
     centre = loaded.means if loaded.guess is None else loaded.guess
-    rough = loaded.true_scale if noise is None else noise
+    rough = loaded.noise_scale if noise is None else noise
     if centre is None or (loaded.problem.noise_scale is None and rough is None):
         return None
     return forecast(
@@ -119,7 +119,7 @@ def _forecast(
     )
 
 
-def _picked(loaded: Loaded, budget: int, worlds: int, seed: int, noise: float | None) -> PickRehearsal:
+def _picked(loaded: Truth, budget: int, worlds: int, seed: int, noise: float | None) -> PickRehearsal:
     import numpy as np
 
     from surepick.errors import ParameterError
@@ -133,12 +133,12 @@ def _picked(loaded: Loaded, budget: int, worlds: int, seed: int, noise: float | 
             field="budget",
         )
     spread = 0.0 if loaded.spread is None else loaded.spread
-    known = loaded.true_scale
+    known = loaded.noise_scale
     rough = noise if noise is not None or known is None else float(np.max(known))
     return rehearse_pick(Stage(loaded.problem, centre, spread, budget, rough, worlds, seed, None))
 
 
-def _closest(loaded: Loaded, delta: float, noise: float | None) -> tuple[Limit, Limit | None] | None:
+def _closest(loaded: Truth, delta: float, noise: float | None) -> tuple[Limit, Limit | None] | None:
     """The limit by the guess, which has the closest call, and that within the epsilon that would end it.
 
     Of a polytope only.
@@ -166,7 +166,7 @@ def _call_data(found: tuple[Limit, Limit | None] | None) -> dict[str, Any] | Non
     return None if found is None else call_data(found[0].closest)
 
 
-def _print_closest(loaded: Loaded, found: tuple[Limit, Limit | None] | None) -> None:
+def _print_closest(loaded: Truth, found: tuple[Limit, Limit | None] | None) -> None:
     if found is None or found[0].closest is None:
         return
     exact, near = found
@@ -179,7 +179,7 @@ def _print_closest(loaded: Loaded, found: tuple[Limit, Limit | None] | None) -> 
     console.print(escape(words))
 
 
-def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:
+def _pilot_costs(loaded: Truth, pilot: Pilot, delta: float) -> dict[str, Any]:
     """What learning the noise scale takes and costs; measurements grow as the square of the scale."""
     factor = pilot.factor(loaded.problem, delta)
     shared = replace(pilot, pooled=True).factor(loaded.problem, delta)
@@ -195,7 +195,7 @@ def _pilot_costs(loaded: Loaded, pilot: Pilot, delta: float) -> dict[str, Any]:
     }
 
 
-def _noise(loaded: Loaded, pilot: dict[str, Any] | None) -> str:
+def _noise(loaded: Truth, pilot: dict[str, Any] | None) -> str:
     noise = loaded.problem.noise_scale
     if noise is None and pilot is not None:
         shared = f", or {pilot['cost_factor_with_one_scale']:.2g} if all arms have one scale (--one-scale)"
@@ -226,7 +226,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + more
 
 
-def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
+def _data(loaded: Truth, forecast: Forecast | None) -> dict[str, Any]:
     problem, scale = loaded.problem, loaded.problem.noise_scale
     data: dict[str, Any] = {
         "title": loaded.title,
@@ -263,7 +263,7 @@ def _data(loaded: Loaded, forecast: Forecast | None) -> dict[str, Any]:
     return data
 
 
-def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | None, delta: float) -> None:
+def _print(loaded: Truth, forecast: Forecast | None, pilot: dict[str, Any] | None, delta: float) -> None:
     problem, say = loaded.problem, console.print
     goal = "smallest" if problem.minimize else "largest"
     say(f"[bold]{escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
@@ -296,7 +296,7 @@ def _print(loaded: Loaded, forecast: Forecast | None, pilot: dict[str, Any] | No
     _print_forecast(loaded, forecast)
 
 
-def _print_more(file: Path, loaded: Loaded) -> None:
+def _print_more(file: Path, loaded: Truth) -> None:
     """What the file might say besides, of a spreadsheet the rows that it does not have; and what is next."""
     from surepick.core.tables import named_rows
     from surepick.problems.files.sheet import ROWS, SUFFIXES
@@ -312,7 +312,7 @@ def _print_more(file: Path, loaded: Loaded) -> None:
     console.print(f"next: surepick new {shlex.quote(str(file))}", soft_wrap=True)
 
 
-def _print_forecast(loaded: Loaded, forecast: Forecast | None) -> None:
+def _print_forecast(loaded: Truth, forecast: Forecast | None) -> None:
     say = console.print
     if forecast is None:
         wants = []

@@ -16,7 +16,7 @@ from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.planning.comparison import Comparison
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
 
 COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
 COMPARED_UNLISTED = "OBet"  # the other policies that need no list take minutes a run
@@ -72,7 +72,7 @@ def compare(
     _print_comparison(loaded, rows, delta, as_json)
 
 
-def _print_comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, as_json: bool) -> None:
+def _print_comparison(loaded: Truth, rows: Sequence[Comparison], delta: float, as_json: bool) -> None:
     """Policies side by side."""
     from surepick.core.promise import Promise
     from surepick.policies import describe
@@ -104,7 +104,7 @@ def _print_comparison(loaded: Loaded, rows: Sequence[Comparison], delta: float, 
             console.print(f"[yellow]{describe(row.policy)} promises nothing[/]: {promise.reason}.")
 
 
-def _comparison_data(loaded: Loaded, row: Comparison) -> dict[str, Any]:
+def _comparison_data(loaded: Truth, row: Comparison) -> dict[str, Any]:
     from surepick.core.promise import Promise
     from surepick.policies import describe
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -17,7 +17,7 @@ from surepick.core.wording import how_many, in_short
 
 if TYPE_CHECKING:
     from surepick.core.policy import Policy
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
     from surepick.simulation.outcome import Outcome
 
 BESIDE_THE_DEMO = ("CombGapE", "Uniform")
@@ -97,24 +97,22 @@ def demo(
     raise typer.Exit(exit_code(outcome))
 
 
-def _demo_case(seed: int, distances: Distances, policy: str | None, quiet: bool) -> Loaded:
+def _demo_case(seed: int, distances: Distances, policy: str | None, quiet: bool) -> Truth:
     """All transports between the cities; the paper's list of them where the policy asked for needs one."""
     from surepick.problems import city_hours, transport_instance, whole_transport
-    from surepick.problems.truth import Loaded, Truth
 
     hours = city_hours(distances)
     needs_list = policy is not None and policy.partition(":")[0].lower() in LISTED
     if needs_list:
         with bar("finding candidate plans", quiet=quiet) as progress:
-            case: Truth = transport_instance(seed, distances=distances, progress=progress)
+            case = transport_instance(seed, distances=distances, progress=progress)
     else:
         case = whole_transport(seed, distances=distances)
-    assert case.means is not None
     title = f"Transport between 18 cities, {distances} hours"
-    return Loaded(case.problem, case.means, "transport", title, (hours.row_names, hours.column_names))
+    return replace(case, kind="transport", title=title, axes=(hours.row_names, hours.column_names))
 
 
-def _beside(loaded: Loaded, outcome: Outcome, budget: int, quiet: bool) -> list[Outcome]:
+def _beside(loaded: Truth, outcome: Outcome, budget: int, quiet: bool) -> list[Outcome]:
     """What the paper's policies need on the same list."""
     from surepick.core.policy import epsilon_of
     from surepick.policies import parse_policy
@@ -139,15 +137,16 @@ def _of_list(seed: int, distances: Distances, outcome: Outcome, budget: int, qui
     return Listed(found, int(listed.problem.n_plans or 0), missed)
 
 
-def _demo_trees(seed: int) -> Loaded:
+def _demo_trees(seed: int) -> Truth:
     from surepick.problems import cable_instance
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
 
     problem, means = cable_instance(seed)
-    return Loaded(problem, means, "trees", "Cables that connect twelve towns for the least cost")
+    title = "Cables that connect twelve towns for the least cost"
+    return Truth(problem, means, kind="trees", title=title)
 
 
-def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
+def introduce(loaded: Truth, policy: Policy, as_json: bool) -> None:
     """Say what is about to be decided."""
     if as_json:
         return
@@ -170,7 +169,7 @@ def introduce(loaded: Loaded, policy: Policy, as_json: bool) -> None:
 
 
 def _print_demo(
-    loaded: Loaded, result: Outcome, others: Sequence[Outcome], drawn: Listed | None, as_json: bool
+    loaded: Truth, result: Outcome, others: Sequence[Outcome], drawn: Listed | None, as_json: bool
 ) -> None:
     """The answer of the demo, beside other policies and the limit of any method."""
     found = limit_of(loaded, result)

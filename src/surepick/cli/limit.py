@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
     from surepick.planning.limit_value import Limit
     from surepick.planning.theory import ProbeTheory, Theory, UnlistedTheory
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
 
     AnyTheory: TypeAlias = Theory | UnlistedTheory | ProbeTheory
 
@@ -53,7 +53,7 @@ def limit(
     _print_limit(loaded, found, extra, as_json)
 
 
-def _print_limit(loaded: Loaded, found: Limit, theory: AnyTheory | None, as_json: bool) -> None:
+def _print_limit(loaded: Truth, found: Limit, theory: AnyTheory | None, as_json: bool) -> None:
     """The limit of any method, and the allocation that attains it."""
     problem = loaded.problem
     if as_json:

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from surepick.core.pilot import Pilot
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
 
 File = Annotated[
     Path,
@@ -72,7 +72,7 @@ First = Annotated[
 Named = Annotated[str | None, typer.Option("--session", "-s", help="The same, as other commands take it.")]
 
 
-def pilot_of(loaded: Loaded, size: int | None, one_scale: bool) -> Pilot | None:
+def pilot_of(loaded: Truth, size: int | None, one_scale: bool) -> Pilot | None:
     """Return the pilot that these options ask for; None leaves it to the policy."""
     from surepick.core.pilot import Pilot
 

@@ -22,7 +22,7 @@ from surepick.core.wording import shortened
 from surepick.errors import ParameterError
 
 if TYPE_CHECKING:
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
     from surepick.simulation.outcome import Outcome
 
 console = Console(highlight=False)
@@ -143,7 +143,7 @@ def _cell(value: Any) -> str:
     return shortened(json.dumps(value), 100, "...")
 
 
-def load_file(file: Path, quiet: bool) -> Loaded:
+def load_file(file: Path, quiet: bool) -> Truth:
     """The problem of this file, with progress while its plans are found."""
     from surepick.problems import load
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from surepick.core.policy import Policy
     from surepick.core.run import Answer
     from surepick.planning.limit_value import Limit
-    from surepick.problems.truth import Loaded
+    from surepick.problems.truth import Truth
     from surepick.simulation.environments import Gaussian, UniformNoise
     from surepick.simulation.outcome import Outcome
     from surepick.simulation.outcome import Progress as SimulationProgress
@@ -94,7 +94,7 @@ def simulate(
     raise typer.Exit(exit_code(outcome))
 
 
-def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
+def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
     """What a rehearsal measures: Gaussian noise; within bounds, as evenly spread as they allow."""
     from surepick.errors import FileError
     from surepick.simulation.environments import Gaussian, UniformNoise
@@ -110,7 +110,7 @@ def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
     bounds = loaded.problem.bounds
     if bounds is not None:
         return UniformNoise(loaded.means, (abs(bounds.T - loaded.means)).min(axis=0))
-    scale = loaded.problem.noise_scale if loaded.true_scale is None else loaded.true_scale
+    scale = loaded.problem.noise_scale if loaded.noise_scale is None else loaded.noise_scale
     if scale is None:
         raise FileError(
             "the problem leaves the noise scale unknown, and a simulation has to draw with some; add to the "
@@ -120,7 +120,7 @@ def truth_of(loaded: Loaded) -> Gaussian | UniformNoise:
     return Gaussian(loaded.means, scale)
 
 
-def rehearse(loaded: Loaded, policy: Policy, quiet: bool, **how: Any) -> Outcome:
+def rehearse(loaded: Truth, policy: Policy, quiet: bool, **how: Any) -> Outcome:
     """Run the policy in the file's truth, with its standing on the screen where there is one.
 
     `how` are the settings of `simulate`: seed, budget, pilot, last call.
@@ -160,7 +160,7 @@ def _standing_table(problem: AnyProblem, policy: Policy, state: SimulationProgre
     return table
 
 
-def _print_outcome(loaded: Loaded, result: Outcome, past: Past | None, as_json: bool) -> None:
+def _print_outcome(loaded: Truth, result: Outcome, past: Past | None, as_json: bool) -> None:
     """The answer, how sure it is, and what it cost."""
     found = limit_of(loaded, result)
     if as_json:
@@ -185,7 +185,7 @@ def _print_outcome(loaded: Loaded, result: Outcome, past: Past | None, as_json: 
     console.print(effort_table([result], found))
 
 
-def print_answer(loaded: Loaded, result: Outcome) -> None:
+def print_answer(loaded: Truth, result: Outcome) -> None:
     """The plan and its promise, or who leads without one."""
     if result.plan is None:
         found = among(loaded.problem, result.policy, result.standing)
@@ -224,7 +224,7 @@ def _closest(result: Outcome) -> str:
     return f" The closest call: {escape(result.what_if)}."
 
 
-def _ranging_table(loaded: Loaded, result: Outcome) -> Table:
+def _ranging_table(loaded: Truth, result: Outcome) -> Table:
     """The arms whose means are nearest to where another plan would be best."""
     assert result.ranging is not None
     table = make_table("What would have to change", "arm", "estimate", "the plan stays best")
@@ -241,7 +241,7 @@ def _ranging_table(loaded: Loaded, result: Outcome) -> Table:
     return table
 
 
-def _plan_table(loaded: Loaded, plan: Answer) -> Table:
+def _plan_table(loaded: Truth, plan: Answer) -> Table:
     row = loaded.problem.vector(plan)
     return _items(loaded, row) if loaded.axes is None else _shipments(loaded.axes, row)
 
@@ -263,7 +263,7 @@ def _shipments(axes: tuple[tuple[str, ...], tuple[str, ...]], row: FloatArray) -
     return table
 
 
-def _items(loaded: Loaded, row: FloatArray) -> Table:
+def _items(loaded: Truth, row: FloatArray) -> Table:
     """A plan as the list of arms it uses."""
     table = make_table("The plan", "arm", "amount")
     for s in row.nonzero()[0]:
@@ -294,7 +294,7 @@ def effort_table(results: Sequence[Outcome], found: Limit | None) -> Table:
     return table
 
 
-def limit_of(loaded: Loaded, result: Outcome) -> Limit | None:
+def limit_of(loaded: Truth, result: Outcome) -> Limit | None:
     """The limit under the file's truth, if it has one."""
     from surepick.core.policy import epsilon_of
     from surepick.core.polytope import Polytope
@@ -309,7 +309,7 @@ def limit_of(loaded: Loaded, result: Outcome) -> Limit | None:
     )
 
 
-def outcome_data(loaded: Loaded, result: Outcome, found: Limit | None) -> dict[str, Any]:
+def outcome_data(loaded: Truth, result: Outcome, found: Limit | None) -> dict[str, Any]:
     """A simulation as JSON."""
     measured = found.measurements() if found is not None and found.is_finite else None
     return {

@@ -256,25 +256,25 @@ def furthest_values(noise_scale: FloatArray | None, n_arms: int) -> FloatArray:
     return np.full(n_arms, LARGEST) if noise_scale is None else MOST_SCALES * noise_scale
 
 
-def checked_means(means: Numbers, arms: Sequence[str]) -> FloatArray:
-    """These means as an array of one finite number for each arm.
+def checked_means(means: Numbers, arms: Sequence[str], what: str = "means") -> FloatArray:
+    """These means, or the guess of them, as an array of one finite number for each arm.
 
     >>> checked_means([1, 2], ["road", "rail"]).tolist()
     [1.0, 2.0]
     """
-    in_order = aligned("means", means, arms)
+    in_order = aligned(what, means, arms)
     try:
         array = np.asarray(in_order, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"means must be one number per arm, got {means!r}", field="means") from None
+        raise ProblemError(f"{what} must be one number per arm, got {means!r}", field=what) from None
     if array.shape != (len(arms),):
         raise ProblemError(
-            f"means must be one number for each of the {len(arms)} arms, got shape {array.shape}",
-            field="means",
+            f"{what} must be one number for each of the {len(arms)} arms, got shape {array.shape}",
+            field=what,
         )
     if not np.isfinite(array).all():
         s = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}", field="means")
+        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}", field=what)
     return array
 
 

@@ -181,7 +181,7 @@ def run_case(case: Case) -> Row:
         n_relevant=found.limit.n_relevant,
         characteristic_time=(found.limit.lower, found.limit.upper),
         instance=found.fingerprint,
-        description=truth.description,
+        description=truth.title,
         parameters=policy_spec(outcome.policy),
         guarantee=outcome.guarantee,
         versions=_versions(),

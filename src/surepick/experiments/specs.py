@@ -18,7 +18,6 @@ from surepick.errors import ParameterError, suggestion
 from surepick.experiments import play_cases, probe_cases
 from surepick.policies import policy_named
 from surepick.problems import (
-    Instance,
     knapsack_instance,
     matching_family,
     path_family,
@@ -142,7 +141,7 @@ def _transport(*, distances: str | Spec = "great-circle", plans: str = "listed",
 
 def _given(*, plans: Any, means: Any, **parameters: Any) -> Truth:
     problem = Problem(plans, **{"noise_scale": 1.0, **parameters})
-    return Instance(problem, problem.as_means(means), f"given, {problem.n_plans} plans")
+    return Truth(problem, problem.as_means(means), title=f"given, {problem.n_plans} plans")
 
 
 def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5, probes: str = "arms") -> Truth:
@@ -150,7 +149,7 @@ def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5, probes: str =
     if probes != "arms":
         problem = Problem(problem.plans, arm_names=problem.arm_names, probes=probes, noise_scale=1)
     means = spread * np.random.default_rng(seed).standard_normal(n_arms)
-    return Instance(problem, means, f"best {k} of {n_arms} arms, seed {seed}")
+    return Truth(problem, means, title=f"best {k} of {n_arms} arms, seed {seed}")
 
 
 def _network(*, shape: str, size: int, seed: int, plans: str = "listed") -> Truth:

@@ -49,9 +49,7 @@ if TYPE_CHECKING:
     from surepick.problems.program import Program as Program
     from surepick.problems.program import as_program as as_program
     from surepick.problems.program import program_family as program_family
-    from surepick.problems.truth import Built as Built
-    from surepick.problems.truth import Instance as Instance
-    from surepick.problems.truth import Loaded as Loaded
+    from surepick.problems.truth import Truth as Truth
 
 # By module, loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name
 # here, since importing it would put the module in the function's place.
@@ -74,7 +72,7 @@ _NAMES = {
     "kinds.tree": "cable_instance tree_family trees",
     "network": "Network as_network",
     "program": "Program as_program program_family",
-    "truth": "Built Instance Loaded",
+    "truth": "Truth",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy.typing as npt
-
-from surepick.core.arrays import FloatArray, Numbers
+from surepick.core.arrays import FloatArray, Numbers, aligned, checked_means, read_only
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.problem import Problem
+from surepick.problems.numbers import half_widths
 
 Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -22,23 +20,42 @@ class Truth:
     problem: AnyProblem
     means: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
     noise_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,) None: the problem's own
-    guess: Numbers | None = field(default=None, repr=False)  # (n_arms,)
-    spread: Numbers | None = field(default=None, repr=False)  # how far the means may lie from the guess
+    guess: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
+    spread: FloatArray | None = field(default=None, repr=False)  # (n_arms,) how far off the guess may be
     title: str = ""
     kind: str = ""  # of the file that it came from
     axes: Axes | None = None  # suppliers and demanders, where a plan is best shown as a table of amounts
     pair: str = " -> "  # between the names of a row and a column in the name of their arm
     past: Past | None = None  # the guess as what a session begins with, where its spread was stated
 
-    @property
-    def description(self) -> str:
-        """The title."""
-        return self.title
+    @classmethod
+    def guessed(
+        cls,
+        problem: AnyProblem,
+        guess: Numbers | None,
+        spread: Numbers = 0.0,
+        *,
+        axes: Axes | None = None,
+        pair: str = " -> ",
+    ) -> Truth:
+        """Return a problem whose means are guessed, where they are: in the order of its arms, or by name.
 
-    @property
-    def true_scale(self) -> FloatArray | None:
-        """The noise scale that simulations draw with; None: the problem's own."""
-        return self.noise_scale
+        >>> from surepick.core.problem import Problem
+        >>> problem = Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+        >>> Truth.guessed(problem, {"rail": 2, "road": 1}, 0.5).guess.tolist()
+        [1.0, 2.0]
+        """
+        if guess is None:
+            return cls(problem, axes=axes, pair=pair)
+        centre = checked_means(guess, problem.arm_names, "guess")
+        width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
+        return cls(
+            problem,
+            guess=read_only(centre.copy()),
+            spread=read_only(width.copy()),
+            axes=axes,
+            pair=pair,
+        )
 
     @property
     def known(self) -> AnyProblem:
@@ -48,48 +65,3 @@ class Truth:
             if self.problem.noise_scale is not None
             else self.problem.with_noise(self.noise_scale)
         )
-
-
-class Instance(Truth):
-    """A `Truth` whose means are known, made from problem, means and description."""
-
-    problem: Problem
-    means: FloatArray
-
-    def __init__(self, problem: Problem, means: FloatArray, description: str) -> None:
-        super().__init__(problem, means, title=description)
-
-
-class Built(Truth):
-    """A `Truth` whose means are not known yet: what the `build` of a `Kind` makes of a file."""
-
-    def __init__(
-        self,
-        problem: AnyProblem,
-        guess: npt.ArrayLike | None = None,
-        spread: npt.ArrayLike = 0.0,
-        axes: Axes | None = None,
-        pair: str = " -> ",
-    ) -> None:
-        super().__init__(problem, guess=guess, spread=spread, axes=axes, pair=pair)
-
-
-class Loaded(Truth):
-    """A `Truth` as a problem file says it, with arrays of one number per arm."""
-
-    guess: FloatArray | None
-    spread: FloatArray | None
-
-    def __init__(
-        self,
-        problem: AnyProblem,
-        means: FloatArray | None,
-        kind: str,
-        title: str,
-        axes: Axes | None = None,
-        guess: FloatArray | None = None,
-        spread: FloatArray | None = None,
-        true_scale: FloatArray | None = None,
-        past: Past | None = None,
-    ) -> None:
-        super().__init__(problem, means, true_scale, guess, spread, title, kind, axes, past=past)

@@ -131,7 +131,7 @@ def test_the_papers_instances_depend_on_the_seed_alone():
     assert (first.means == again.means).all()
     assert (first.problem.plans == again.problem.plans).all()
     assert (first.means != other.means).all()
-    assert "5 items, seed 1" in first.description
+    assert "5 items, seed 1" in first.title
 
 
 @pytest.mark.parametrize(("n_items", "low", "high"), [(5, 7, 12), (7, 12, 19), (9, 16, 26)])

@@ -217,7 +217,7 @@ def test_the_papers_transport_has_the_hours_as_its_truth():
     assert (instance.means.reshape(9, 9) == problems.city_hours("freeway").numbers).all()
     assert np.asarray(instance.problem.plans).sum(axis=1) == pytest.approx(np.ones(instance.problem.n_plans))
     assert instance.problem.arm_names[80] == "Rochester -> Watertown"
-    assert "freeway hours, seed 3" in instance.description
+    assert "freeway hours, seed 3" in instance.title
 
 
 def test_the_papers_transport_depends_on_the_seed_alone():

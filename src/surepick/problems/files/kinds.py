@@ -72,7 +72,7 @@ def _table(document: Section, _: Progress | None) -> Truth:
         readings=_readings(document),
         **measuring(document),
     )
-    return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 0.0))
+    return Truth.guessed(problem, _optional_guess(document), document.numbers("spread", 0.0))
 
 
 def _knapsack(document: Section, progress: Progress | None) -> Truth:
@@ -102,7 +102,7 @@ def _transport(document: Section, progress: Progress | None) -> Truth:
     places = problem.layout.places if problem.layout is not None else ()
     spread = np.ravel(np.broadcast_to(options["spread"], guess.shape))
     axes = places[: len(supply)], places[len(supply) :]
-    return Truth(problem, guess=np.ravel(guess), spread=spread, axes=axes)
+    return Truth.guessed(problem, np.ravel(guess), spread, axes=axes)
 
 
 def _pairs(
@@ -177,15 +177,14 @@ def _subsets(document: Section, _: Progress | None) -> Truth:
         if not lists_plans(document):
             raise document.error("'sets' is a list of plans; list_plans = false is for 'k'", "list_plans")
         problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
-        return Truth(problem, guess=_optional_guess(document), spread=document.numbers("spread", 1.0))
+        return Truth.guessed(problem, _optional_guess(document), document.numbers("spread", 1.0))
     if "plan_names" in document.values:
         raise document.error(
             "'plan_names' is for 'sets'; with 'k' the choices are named by their arms", "plan_names"
         )
     family = top_k_family(arms, document.whole("k", 1), minimize=minimize)
-    return replace(
-        _of_family(document, family, None, _search(document, None)), guess=_optional_guess(document)
-    )
+    found = _of_family(document, family, None, _search(document, None))
+    return Truth.guessed(found.problem, _optional_guess(document), document.numbers("spread", 1.0))
 
 
 def _production(document: Section, progress: Progress | None) -> Truth:
@@ -323,7 +322,7 @@ def _of_family(
     """The problem of all plans of the family, or of its candidates where the file asks for a list of them."""
     asked = asks_for_list(document.values)
     problem = family_problem(family, guess, options, list_plans=_list_plans(document), asked=asked)
-    return Truth(problem, guess=guess, spread=options["spread"])
+    return Truth.guessed(problem, guess, options["spread"])
 
 
 def _search(document: Section, progress: Progress | None, *, spread: float = 1.0) -> dict[str, Any]:

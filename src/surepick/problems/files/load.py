@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from surepick.core.about import ORDERS, Range, plausible_range
-from surepick.core.arrays import FloatArray, aligned, per_arm, read_only, scale_and_bounds
+from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -26,11 +26,10 @@ from surepick.problems.files.kinds import COMMON_KEYS, kind_named, kind_names, l
 from surepick.problems.files.places import on_map
 from surepick.problems.files.section import Section, is_list_of_numbers, is_number, read_text
 from surepick.problems.files.sheet import SUFFIXES, read_sheet
-from surepick.problems.numbers import half_widths
-from surepick.problems.truth import Loaded, Truth
+from surepick.problems.truth import Truth
 
 
-def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Loaded:
+def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Truth:
     """The problem that a TOML or JSON file describes, or a spreadsheet of plans (.xlsx, .csv).
 
     With `confined` it may name no files but those in its own folder: for files that somebody else sent.
@@ -49,7 +48,7 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
         raise FileError(f"{str(path)!r} is no problem file: {why}; use plain lists of numbers") from None
 
 
-def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
+def _load(path: Path, progress: Progress | None, confined: bool) -> Truth:
     document = Section(path, "", _parse(path), confined)
     name = document.text("kind", options=kind_names())
     kind = kind_named(name)
@@ -67,11 +66,9 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
         if "setup_cost" in document.values:
             problem = problem.with_setup_cost(document.number("setup_cost", 0.0))
         means = None if truth is None else _true_means(truth, built, problem)
-        with document.blaming("guess"):
-            guess = None if built.guess is None else read_only(problem.as_means(built.guess))
-        spread = None if guess is None else read_only(half_widths(_spread(built), guess.shape).copy())
     except ProblemError as error:
         raise document.error(str(error), error.field) from error
+    guess, spread = built.guess, built.spread
     title, scale = document.text("title", path.stem), None if truth is None else _true_scale(truth, problem)
     problem = problem.with_about(
         title=document.text("title", ""),  # a session without one is called by its name
@@ -80,7 +77,7 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Loaded:
         order=_order(document),
     )
     past = _past(problem, guess, spread) if "spread" in document.values else None
-    return Loaded(problem, means, name, title, built.axes, guess, spread, scale, past)
+    return replace(built, problem=problem, means=means, noise_scale=scale, title=title, kind=name, past=past)
 
 
 def _order(document: Section) -> str:
@@ -145,14 +142,6 @@ def _plausible(
     return plausible_range(guess, spread, problem.noise_scale)
 
 
-def _spread(built: Truth) -> npt.ArrayLike:
-    """How far the means may lie from the guess, in the order of the arms where it is given by name."""
-    given: npt.ArrayLike = aligned(
-        "spread", 0.0 if built.spread is None else built.spread, built.problem.arm_names
-    )
-    return given
-
-
 def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
     """The noise that simulations draw with, where it is not the problem's own."""
     if "noise_scale" not in truth.values:
@@ -172,7 +161,7 @@ def _means(truth: Section, built: Truth) -> FloatArray | list[float]:
     if given == "guess":
         if built.guess is None:
             raise truth.wrong("means", "numbers, since this kind of problem has no guess")
-        return np.asarray(built.guess, dtype=float)
+        return built.guess
     table = truth.attachment("means")
     if table is not None:
         given = _by_arm(table, built.pair)

@@ -32,7 +32,7 @@ from surepick.problems.family import Family
 from surepick.problems.found import FoundProblem, OneCandidateError
 from surepick.problems.numbers import as_count, as_numbers, numbers_for, seeded
 from surepick.problems.options import DrawOptions, builder_problem, lists
-from surepick.problems.truth import Instance
+from surepick.problems.truth import Truth
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +148,7 @@ def best_packing(weights: Weights, values: npt.ArrayLike, capacity: int) -> IntA
     return _solve(loads, numbers_for("values", values, loads.size, "items"), room)
 
 
-def knapsack_instance(n_items: int, seed: int) -> Instance:
+def knapsack_instance(n_items: int, seed: int) -> Truth:
     """One of the paper's random knapsacks, with the true values; the same for the same seed.
 
     Weights are uniform on {5..50}, values are weight + U[-5, 5], the capacity is 100 and the plans are the
@@ -174,7 +174,7 @@ def knapsack_instance(n_items: int, seed: int) -> Instance:
             )
         except OneCandidateError:
             continue
-        return Instance(problem, read_only(values), f"knapsack of {n_items} items, seed {seed}")
+        return Truth(problem, read_only(values), title=f"knapsack of {n_items} items, seed {seed}")
     raise AssertionError("unreachable")
 
 

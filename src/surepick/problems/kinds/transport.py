@@ -35,7 +35,7 @@ from surepick.problems.family import Family
 from surepick.problems.found import FoundProblem
 from surepick.problems.numbers import as_numbers, half_widths, seeded
 from surepick.problems.options import DrawOptions, builder_problem, lists
-from surepick.problems.truth import Instance, Truth
+from surepick.problems.truth import Truth
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
 BALANCED = 1e-9
@@ -155,7 +155,7 @@ def transport_instance(
     distances: Distances | Table = "great-circle",
     n_draws: int = 1000,
     progress: Progress | None = None,
-) -> Instance:
+) -> Truth:
     """The paper's transport between eighteen cities, with supply and demand drawn from the seed.
 
     `distances` may also be a table of hours, with a row per supplier and a column per demander.
@@ -172,7 +172,7 @@ def transport_instance(
     means = read_only(hours.numbers.ravel())
     seed_of_draws = int(rng.integers(2**63))
     problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, noise_scale=1, progress=progress)
-    return Instance(problem, means, f"transport between cities, {source} hours, seed {seed}")
+    return Truth(problem, means, title=f"transport between cities, {source} hours, seed {seed}")
 
 
 def whole_transport(seed: int, *, distances: Distances | Table = "great-circle") -> Truth:
