@@ -28,6 +28,13 @@ def test_a_guess_that_does_not_fit_is_refused(guess, spread, field):
     assert caught.value.field == field
 
 
+def test_means_that_are_needed_and_not_known_are_refused():
+    assert Truth(PROBLEM, MEANS).true_means is MEANS
+    with pytest.raises(sp.errors.FileError) as caught:
+        _ = Truth(PROBLEM).true_means
+    assert caught.value.field == "truth.means"
+
+
 def test_the_noise_of_the_truth_stands_in_for_an_unknown_one():
     assert Truth(PROBLEM, MEANS, np.array([2.0, 3.0])).known.noise_scale.tolist() == [2, 3]
     known = sp.Problem([[1, 0], [0, 1]], noise_scale=4)

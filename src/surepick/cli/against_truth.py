@@ -41,8 +41,7 @@ def losses(loaded: Truth, plan: Answer) -> tuple[float, float]:
     from surepick.planning.comparison import loss
     from surepick.problems.found import FoundProblem
 
-    problem, means = loaded.problem, loaded.means
-    assert means is not None
+    problem, means = loaded.problem, loaded.true_means
     listed = _without_rounding(loss(problem, plan, means), loaded, plan)
     if not isinstance(problem, FoundProblem):
         return listed, listed
@@ -72,8 +71,9 @@ def listing_warning(loaded: Truth, delta: float) -> str | None:
 
 
 def _without_rounding(ahead: float, loaded: Truth, plan: Answer) -> float:
-    assert loaded.means is not None
-    return 0.0 if ahead <= ROUNDING * float(abs(loaded.means) @ abs(loaded.problem.vector(plan))) else ahead
+    return (
+        0.0 if ahead <= ROUNDING * float(abs(loaded.true_means) @ abs(loaded.problem.vector(plan))) else ahead
+    )
 
 
 def _unit(loaded: Truth) -> str:

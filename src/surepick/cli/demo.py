@@ -132,8 +132,7 @@ def _of_list(seed: int, distances: Distances, outcome: Outcome, budget: int, qui
     settings = {"delta": outcome.policy.delta, "epsilon": epsilon_of(outcome.policy)}
     found = rehearse(listed, parse_policy(USUAL_OF_LISTS, **settings), quiet, seed=seed, budget=budget)
     assert listed.problem.is_listed
-    assert listed.means is not None
-    missed = losses(listed, listed.problem.best(listed.means))[1]
+    missed = losses(listed, listed.problem.best(listed.true_means))[1]
     return Listed(found, int(listed.problem.n_plans or 0), missed)
 
 

@@ -99,25 +99,21 @@ def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
     from surepick.errors import FileError
     from surepick.simulation.environments import Gaussian, UniformNoise
 
-    if loaded.means is None:
-        raise FileError(
-            "this needs the true means of the arms, or what you take them to be for a rehearsal; add to a "
-            "spreadsheet a row named truth, or to a problem file:\n"
-            "  [truth]\n  means = [...]   # one per arm, or a table of arm names"
-        )
+    means = loaded.true_means
     if loaded.problem.probes is not None:
-        return Gaussian(loaded.means)
+        return Gaussian(means)
     bounds = loaded.problem.bounds
     if bounds is not None:
-        return UniformNoise(loaded.means, (abs(bounds.T - loaded.means)).min(axis=0))
+        return UniformNoise(means, (abs(bounds.T - means)).min(axis=0))
     scale = loaded.problem.noise_scale if loaded.noise_scale is None else loaded.noise_scale
     if scale is None:
         raise FileError(
             "the problem leaves the noise scale unknown, and a simulation has to draw with some; add to the "
             "problem file:\n  [truth]\n  noise_scale = ...   # a number, or one per arm\n"
-            "or to a spreadsheet a row named noise"
+            "or to a spreadsheet a row named noise",
+            field="truth.noise_scale",
         )
-    return Gaussian(loaded.means, scale)
+    return Gaussian(means, scale)
 
 
 def rehearse(loaded: Truth, policy: Policy, quiet: bool, **how: Any) -> Outcome:

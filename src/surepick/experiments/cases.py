@@ -153,8 +153,7 @@ def run_case(case: Case) -> Row:
     case.check()
     began = time.perf_counter()
     found = prepared(case.problem)
-    truth, problem, means = found.instance, found.instance.problem, found.instance.means
-    assert means is not None
+    truth, problem, means = found.instance, found.instance.problem, found.instance.true_means
     policy = policy_from_spec(case.policy, truth)
     # with probes the noise is that of their readings, and the environment knows it
     deviation = None if problem.probes is not None else known_deviation(problem, plays=True)
@@ -220,8 +219,7 @@ def prepared(problem: Spec) -> Prepared:
 @lru_cache(maxsize=8)
 def _build(spec: str) -> Prepared:
     instance = instance_from_spec(json.loads(spec))
-    problem, means = instance.problem, instance.means
-    assert means is not None
+    problem, means = instance.problem, instance.true_means
     second_gap = None
     content = np.asarray(means, dtype=float).tobytes()
     if problem.is_listed:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from surepick.core.arrays import FloatArray, Numbers, aligned, checked_means, read_only
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
+from surepick.errors import FileError
 from surepick.problems.numbers import half_widths
 
 Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -56,6 +57,18 @@ class Truth:
             axes=axes,
             pair=pair,
         )
+
+    @property
+    def true_means(self) -> FloatArray:
+        """The means, for what cannot be done without them."""
+        if self.means is None:
+            raise FileError(
+                "this needs the true means of the arms, or what you take them to be for a rehearsal; add to "
+                "a spreadsheet a row named truth, or to a problem file:\n"
+                "  [truth]\n  means = [...]   # one per arm, or a table of arm names",
+                field="truth.means",
+            )
+        return self.means
 
     @property
     def known(self) -> AnyProblem:

@@ -357,6 +357,7 @@ def test_a_search_that_would_take_hours_is_refused_before_it_begins(load, text):
         (TRANSPORT.replace("[[2, 3], [2, 2]]", '"hours.csv"'), "guess"),
         ('kind = "paths"\nedges = [["A", "B"]]\nsource = "A"\ntarget = "C"\n', "target"),
         ('kind = "paths"\nedges = [["A", "B"], ["C", "D"]]\nsource = "A"\ntarget = "C"\n', "edges"),
+        ('kind = "production"\nprogram = "mix.txt"\n', "program"),
         ('kind = "trees"\nedges = [["A", "B"], ["C", "D"]]\n', "edges"),
         ('kind = "matchings"\nguess = [[1, nan], [1, nan]]\n', "guess"),
     ],

@@ -19,6 +19,7 @@ from surepick.core.plays import play_finder
 from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
+from surepick.errors import blaming
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.family import Family
@@ -195,7 +196,8 @@ def _production(document: Section, progress: Progress | None) -> Truth:
         for key in _LIMITS.split():
             if key in document.values:
                 raise document.error(f"{key!r} comes from the program file; leave it out here", key)
-        program = read_program(file)
+        with blaming("program"):
+            program = read_program(file)
     else:
         document.refuse_missing(("limits", "guess"))
         program = _matrices(document)

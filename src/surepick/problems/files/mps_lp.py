@@ -71,7 +71,7 @@ def read_program(path: str | Path) -> Program:
     file = Path(path)
     checks = {".mps": _check_mps, ".lp": _check_lp}
     if file.suffix.lower() not in checks:
-        raise ProblemError(f"a program file ends in .mps or .lp, got {str(path)!r}", field="path")
+        raise ProblemError(f"a program file ends in .mps or .lp, got {str(path)!r}")
     try:
         said = checks[file.suffix.lower()](read_text(file))
         return _program(_read_by_highs(file), said)
