@@ -21,10 +21,10 @@ SMALL_TABLES = hnp.arrays(
 
 
 def refusal(*args, **options):
-    """What the error says when a problem is refused."""
+    """Return the error with which a problem is refused."""
     with pytest.raises(ProblemError) as caught:
         sp.Problem(*args, **options)
-    return str(caught.value)
+    return caught.value
 
 
 def write(path, text, *, encoding="utf-8"):
@@ -139,7 +139,7 @@ def test_an_arm_on_which_all_plans_agree_is_irrelevant():
 def test_the_distinct_rows_remain_in_their_order(table):
     distinct = list(dict.fromkeys(tuple(row) for row in table.tolist()))
     if len(distinct) < 2:
-        assert "at least two distinct plans" in refusal(table)
+        assert refusal(table).field == "plans"
         return
     problem = sp.Problem(table, noise_scale=1)
     assert [tuple(row) for row in problem.plans.tolist()] == distinct
@@ -250,76 +250,64 @@ def test_its_fields_cannot_be_set():
 # what is refused, and what the refusal says
 
 
-@pytest.mark.parametrize("plans", [[[1, 2]], [[1, 2], [1, 2]], [[0.0, 1], [-0.0, 1]]])
-def test_fewer_than_two_distinct_plans_are_refused(plans):
-    assert f"at least two distinct plans, got 1 (of {len(plans)} rows)" in refusal(plans)
-
-
-@pytest.mark.parametrize("plans", [[], [1, 2], 5, [[]], np.zeros((2, 2, 2)), np.zeros((0, 3))])
-def test_what_is_not_a_table_is_refused_with_its_shape(plans):
-    assert f"shape (n_plans, n_arms), got shape {np.shape(plans)}" in refusal(plans)
-
-
-def test_an_empty_data_frame_is_refused_with_its_shape():
-    assert "got shape (0, 1)" in refusal(pd.DataFrame({"road": []}))
-
-
-def test_rows_of_different_lengths_are_refused():
-    assert "got rows of lengths [1, 2]" in refusal([[1, 2], [3]])
+@pytest.mark.parametrize(
+    ("plans", "named"),
+    [
+        ([[1, 2]], "1 (of 1 rows)"),
+        ([[1, 2], [1, 2]], "1 (of 2 rows)"),
+        ([[0.0, 1], [-0.0, 1]], "1 (of 2 rows)"),
+        *(
+            (plans, str(np.shape(plans)))
+            for plans in ([], [1, 2], 5, [[]], np.zeros((2, 2, 2)), np.zeros((0, 3)))
+        ),
+        (pd.DataFrame({"road": []}), "(0, 1)"),
+        ([[1, 2], [3]], "[1, 2]"),
+        (np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]]), "row 'plan 0', column 'arm 1'"),
+        (np.array([[1j, 0], [0, 1]]), "complex128"),
+        ([[1, 2], [3, "four"]], "row 1, column 1"),
+        ([[1, 2], "ab"], "row 1"),
+        (
+            pd.DataFrame({"road": [1, 0], "rail": [0, "fast"]}, index=["north", "south"]),
+            "row 'south', column 'rail'",
+        ),
+    ],
+)
+def test_what_is_no_table_of_two_plans_is_refused_with_what_and_where_it_is(plans, named):
+    refused = refusal(plans)
+    assert refused.field == "plans"
+    assert named in str(refused)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 def test_numbers_that_are_not_finite_are_refused_with_row_and_column(bad, kind):
-    said = refusal(kind([[1.0, 0.0], [0.0, 2.0], [1.0, bad]]), arm_names=["road", "rail"])
-    assert "row 'plan 2', column 'rail'" in said
-    assert f"must be finite, got {bad}" in said
+    refused = refusal(kind([[1.0, 0.0], [0.0, 2.0], [1.0, bad]]), arm_names=["road", "rail"])
+    assert refused.field == "plans"
+    assert all(name in str(refused) for name in ("row 'plan 2', column 'rail'", str(bad)))
 
 
-def test_a_masked_cell_is_refused_as_a_missing_number():
-    plans = np.ma.masked_array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]])
-    assert "row 'plan 0', column 'arm 1'" in refusal(plans)
-
-
-def test_complex_plans_are_refused():
-    assert "real numbers, got complex128" in refusal(np.array([[1j, 0], [0, 1]]))
-
-
-def test_text_in_a_list_is_refused_with_row_and_column():
-    assert refusal([[1, 2], [3, "four"]]) == "row 1, column 1 of plans: expected a number, got 'four'"
-
-
-def test_text_in_place_of_a_row_is_refused():
-    assert "row 1 of plans must be a list of numbers, got 'ab'" in refusal([[1, 2], "ab"])
-
-
-def test_text_in_a_data_frame_is_refused_with_row_and_column():
-    frame = pd.DataFrame({"road": [1, 0], "rail": [0, "fast"]}, index=["north", "south"])
-    assert refusal(frame).startswith("row 'south', column 'rail': expected a number, got 'fast'")
-
-
-@pytest.mark.parametrize("cell", ["fast", "1;5", "--", "1_000", "12.5 h"])
-def test_text_in_a_csv_file_is_refused_with_file_row_and_column(tmp_path, cell):
-    said = refusal(write(tmp_path / "plans.csv", f"plan,road,rail\nnorth,1,0\nsouth,0,{cell}\n"))
-    assert "row 'south', column 'rail' of " in said
-    assert "plans.csv'" in said
-    assert f"expected a number, got {cell!r}" in said
-
-
-def test_a_missing_number_in_a_csv_file_is_refused_as_not_finite(tmp_path):
-    path = write(tmp_path / "plans.csv", "plan,road,rail\nnorth,1,0\nsouth,0,nan\n")
-    assert "row 'south', column 'rail': plans must be finite, got nan" in refusal(path)
-
-
-def test_a_csv_row_of_the_wrong_length_is_refused_with_its_line(tmp_path):
-    said = refusal(write(tmp_path / "plans.csv", "plan,road,rail\n\nnorth,1,0\nsouth,0\n"))
-    assert said.startswith("line 4 of ")
-    assert "has 2 cells, the header has 3" in said
-
-
-@pytest.mark.parametrize("text", ["", "plan,road\n", "plan\na\nb\n"])
-def test_a_csv_file_without_header_or_rows_is_refused(tmp_path, text):
-    assert "needs a header that names the columns" in refusal(write(tmp_path / "plans.csv", text))
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        *(
+            (
+                f"plan,road,rail\nnorth,1,0\nsouth,0,{cell}\n",
+                ["row 'south', column 'rail'", "plans.csv'", repr(cell)],
+            )
+            for cell in ("fast", "1;5", "--", "1_000", "12.5 h")
+        ),
+        ("plan,road,rail\nnorth,1,0\nsouth,0,nan\n", ["row 'south', column 'rail'", "nan"]),
+        ('plan,a,b\nx,1,"1,234"\ny,0,1\n', ["row 'x', column 'b'", "1.234 or 1234"]),
+        ("plan,road,rail\n\nnorth,1,0\nsouth,0\n", ["line 4 of", "2 cells"]),
+        ("", ["plans.csv'", "0 lines"]),
+        ("plan,road\n", ["plans.csv'", "1 lines"]),
+        ("plan\na\nb\n", ["plans.csv'", "1 cells"]),
+    ],
+)
+def test_a_csv_file_that_is_no_table_is_refused_with_the_place(tmp_path, text, named):
+    refused = refusal(write(tmp_path / "plans.csv", text))
+    assert refused.field == "plans"
+    assert all(name in str(refused) for name in named), refused
 
 
 @pytest.mark.parametrize(
@@ -340,9 +328,6 @@ def test_a_csv_file_is_read_as_any_spreadsheet_writes_it(tmp_path, text):
 def test_a_decimal_comma_is_read_wherever_it_can_be_nothing_else(tmp_path):
     problem = sp.Problem(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"0,5"\ny,0,1\n'), noise_scale=1)
     assert problem.plans.tolist() == [[1.0, 0.5], [0.0, 1.0]]
-    said = refusal(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"1,234"\ny,0,1\n'))
-    assert "row 'x', column 'b'" in said
-    assert "'1,234' may be 1.234 or 1234" in said
 
 
 def test_an_empty_cell_of_a_plan_is_0(tmp_path):
@@ -350,60 +335,42 @@ def test_an_empty_cell_of_a_plan_is_0(tmp_path):
     assert problem.plans.tolist() == [[1.0, 0.0], [0.0, 2.0]]
 
 
-def test_a_csv_file_that_is_not_there_is_refused(tmp_path):
-    assert "No such file" in refusal(tmp_path / "absent.csv")
-
-
-def test_a_csv_file_that_is_not_utf8_is_told_how_to_be_saved(tmp_path):
+def test_a_csv_file_that_is_not_there_or_not_utf8_is_refused(tmp_path):
+    assert "absent.csv'" in str(refusal(tmp_path / "absent.csv"))
     path = write(tmp_path / "plans.csv", "plan,Köln,Graz\na,1,0\nb,0,1\n", encoding="latin-1")
-    assert "not UTF-8 text; save it as 'CSV UTF-8'" in refusal(path)
+    assert "UTF-8" in str(refusal(path))
 
 
 @pytest.mark.parametrize("what", ["noise_scale", "costs"])
-@pytest.mark.parametrize("bad", [0, -1, np.nan, np.inf])
-def test_noise_and_costs_must_be_positive(what, bad):
-    said = refusal([[1, 0], [0, 1]], arm_names=["road", "rail"], **{what: [1, bad]})
-    assert f"{what} of arm 1 ('rail') must be positive and finite, got {float(bad)}" in said
-
-
-@pytest.mark.parametrize("what", ["noise_scale", "costs"])
-def test_noise_and_costs_of_the_wrong_shape_are_refused(what):
-    said = refusal([[1, 0], [0, 1]], **{what: [1, 2, 3]})
-    assert f"{what} must be one number or one for each of the 2 arms, got shape (3,)" in said
-
-
-@pytest.mark.parametrize("what", ["noise_scale", "costs"])
-def test_noise_and_costs_that_are_text_are_refused(what):
-    assert f"{what} must be one number or one per arm, got 'much'" in refusal(
-        [[1, 0], [0, 1]], **{what: "much"}
-    )
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        *(([1, bad], f"{float(bad)}") for bad in (0, -1, np.nan, np.inf)),
+        ([1, 2, 3], "(3,)"),
+        ("much", "'much'"),
+    ],
+)
+def test_noise_and_costs_are_positive_numbers_one_for_each_arm(what, given, named):
+    refused = refusal([[1, 0], [0, 1]], **{what: given})
+    assert refused.field == what
+    assert named in str(refused)
 
 
 @pytest.mark.parametrize("kind", ["arm", "plan"])
-def test_repeated_names_are_refused(kind):
-    said = refusal([[1, 0], [0, 1]], **{f"{kind}_names": ["x", "x"]})
-    assert f"{kind} names must differ, got 'x' more than once" in said
+@pytest.mark.parametrize(
+    ("names", "named"),
+    [(["x", "x"], "'x'"), (["x", "y", "z"], "3"), ("xy", "'xy'"), (["x", ""], " 1 ")],
+)
+def test_names_are_a_list_of_different_ones_one_for_each(kind, names, named):
+    refused = refusal([[1, 0], [0, 1]], **{f"{kind}_names": names})
+    assert refused.field == f"{kind}_names"
+    assert named in str(refused)
 
 
 def test_repeated_names_in_a_csv_header_are_refused(tmp_path):
-    assert "got 'road' more than once" in refusal(write(tmp_path / "p.csv", "plan,road,road\na,1,0\nb,0,1\n"))
-
-
-@pytest.mark.parametrize("kind", ["arm", "plan"])
-def test_a_wrong_number_of_names_is_refused(kind):
-    said = refusal([[1, 0], [0, 1]], **{f"{kind}_names": ["x", "y", "z"]})
-    assert f"{kind}_names must have one name for each of the 2 {kind}s, got 3" in said
-
-
-@pytest.mark.parametrize("kind", ["arm", "plan"])
-def test_one_text_instead_of_a_list_of_names_is_refused(kind):
-    assert f"{kind}_names must be a list of names, got the text 'xy'" in refusal(
-        [[1, 0], [0, 1]], **{f"{kind}_names": "xy"}
-    )
-
-
-def test_an_empty_name_is_refused():
-    assert "arm 1 has an empty name" in refusal([[1, 0], [0, 1]], arm_names=["road", ""])
+    refused = refusal(write(tmp_path / "p.csv", "plan,road,road\na,1,0\nb,0,1\n"))
+    assert refused.field == "arm_names"
+    assert "'road'" in str(refused)
 
 
 # tables from files

@@ -50,14 +50,13 @@ def test_nobody_waits_for_a_second_policy_where_the_first_is_close_to_what_any_m
     found = advice(delta=0.05, epsilon=0.0)
     assert [one.policy.name for one in found.rehearsals] == ["BetGapE"]
     assert found.expected <= 2 * found.limit
-    assert "at most 2 times what any method needs" in found.reasons["policy"]
 
 
 def test_what_is_given_is_kept():
     found = advice(delta=0.2, epsilon=0.5)
     assert (found.delta, found.epsilon) == (0.2, 0.5)
     assert found.policy.delta == 0.2
-    assert found.reasons["delta"] == found.reasons["epsilon"] == "as you asked"
+    assert found.reasons["delta"] == found.reasons["epsilon"]
 
 
 def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
@@ -71,7 +70,6 @@ def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
     exact = found[100_000].rehearsals[0]
     assert exact.policy.epsilon == 0
     assert exact.quantile(0.5) == math.inf
-    assert "near-ties" in found[100_000].reasons["epsilon"]
 
 
 def test_a_hopeless_problem_is_called_so():
@@ -112,7 +110,8 @@ def test_a_batch_is_shared_among_the_workers():
 
 def test_prices_decide_where_they_differ():
     found = advice(sp.Problem(PLANS, costs=[100.0, 1.0, 1.0, 1.0], noise_scale=1), delta=0.05)
-    assert "in price" in found.reasons["policy"]
+    prices = {one.policy.name: one.price for one in found.rehearsals}
+    assert prices[found.policy.name] == min(prices.values()) > found.expected
 
 
 def test_an_unknown_noise_scale_needs_a_rough_one():
@@ -131,29 +130,23 @@ def test_without_a_guess_it_says_that_it_cannot_know():
 def test_work_by_hand_gets_no_tiny_delta():
     by_program, by_hand = advice(n_worlds=12), advice(n_worlds=12, budget=1000)
     assert by_program.delta < 0.05 == by_hand.delta
-    assert "by hand" in by_hand.reasons["delta"]
-    unknown = advice(n_worlds=2, budget=None)
-    assert unknown.delta == 0.05
-    assert "a budget of more than 1,000 is given" in unknown.reasons["delta"]
+    assert advice(n_worlds=2, budget=None).delta == 0.05
 
 
 def test_the_command_asks_for_the_budget_and_for_what_the_file_does_not_say(tmp_path, monkeypatch):
     file = tmp_path / "ways.csv"
     file.write_text("plan,bus,walk\ngoal,smallest,\nnoise,2,2\na,1,\nb,,1\n")
     words = ["advise", str(file), "--worlds", "2"]
-    said = CliRunner().invoke(app, words)
-    assert "no guess of the means" in str(said.exception)
-    assert "--means LOW HIGH" in str(said.exception)
+    assert "--means" in str(CliRunner().invoke(app, words).exception)
     monkeypatch.setattr(importlib.import_module("surepick.cli.advise"), "is_asked", lambda: True)
     asked = CliRunner().invoke(app, words, input="5\n12,5\n300\n")
     assert asked.exit_code == 0, asked.output
-    assert "nobody can know what to expect" in asked.output
-    assert "within 3.75 of the guess" in " ".join(asked.output.split())
+    assert "3.75" in asked.output  # half of the range
     assert "--budget 300" in " ".join(asked.output.split())
     given = CliRunner().invoke(app, [*words, "--means", "5", "12.5", "--budget", "300", "--json"])
     assert json.loads(given.stdout)["next"] in " ".join(asked.output.split())
     wrong = CliRunner().invoke(app, [*words, "--means", "5", "5", "--budget", "300"])
-    assert "the lower number first" in str(wrong.exception)
+    assert isinstance(wrong.exception, ParameterError)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +167,6 @@ def test_plans_that_cannot_be_listed_are_rehearsed_with_the_policy_that_is_prove
     problem, guess = towns()
     found = sp.advise(problem, guess, 0.5, n_worlds=4, delta=0.05, epsilon=0.0)
     assert [one.policy for one in found.rehearsals] == [sp.OBet(0.05)]
-    assert "needs no list" in found.reasons["policy"]
     outcomes = [
         sp.simulate(problem, found.policy, sp.Gaussian(guess + shift, 0.3), seed=s)
         for s, shift in enumerate(np.random.default_rng(5).uniform(-0.5, 0.5, (4, 10)))
@@ -189,7 +181,6 @@ def test_without_a_list_delta_and_epsilon_are_chosen_too():
     found = sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=20_000, n_worlds=2)
     assert found.policy.name == "OBet"
     assert 0 < found.epsilon < 0.5
-    assert "half of the difference between the worst plan and the best" in found.reasons["epsilon"]
     assert found.delta in (0.05, 0.01, 0.001)
     assert found.expected <= 20_000
 

@@ -46,7 +46,7 @@ def changed(name, *cells):
 def refusal(path):
     with pytest.raises(FileError) as caught:
         load(path)
-    return str(caught.value)
+    return caught.value
 
 
 @pytest.mark.parametrize("name", ["ways.xlsx", "ways.csv", "ways.tsv", "WAYS.XLSX"])
@@ -88,30 +88,32 @@ def test_a_sheet_with_semicolons_and_decimal_commas_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "says"),
+    ("row", "field", "named"),
     [
-        (["goal", "quick", "", ""], "row 'goal' says 'quick'; it says 'smallest' or 'largest'"),
-        (["goal", "", "", ""], "row 'goal' says nothing"),
-        (["unit", "h", "km", ""], "row 'unit' says 'h', 'km'; it says one unit for all arms"),
-        (["guess", 14, "", 8], "row 'guess' has no number for 'train'; it needs one for each arm"),
-        (["noise", 4, "", 1], "row 'noise' has no number for 'train'; it needs one for each arm, or one"),
-        (["noise", 4, "loud", 1], "row 'noise', column 'train': expected a number, got 'loud'"),
-        (["noise", 4, 0, 1], "noise_scale of arm 1 ('train') must be positive"),
-        (["bus and walk", 1, "one", 1], "row 'bus and walk', column 'train': expected a number, got 'one'"),
-        (["bus and walk", 1, "1.234", "1;5"], "row 'bus and walk', column 'walk': expected a number"),
+        (["goal", "quick", "", ""], "minimize", "'quick'"),
+        (["goal", "", "", ""], "minimize", "row 'goal'"),
+        (["unit", "h", "km", ""], "unit", "'h', 'km'"),
+        (["guess", 14, "", 8], "guess", "'train'"),
+        (["noise", 4, "", 1], "noise_scale", "'train'"),
+        (["noise", 4, "loud", 1], "noise_scale", "row 'noise', column 'train'"),
+        (["noise", 4, 0, 1], "noise_scale", "'train'"),
+        (["bus and walk", 1, "one", 1], "plans", "row 'bus and walk', column 'train'"),
+        (["bus and walk", 1, "1.234", "1;5"], "plans", "row 'bus and walk', column 'walk'"),
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_a_mistake_is_named_with_its_file_row_and_column(tmp_path, row, says, ending):
-    said = refusal(write(tmp_path / f"ways.{ending}", changed(*row)))
-    assert said.startswith(f"'{tmp_path}/ways.{ending}': {says}")
+def test_a_mistake_is_named_with_its_file_row_and_column(tmp_path, row, field, named, ending):
+    refused = refusal(write(tmp_path / f"ways.{ending}", changed(*row)))
+    assert refused.field == field
+    assert str(refused).startswith(f"'{tmp_path}/ways.{ending}': ")
+    assert named in str(refused)
 
 
 def test_a_row_that_is_there_twice_is_refused(tmp_path):
-    assert "there is a row 'Goal' already" in refusal(
-        write(tmp_path / "w.csv", [*ROWS, ["Goal", "largest", "", ""]])
-    )
-    assert "there is a row 'bus and walk' already" in refusal(write(tmp_path / "w.csv", [*ROWS, ROWS[-3]]))
+    for row, field in ((["Goal", "largest", "", ""], "minimize"), (ROWS[-3], "plan_names")):
+        refused = refusal(write(tmp_path / "w.csv", [*ROWS, row]))
+        assert refused.field == field
+        assert f"'{row[0]}'" in str(refused)
 
 
 # what only workbooks have
@@ -122,8 +124,7 @@ def test_a_formula_counts_with_its_computed_value_and_is_refused_without(tmp_pat
     book = openpyxl.load_workbook(path)
     book.active["B9"] = "=1+1"
     book.save(path)
-    assert "cell B9 of " in (said := refusal(path))
-    assert "is a formula without a computed value" in said
+    assert "cell B9 of " in str(refusal(path))
 
 
 def test_merged_cells_are_refused(tmp_path):
@@ -131,16 +132,16 @@ def test_merged_cells_are_refused(tmp_path):
     book = openpyxl.load_workbook(path)
     book.active.merge_cells("B9:C9")
     book.save(path)
-    assert "has merged cells, B9:C9" in refusal(path)
+    assert "B9:C9" in str(refusal(path))
 
 
 def test_what_is_no_workbook_is_refused(tmp_path):
     path = tmp_path / "ways.xlsx"
     path.write_bytes(b"PK\x03\x04 not really")
-    assert "is not an Excel workbook (.xlsx)" in refusal(path)
-    assert "cannot read" in refusal(tmp_path / "absent.xlsx")
-    assert "save it as .xlsx or .csv" in refusal(write(tmp_path / "ways.ods"))
-    assert 'kind = "production" and program = "mix.lp"' in refusal(write(tmp_path / "mix.lp"))
+    assert "ways.xlsx'" in str(refusal(path))
+    assert "absent.xlsx'" in str(refusal(tmp_path / "absent.xlsx"))
+    assert refusal(write(tmp_path / "ways.ods")).field == "path"
+    assert 'program = "mix.lp"' in str(refusal(write(tmp_path / "mix.lp")))
 
 
 def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
