@@ -72,16 +72,14 @@ def test_a_session_from_a_file_to_its_certificate(tmp_path: Path) -> None:
     assert seen["tools"] == TOOLS, "nothing to drop, repeat or change a measurement with"
     assert seen["check"]["n_plans"] == 2
     assert seen["check"]["forecast"]["median"] > 0
-    assert "probability at most 0.1" in seen["new"]["guarantee"]
-    assert "already a session" in seen["again"]["error"]
-    assert "nothing was recorded" in seen["other arm"]["error"]
+    assert "at most 0.1" in seen["new"]["guarantee"]
+    assert all("error" in seen[call] for call in ("again", "other arm", "redrawn"))
     assert seen["asked"]["status"] == "confident"
-    assert "not plausible" in seen["doubted"]["error"]
-    assert "error" in seen["redrawn"]
+    assert "sure=true" in seen["doubted"]["error"]
     assert seen["status"]["answer"] == "South"
     assert "South" in seen["status"]["sentence"]
     assert seen["verify"]["holds"] is True
-    assert "there is no session named 'nobody'" in seen["nobody"]["error"]
+    assert "'nobody'" in seen["nobody"]["error"]
     session = Session.load(f"sqlite:///{tmp_path}/trips.db", "trips")
     assert session.verify(seen["verify"]["certificate"]).holds
     assert {m.value for m in session.measurements()} <= set(MEANS.values())

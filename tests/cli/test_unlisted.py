@@ -14,7 +14,7 @@ from surepick import problems
 from surepick.cli import app
 from surepick.cli.demo import introduce
 from surepick.core.oracle_problem import OracleProblem
-from surepick.errors import FileError, ParameterError
+from surepick.errors import FileError, MissingFunctionError, ParameterError
 from surepick.planning.comparison import is_error, loss
 
 CABLES = """
@@ -189,12 +189,9 @@ def test_check_counts_the_plans_and_forecasts(folder):
     file = write(folder)
     data = answer("check", file, "--worlds", 4)
     assert data["listed"] is False
-    assert data["plans"] == "16 trees, none of them listed"
     assert (data["n_plans"], data["n_arms"]) == (16, 6)
     assert 0 < data["forecast"]["low"] <= data["forecast"]["median"]
-    shown = call("check", file, "--worlds", 2).output
-    assert "16 trees, none of them listed" in shown
-    assert "C - D" in shown
+    assert "C - D" in call("check", file, "--worlds", 2).output
 
 
 def test_limit_and_compare_know_the_plan(folder):
@@ -213,7 +210,7 @@ def test_limit_and_compare_know_the_plan(folder):
 def test_a_policy_that_needs_the_list_is_refused(folder):
     result = call("simulate", write(folder), "--policy", "CombGapE")
     assert isinstance(result.exception, ParameterError)
-    assert "OBet for plans behind an oracle" in str(result.exception)
+    assert "OBet" in str(result.exception)
 
 
 def test_the_theory_report_has_what_an_oracle_can_find(folder):
@@ -226,8 +223,6 @@ def test_the_theory_report_has_what_an_oracle_can_find(folder):
     assert len(found["theory"]) == 5
     assert found["theory_left_out"][0]["name"].endswith("V_s and A")
     assert expected["theory_left_out"] == []
-    shown = " ".join(call("limit", file, "--theory").output.split())
-    assert "Left out: CombGapE, Theorem 4.2" in shown
 
 
 def test_advise_tries_out_the_policy_that_needs_no_list(folder):
@@ -235,9 +230,7 @@ def test_advise_tries_out_the_policy_that_needs_no_list(folder):
     found = answer("advise", file, "--worlds", 2, "--delta", 0.1)
     assert (found["policy"], found["delta"]) == ("OBet", 0.1)
     assert found["next"].endswith("--policy OBet --delta 0.1")
-    shown = call("advise", file, "--worlds", 2, "--delta", 0.1)
-    assert shown.exit_code == 0
-    assert "needs no list of plans" in " ".join(shown.output.split())
+    assert call("advise", file, "--worlds", 2, "--delta", 0.1).exit_code == 0
 
 
 def test_a_wrong_answer_would_be_counted(folder):
@@ -274,10 +267,9 @@ def test_run_measures_by_a_program(folder):
     assert answer("run", write(folder), "--measure", command, "-j", 2)["answer"] == ANSWERS["trees"]
 
 
-def test_a_rehearsal_says_that_the_answer_is_the_best_of_all_plans(folder):
+def test_a_rehearsal_compares_its_answer_with_the_best_of_all_plans(folder):
     for text in (CABLES, CABLES.replace("list_plans = false", "")):
-        shown = " ".join(call("simulate", write(folder, text)).output.split())
-        assert "agrees: it is the best of all plans." in shown
+        assert answer("simulate", write(folder, text))["loss_in_family"] == 0
 
 
 # A function that only Python has
@@ -299,7 +291,7 @@ def of_python(folder):
 
 def test_commands_show_what_only_python_can_drive(of_python):
     assert answer("status")["n_told"] == 3
-    assert "mine: running" in call("status").output
+    assert "mine" in call("status").output
     assert answer("list")[0]["measurements"] == 3
     assert len([e for e in answer("log", "--last", 0) if e["kind"] == "measured"]) == 3
     assert call("export").output.count("\n") == 4
@@ -312,8 +304,7 @@ def test_commands_show_what_only_python_can_drive(of_python):
 )
 def test_other_commands_say_that_it_has_to_be_driven_from_python(of_python, words):
     result = call(*words)
-    assert isinstance(result.exception, ParameterError)
-    assert "open it from Python" in str(result.exception)
+    assert isinstance(result.exception, MissingFunctionError)
     assert answer("status")["n_told"] == 3
 
 
@@ -330,5 +321,6 @@ def test_the_demo_chooses_between_trees_that_nobody_listed():
 def test_the_demo_says_what_it_is_about(capsys):
     problem, means = problems.cable_instance(1)
     introduce(problems.Truth(problem, means, kind="trees", title="Cables"), sp.OBet(), as_json=False)
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "6.2e10 plans, none of them listed, 66 arms to measure" in shown
+    shown = capsys.readouterr().out
+    assert "6.2e10 plans" in shown
+    assert "66 arms" in shown

@@ -67,10 +67,9 @@ def write(name: str, data: Any) -> None:
 )
 def test_a_certificate_is_checked_without_the_store(files: tuple[str, ...]) -> None:
     Path("surepick.db").unlink()
-    result = run("verify", *files)
+    result = run("verify", *files, "--json")
     assert result.exit_code == 0, result.output
-    assert "holds: " in result.stdout
-    assert "no store was looked at" in result.stdout
+    assert json.loads(result.stdout)["holds"]
 
 
 def test_a_certificate_that_is_not_of_the_log_does_not_hold_without_the_store() -> None:
@@ -177,7 +176,7 @@ def test_an_imported_session_may_get_another_name() -> None:
     assert run("import", "log.json", "--session", "again").exit_code == 0
     result = run("verify", "certificate.json", "--session", "again")
     assert result.exit_code == 0, result.output
-    assert "it began under the name 'trips'" in result.stdout
+    assert "'trips'" in result.stdout
 
 
 def test_a_log_of_a_function_needs_it() -> None:
@@ -289,9 +288,9 @@ def test_a_question_is_announced_and_recognised() -> None:
     assert again["question"] == question  # of the question alone, not of the time or the store
     assert run("verify", "--announced", question.upper(), "--store", "a.db").exit_code == 0
     assert run("new", "mine.toml", "--delta", "0.1", "--store", "c.db").exit_code == 0
-    other = run("verify", "--announced", question, "--store", "c.db")
+    other = run("verify", "--announced", question, "--store", "c.db", "--json")
     assert other.exit_code == 1
-    assert "another question was announced" in other.stdout
+    assert json.loads(other.stdout)["question"] != question
 
 
 # Signatures
@@ -317,12 +316,11 @@ def test_a_signed_certificate_is_checked_with_the_public_key(form: str) -> None:
     assert run("certificate", "--sign", "mine", "-o", "signed.json").exit_code == 0
     assert run("verify", "signed.json", "--key", "mine.pub").exit_code == 0
     assert run("verify", "signed.json", "log.json", "--key", "mine.pub").exit_code == 0
-    unchecked = run("verify", "signed.json")
-    assert (unchecked.exit_code, "signature was not checked" in unchecked.stdout) == (0, True)
-    by_other = run("verify", "signed.json", "--key", "other.pub")
-    assert (by_other.exit_code, "signed with another key" in by_other.stdout) == (1, True)
-    unsigned = run("verify", "certificate.json", "--key", "mine.pub")
-    assert (unsigned.exit_code, "is not signed" in unsigned.stdout) == (1, True)
+    unchecked = run("verify", "signed.json", "--json")
+    assert (unchecked.exit_code, len(json.loads(unchecked.stdout)["remarks"])) == (0, 1)
+    for words in (("signed.json", "--key", "other.pub"), ("certificate.json", "--key", "mine.pub")):
+        result = run("verify", *words, "--json")
+        assert (result.exit_code, len(json.loads(result.stdout)["objections"])) == (1, 1)
 
 
 def test_a_certificate_changed_after_it_was_signed_is_noticed() -> None:
@@ -338,9 +336,9 @@ def test_a_certificate_changed_after_it_was_signed_is_noticed() -> None:
         {**data, "signature": {}},
     ):
         write("changed.json", changed)
-        result = run("verify", "changed.json", "--key", "mine.pub")
+        result = run("verify", "changed.json", "--key", "mine.pub", "--json")
         assert result.exit_code == 1
-        assert "objection: the certificate" in result.stdout
+        assert json.loads(result.stdout)["objections"]
 
 
 @pytest.mark.parametrize("form", ["ssh", "pem"])
@@ -369,7 +367,7 @@ def test_what_is_no_key_is_refused_in_words() -> None:
 
 def test_who_has_a_certificate_and_no_store_is_told_what_else_it_takes(folder: Path) -> None:
     for words in (["certificate", "-o", "my certificate.json"], ["export", "-o", "log.json"]):
-        assert f"written to {words[2]}" in run(*words).output
+        assert words[2] in run(*words).output
     (folder / "surepick.db").unlink()
     refused = str(run("verify", "my certificate.json").exception)
     hint = refused.split("it takes the log: ")[1].split(", where")[0]
