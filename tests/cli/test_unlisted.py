@@ -296,7 +296,8 @@ def test_commands_show_what_only_python_can_drive(of_python):
     assert len([e for e in answer("log", "--last", 0) if e["kind"] == "measured"]) == 3
     assert call("export").output.count("\n") == 4
     call("export", "--format", "json", "-o", "all.json")
-    assert json.loads(Path("all.json").read_text())["problem"]["oracle"]["kind"] == "function"
+    created = json.loads(Path("all.json").read_text())["log"]["events"][0]["body"]
+    assert json.loads(created)["problem"]["oracle"]["kind"] == "function"
 
 
 @pytest.mark.parametrize(
