@@ -105,6 +105,7 @@ def test_the_example_with_probes_is_checked_forecast_limited_and_compared(run: R
     found = json.loads(CliRunner().invoke(app, ["limit", "drives.toml", "--json"]).output)
     assert 30 < found["lower_bound"] < 50
     words = ["compare", "drives.toml", "--runs", "2", "--policies", "CombGapE,BetGapE"]
+    assert "CombGapE" in CliRunner().invoke(app, words).output  # it is named, and left out
     compared = CliRunner().invoke(app, [*words, "--json"])
     assert [row["policy"] for row in json.loads(compared.stdout)["policies"]] == ["BetGapE"]
     alone = CliRunner().invoke(app, [*words[:4], "--policies", "CombGapE"])

@@ -189,6 +189,7 @@ def test_an_import_says_what_became_of_values_that_nobody_had_asked_for() -> Non
     assert json.loads(ok("import", "told.csv", "--json"))["imported"]["unasked"] == 1
     ok("sheet", "-o", "empty.csv")
     assert not any(json.loads(ok("import", "empty.csv", "--json"))["imported"].values())
+    ok("import", "empty.csv")
 
 
 def test_check_of_a_sheet_speaks_of_rows_and_says_what_is_next() -> None:

@@ -146,4 +146,6 @@ def test_simulate_begins_with_the_guess_of_the_file(tmp_path):
     assert with_it["past"] == {"bus": 4.0, "train": 4.0, "walk": 4.0}
     assert without["past"] is None
     assert with_it["n_measurements"] != without["n_measurements"]
+    assert "guess" in run("simulate", str(file))
+    assert "guess" not in run("simulate", str(file), "--no-guess")
     assert json.loads(run("simulate", str(file), "--json", "--policy", "CombGapE"))["past"] is None

@@ -195,6 +195,7 @@ def test_a_list_that_lacks_plans_promises_the_best_of_the_listed_ones_alone(fold
     problem = load(folder / "sites.toml").problem
     missing = problem.candidates.chance_of_new
     assert missing > 0.05
+    assert f"{problem.n_plans:,}" in run("simulate", "sites.toml", "--epsilon", "3").stdout
     data = json.loads(run("simulate", "sites.toml", "--epsilon", "3", "--json").stdout)
     assert data["loss_in_family"] >= data["loss"]
     assert data["listing"]["chance_missing"] == missing

@@ -223,6 +223,7 @@ def test_the_theory_report_has_what_an_oracle_can_find(folder):
     assert len(found["theory"]) == 5
     assert found["theory_left_out"][0]["name"].endswith("V_s and A")
     assert expected["theory_left_out"] == []
+    assert "CombGapE, Theorem 4.2" in " ".join(call("limit", file, "--theory").output.split())
 
 
 def test_advise_tries_out_the_policy_that_needs_no_list(folder):

@@ -131,7 +131,7 @@ def test_measurements_go_to_a_file_and_come_back(writing: Running, store: str) -
         data, files = {**form, **fields}, {"file": (name, content)}
         return writing.client.post("/sessions/to import/import", data=data, files=files)
 
-    assert send("to-export.csv", answer.content).status_code == 200
+    assert "to-export.csv" in send("to-export.csv", answer.content).text
     assert [m.value for m in other.measurements()] == [m.value for m in session.measurements()]
     arm = tools.problem().arm_names[0]
     assert send("a.csv", f"arm,value\n{arm},0.5\n".encode(), picked="yes").status_code == 200
@@ -201,7 +201,7 @@ def test_a_workbook_is_imported_like_a_csv_file(writing: Running, store: str) ->
     answer = writing.client.post(
         "/sessions/to fill in/import", data=data, files={"file": ("Monday.XLSX", workbook(filled))}
     )
-    assert answer.status_code == 200
+    assert "Monday.XLSX" in answer.text
     assert [m.value for m in session.measurements()] == [8.5]
 
 
