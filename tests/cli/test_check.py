@@ -124,7 +124,7 @@ BAD = {
         ("use = [[1, -1]]\nlimits = [1]\nguess = [1, 1]", None),
         ("use = [[1, 1]]\nlimits = [1]\nguess = [1, 1]\nupper = -1", "lower"),
         ("use = [[1, 1]]\nguess = [1, 1]", "limits"),
-        ('program = "none.mps"', None),
+        ('program = "none.mps"', "program"),
         ('program = "none.mps"\nuse = [[1]]', "program"),
         ('program = "none.mps"\nlimits = [1]', "limits"),
         ("use = [[1, 1]]\nlimits = [1]\nguess = [1, 1]\nwhole = 3", "whole"),
