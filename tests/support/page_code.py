@@ -41,7 +41,10 @@ NOT_RUN = [
         r"^dask |--cluster",
         "needs other machines, or a minute; tests/experiments/test_cluster.py has a cluster",
     ),
-    (r"^surepick reproduce (?!.*--runs)", "minutes; tests/experiments runs the reproduction with fewer runs"),
+    (
+        r"^surepick reproduce (?!.*--runs \d\b)",
+        "minutes; tests/experiments runs the reproduction with fewer runs",
+    ),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
     (r"^surepick mcp", "runs until its client leaves; tests/cli/test_mcp.py is such a client"),

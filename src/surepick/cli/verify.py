@@ -48,7 +48,7 @@ def verify(
     Exits with 1 if a check fails, with 3 if all hold and the values contradict what the guarantee assumes. It
     shows that the log is consistent, not that the values were measured.
 
-    Try: surepick verify certificate.json log.json
+    Try: surepick export --session table --to log.json, then surepick verify log.json
     """
     from surepick.sessions.verify import verify as check
 
