@@ -15,7 +15,7 @@ from surepick.cli import app
 COMMANDS = typer.main.get_command(app).commands
 SOURCES = sorted(Path(surepick.__file__).parent.rglob("*.py"))
 SERVES = "serve"  # until it is stopped
-# 1: nothing to ask for; 3: the values contradict the assumption; 5: no plan beats the incumbent. Others end with 0.
+# 1: nothing to ask for; 3: the values contradict the assumption; 5: no plan beats the incumbent.
 ENDINGS = {"ask": (0, 1), "challenge": (0, 5), "run": (0, 3), "status": (0, 3), "verify": (0, 3)}
 
 
