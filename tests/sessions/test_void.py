@@ -106,7 +106,7 @@ def test_other_processes_and_later_ones_see_the_same(tmp_path: Path):
     for opened in (session, other, sp.Session.load(place)):
         assert (opened.ledger().n_told, opened.pending()) == (12, session.pending())
         assert [m.voided for m in opened.measurements()] == [True] + [False] * 12
-    assert "taken back" in next(w.text for w in summary(look(other)).warnings if w.kind == "voided")
+    assert "voided" in {warning.kind for warning in summary(look(other)).warnings}
 
 
 def test_a_voided_pilot_is_made_again():
