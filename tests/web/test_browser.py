@@ -426,10 +426,10 @@ def test_a_report_fits_a_phone_and_a_desk_and_asks_for_nothing(
         assert not event.is_visible(), "the log is folded"
         if width < 480:
             assert page.evaluate("document.documentElement.scrollHeight") < 2.25 * 800, name
-            promise = page.locator(".fold dt", has_text="Promise")
-            assert not promise.is_visible()
-            page.get_by_text("The promise and what it rests on").click()
-            assert promise.is_visible()
+            guarantee = page.locator("[data-part=guarantee] dt").first
+            assert not guarantee.is_visible()
+            page.locator("[data-part=guarantee] > summary").click()
+            assert guarantee.is_visible()
         page.get_by_text("Remarks, decisions").click()
         assert event.is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
