@@ -62,6 +62,7 @@ POLICIES: list[Callable[[float], sp.Policy]] = [
     lambda delta: sp.RAGE(delta=delta),  # rounds of many measurements, which may be told as means
 ]
 BETS = POLICIES[2:4]  # which take probes and plans that arrive
+ANSWERED = (sp.Status.CONFIDENT, sp.Status.DONE)  # with a guarantee, and without one
 ENDLESS = 100_000  # a budget
 
 
@@ -267,17 +268,17 @@ class History:
         verdict = session.verify()
         assert verdict.holds, verdict
         called, arrived = session.ledger().run.called is not None, bool(session.ledger().arrived)
-        if session.status is not sp.Status.CONFIDENT and not called:
+        if session.status not in ANSWERED and not called:
             session.extend(budget=ENDLESS)
         self._measure_all(session)
-        if session.status is not sp.Status.CONFIDENT and not arrived:  # a last call that proved nothing
+        if session.status not in ANSWERED and not arrived:  # a last call that proved nothing
             session.extend(delta=session.policy.delta / 2, budget=ENDLESS)
             self._measure_all(session)
         leased = [lease.token for lease in session.store.leases(NAME)]
         assert not any(map(session.is_told, leased)), "a recorded request is leased"
         outcome = session.outcome
         assert outcome is not None
-        assert outcome.status is sp.Status.CONFIDENT or (called and arrived)
+        assert outcome.status in ANSWERED or (called and arrived)
         verdict = session.verify(session.certificate().to_json())
         assert verdict.holds, verdict
         run = session.ledger().run

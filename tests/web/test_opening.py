@@ -93,7 +93,9 @@ def test_a_session_that_cannot_be_read_says_why_and_is_tried_again(
         return load(store, name, **options)
 
     monkeypatch.setattr(Session, "load", broken)
-    with running(store) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+    # the server hangs up after an error of its own, so that no connection is used twice
+    options = {"timeout": 60, "headers": {"connection": "close"}}
+    with running(store) as server, httpx.Client(base_url=server.url, **options) as client:
         assert "a damaged page" in client.get("/").text
         assert client.get("/sessions/middle").status_code == 500
         wrong[0] = False
