@@ -37,7 +37,15 @@ class Best(Question):
         super().__init__(plans, Wealth(-math.log(delta), most_accounts), epsilon)
         self.first_led_at: dict[int, IntArray] = {}  # counts when each plan led for the first time
         self.wealth.account(COMMON, self.n_plans, len(self.grid) + 1)
-        self.grid_share = max(LEAST_GRID_SHARE, GRID_SHARE - GRID_SHARE_PER_LOG * math.log(self.n_plans))
+
+    @property
+    def grid_share(self) -> float:
+        """The part of a first stake that goes to the fixed sizes.
+
+        It goes by the plans that there are when it is staked, so that a run that was restored after plans
+        arrived stakes as the one that saw them arrive.
+        """
+        return max(LEAST_GRID_SHARE, GRID_SHARE - GRID_SHARE_PER_LOG * math.log(self.n_plans))
 
     @property
     def _common(self) -> Account:

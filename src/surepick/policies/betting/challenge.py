@@ -117,11 +117,12 @@ class KeepOrReplace(Best):
     switch_ratio = (
         1.25  # times the standardised advantage of the challenger that another needs to take its place
     )
+    grid_share = 0.5  # of a first stake, on the fixed sizes
     hopeless = 4.0  # times what keeping seems to need, while a plan looks better by more than epsilon
 
     def __init__(self, plans: Any, delta: float, epsilon: float, incumbent: int) -> None:
         super().__init__(plans, delta / 2, epsilon)
-        self.leader, self.grid_share = incumbent, 0.5
+        self.leader = incumbent
         self.challengers, self.challenger = Wealth(self.wealth.threshold), -1  # none yet
 
     def choose(self, estimates: Estimates) -> None:
