@@ -106,7 +106,7 @@ def test_what_a_pilot_may_cost_is_counted() -> None:
     unknown = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
     for risk, status in ((0.045, sp.Status.BUDGET_SPENT), (0.039, sp.Status.CONFIDENT)):
         policy = Hasty(risk=risk)  # and .2 of delta for the pilot
-        assert sp.simulate(unknown, policy, sp.Gaussian([0.0, 0.0])).status is status
+        assert sp.simulate(unknown, policy, sp.Gaussian([0.0, 0.0], 1.0)).status is status
         session = sp.Session.create("memory://", unknown, policy, name="s")
         assert told_to_the_end(session).status is status
 

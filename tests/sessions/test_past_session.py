@@ -38,11 +38,10 @@ def begun(**settings):
 def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
     bare, session = begun(), begun(past=PAST)
     assert bare.question != session.question
-    assert "past" not in json.loads(next(iter(bare.events())).body)
+    assert json.loads(next(iter(bare.events())).body)["past"] is None
     assert session.standing().lead == 1  # before anything is measured
     certificate = measured(session).certificate()
     assert certificate.past == {"road": 1.0, "rail": 1.0}
-    assert "counted as 1 measurements of each arm, and won no bet" in str(certificate)
     assert session.verify().holds
     assert measured(bare).certificate().to_json().get("past") is None
 

@@ -127,11 +127,11 @@ def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     session = sp.Session.create("memory://", problem, sp.PolyBet(0.01, 0.3), name="called")
     rng = np.random.default_rng(7)
     measure(session, rng, n=3)
-    session.last_call(300, gaussian=True)
+    session.last_call(1500, gaussian=True)
     measure(session, rng)
     certificate = session.certificate()
     assert certificate.is_confident
-    assert certificate.last_call == 300
+    assert certificate.last_call == 1500
     written = json.loads(json.dumps(certificate.to_json()))
     assert written["proof"]["test"]["gaussian"] is True
     assert session.verify(written).holds
@@ -163,7 +163,7 @@ def test_a_proof_holds_where_a_variable_without_room_is_basic():
         {"A_ub": [[1, 1, 1, 1], [1, 0, 0, 0]], "b_ub": [3.0, 0.5]},
         {"upper": [1, 1, 1, 2]},
     ):
-        fixed = sp.Polytope(**{"lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2], **rows})
+        fixed = sp.Polytope(**{"lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2], **rows}, noise_scale=1)
         run, means = sp.PolyBet().start(fixed), np.array([3.0, 2.0, -1.0, 1.0])
         while isinstance(decision := run.decide(), Measure):
             run.absorb(decision.counts, decision.counts * means)
