@@ -125,13 +125,13 @@ def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_foll
 def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     """The certificate has the proof of the test, and `verify` says what is wrong with one that was spoilt."""
     session = sp.Session.create("memory://", problem, sp.PolyBet(0.01, 0.3), name="called")
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(2)
     measure(session, rng, n=3)
-    session.last_call(1500, gaussian=True)
+    session.last_call(300, gaussian=True)
     measure(session, rng)
     certificate = session.certificate()
     assert certificate.is_confident
-    assert certificate.last_call == 1500
+    assert certificate.last_call == 300
     written = json.loads(json.dumps(certificate.to_json()))
     assert written["proof"]["test"]["gaussian"] is True
     assert session.verify(written).holds
