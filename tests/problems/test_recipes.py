@@ -58,9 +58,11 @@ def test_a_family_is_read_back_to_an_equal_problem(kind):
         assert again.name_of(plan) == problem.name_of(plan)
 
 
-def test_the_count_that_was_kept_holds():
+def test_a_count_that_the_family_does_not_have_is_refused():
     data = codec.problem_to_json(problems.tree_family(nx.complete_graph(5)).oracle_problem(noise_scale=1))
-    assert codec.problem_from_json({**data, "n_plans": 126}).n_plans == 126
+    assert codec.problem_from_json(data).n_plans == 125
+    with pytest.raises(FileError):
+        codec.problem_from_json({**data, "n_plans": 126})
 
 
 def test_a_recipe_of_a_later_kind_is_refused():

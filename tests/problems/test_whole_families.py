@@ -222,36 +222,20 @@ def listed_session(store, problem, policy=None):
     return sp.Session.create(store, problem, policy or sp.BetGapE(), name="sites")
 
 
-def test_a_session_that_was_begun_with_a_list_goes_on_with_it(tmp_path):
-    store = f"sqlite:///{tmp_path / 'old.db'}"
-    old, now = loaded(tmp_path, "n_draws = 40\n" + SITES), loaded(tmp_path, SITES)
-    session = listed_session(store, old)
-    for request in session.ask(5):
-        session.tell(request, 5.0 + request.arm % 7)
-    again = sp.Session.open(store, now, sp.OBet(), name="sites")
-    assert again.problem.is_listed
-    assert again.policy == sp.BetGapE()
-    assert again.ledger().n_told == 5
-    again.tell(again.ask()[0], 6.0)
-    truth = dict(zip(now.arm_names, np.linspace(3.0, 9.0, now.n_arms), strict=True))
-    ended = sp.decide(now, truth.get, store=store, name="sites")
-    assert ended.problem.n_plans == old.n_plans
-
-
 @pytest.mark.parametrize(
-    ("change", "policy", "says"),
+    ("change", "policy"),
     [
-        (("spread = 2.0", "spread = 2.0\ncosts = 2.0"), sp.OBet(), "another problem"),
-        (('"s1", "s0", 7', '"s1", "s9", 7'), sp.OBet(), "another problem"),
-        (("", ""), sp.OBet(delta=0.01), "give the same policy"),
-        (("", ""), sp.GenTSExplore(), "give the same policy"),
+        (("spread = 2.0", "spread = 2.0\ncosts = 2.0"), sp.OBet()),
+        (('"s1", "s0", 7', '"s1", "s9", 7'), sp.OBet()),
+        (("", ""), sp.OBet(delta=0.01)),
+        (("", ""), sp.GenTSExplore()),
     ],
 )
-def test_another_problem_or_promise_is_still_refused(tmp_path, change, policy, says):
+def test_another_problem_or_guarantee_is_refused(tmp_path, change, policy):
     store = f"sqlite:///{tmp_path / 'old.db'}"
     listed_session(store, loaded(tmp_path, "n_draws = 40\n" + SITES))
     now = loaded(tmp_path, SITES.replace(*change) if change[0] else SITES)
-    with pytest.raises(SessionError, match=says):
+    with pytest.raises(SessionError):
         sp.Session.open(store, now, policy, name="sites")
 
 

@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -147,24 +145,6 @@ def test_first_decisions_are_golden(name):
         run.absorb(decision.counts, truth.measure(decision.counts, rng))
     assert taken[0] == [0, 1, 2, 3]
     assert [arm for (arm,) in taken[1:]] == GOLDEN[name]
-
-
-class SlowToStart:
-    """CombGapE that takes half a second to start, as one whose loops are compiled first."""
-
-    name, version, randomized = "SlowToStart", 1, False
-    delta, guarantee = 0.05, "none: for a test"
-
-    def start(self, problem):
-        time.sleep(0.5)
-        return sp.CombGapE().start(problem)
-
-
-def test_the_seconds_of_an_outcome_are_without_the_first_start_of_a_policy():
-    problem, truth = sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.Gaussian([9.0, 0.0])
-    sp.simulate(problem, sp.CombGapE(), truth)  # compiles
-    assert sp.simulate(problem, SlowToStart(), truth).seconds < 0.5
-    assert sp.simulate(problem, SlowToStart(), truth).seconds >= 0.5  # its second start is its own time
 
 
 # An environment noisier than the problem says

