@@ -100,7 +100,7 @@ def try_the_core(python, folder):
     answer = run(surepick_command, "simulate", "table.toml", "--json", cwd=folder, **interpreted)
     assert '"status": "confident"' in answer
     run(surepick_command, "new", "table.toml", cwd=folder, **interpreted)
-    assert run(surepick_command, "ask", cwd=folder, **interpreted).startswith("0.0\t")
+    assert re.match(r"\d\.0\t", run(surepick_command, "ask", cwd=folder, **interpreted))
 
 
 def test_wheel_in_a_clean_environment_works_and_names_every_missing_extra(tmp_path):
