@@ -74,7 +74,7 @@ def test_the_answer_comes_first_then_the_evidence_then_the_log() -> None:
 
 def test_on_a_phone_parts_are_folded_behind_what_is_in_them_and_elsewhere_they_are_open() -> None:
     text = report(session(n=10**6))
-    folds = re.findall(r'<details class="fold"><summary>(.*?)</summary>', text)
+    folds = re.findall(r'<details class="fold"[^>]*><summary>(.*?)</summary>', text)
     assert len(folds) == 4
     assert "@media (min-width: 30.01rem) {\n  .fold::details-content { content-visibility: visible" in text
 
