@@ -94,7 +94,7 @@ class History:
         self.seen: Counter[str] = Counter()  # what went wrong, for tests of the simulation itself
         self.processes: list[Running] = []
         self.n_steps = rng.choice([4, 10, 20])
-        self.calls, self.deletes, grows = (rng.random() < often for often in (0.3, 0.25, 0.4))
+        self.calls, self.deletes, grows = (rng.random() < often for often in (0.6, 0.25, 0.4))
         self.grows = grows and self.make_policy in BETS and self.problem.probes is None
 
     def run(self) -> None:
