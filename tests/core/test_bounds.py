@@ -30,24 +30,17 @@ def test_bounds_give_half_their_width_as_the_noise_scale() -> None:
     assert oracle.noise_scale.tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ((1, 0), r"arm 0 \('arm 0'\) must be two finite numbers, the lower first, got \[1.0, 0.0\]"),
-        ((0, 0), "the lower first"),
-        ((0, np.inf), "finite"),
-        ((0, 1, 2), r"one such pair for each of the 2 arms, got shape \(3,\)"),
-        ("ab", "bounds must be"),
-    ],
-)
-def test_bounds_that_are_none_are_refused(bounds: object, message: str) -> None:
-    with pytest.raises(ProblemError, match=message):
+@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, np.inf), (0, 1, 2), "ab"])
+def test_bounds_that_are_none_are_refused(bounds: object) -> None:
+    with pytest.raises(ProblemError) as caught:
         sp.Problem(TWO, bounds=bounds)  # type: ignore[arg-type]
+    assert caught.value.field == "bounds"
 
 
 def test_another_noise_scale_beside_bounds_is_refused_with_advice() -> None:
-    with pytest.raises(ProblemError, match=r"bounds give the noise scale, 0.5 .* leave bounds out"):
+    with pytest.raises(ProblemError) as caught:
         sp.Problem(TWO, bounds=(0, 1), noise_scale=0.2)
+    assert caught.value.field == "noise_scale"
 
 
 def test_bounds_survive_the_codec_and_change_the_fingerprint() -> None:
@@ -95,8 +88,9 @@ def test_every_builder_takes_bounds_as_problem_does(build: Callable[..., sp.Prob
     bounded = build(bounds=(0, 3))
     assert bounded.noise_scale.tolist() == [1.5] * bounded.n_arms
     assert codec.problem_to_json(bounded) == codec.problem_to_json(build().with_bounds((0, 3)))
-    with pytest.raises(ProblemError, match="leave noise_scale out"):
+    with pytest.raises(ProblemError) as caught:
         build(bounds=(0, 3), noise_scale=2.0)
+    assert caught.value.field == "noise_scale"
 
 
 def test_a_search_that_goes_on_and_an_oracle_keep_the_bounds() -> None:
@@ -117,8 +111,9 @@ def test_a_session_refuses_values_outside_and_records_nothing() -> None:
         lambda: mine.tell(token, [0.5, -0.1]),
         lambda: mine.record("old", 7.0),
     ):
-        with pytest.raises(SessionError, match=r"arm 0 \('old'\) must lie within its bounds, 0 to 1, got"):
+        with pytest.raises(SessionError) as caught:
             tell()
+        assert caught.value.field == "value"
     assert list(mine.measurements()) == []
     mine.tell(token, 1.0)  # the bounds themselves are fine
     mine.tell(mine.ask()[0], 1.0 + 1e-15)  # as is rounding
@@ -149,8 +144,9 @@ def test_simulations_take_environments_within_the_bounds(environment: sp.Replay)
     [sp.Gaussian([0.2, 0.9], 0.01), sp.UniformNoise([0.2, 0.95], 0.1), sp.Replay([[0, 1.4], [0.9]])],
 )
 def test_simulations_refuse_environments_that_may_leave_the_bounds(environment: sp.Replay) -> None:
-    with pytest.raises(ParameterError, match="within its bounds, 0 to 1, and this"):
+    with pytest.raises(ParameterError) as caught:
         sp.simulate(sp.Problem(TWO, bounds=(0, 1)), sp.Uniform(), environment)
+    assert caught.value.field == "environment"
 
 
 class Silent:
@@ -168,8 +164,9 @@ class Silent:
 def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
     problem = sp.Problem(TWO, bounds=(0, 1))
     assert sp.simulate(problem, sp.Uniform(), Silent(0.9)).plan == 1
-    with pytest.raises(ParameterError, match=r"arm 1 .* the environment gave 1 with a mean of 1.3"):
+    with pytest.raises(ParameterError) as caught:
         sp.simulate(problem, sp.Uniform(), Silent(1.3))
+    assert caught.value.field == "environment"
 
 
 def write(folder: Path, extra: str) -> Path:
@@ -191,16 +188,11 @@ def test_files_may_give_bounds(tmp_path: Path, line: str, scales: list[float]) -
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("bounds = 3", r"bounds must be \[low, high\]"),
-        ("bounds = {old = [0, 1]}", "'bounds.new' is missing"),
-        ("bounds = [0, 1]\nnoise_scale = 0.1", "leave noise_scale out"),
-        ("bounds = [[0, 1]]", "one such pair for each of the 2 arms"),
-    ],
+    "line",
+    ["bounds = 3", "bounds = {old = [0, 1]}", "bounds = [0, 1]\nnoise_scale = 0.1", "bounds = [[0, 1]]"],
 )
-def test_files_with_wrong_bounds_are_refused(tmp_path: Path, line: str, message: str) -> None:
-    with pytest.raises(FileError, match=message):
+def test_files_with_wrong_bounds_are_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(FileError):
         problems.load(write(tmp_path, line))
 
 

@@ -58,19 +58,21 @@ def test_positions_that_are_the_names_are_labels():
 
 def test_a_series_that_was_sorted_is_not_taken_by_position():
     costs = pd.Series([3.0, 1.0, 2.0]).sort_values()
-    with pytest.raises(ProblemError, match=r"label '1'.*\.to_numpy\(\)"):
+    with pytest.raises(ProblemError) as caught:
         sp.Problem(PLANS, costs=costs)
+    assert caught.value.field == "costs"
     assert sp.Problem(PLANS, costs=costs.to_numpy(), noise_scale=1).costs.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_labels_that_are_not_known_missing_or_repeated_are_refused():
-    for wrong, why in (
-        ({**TURNED, "raod": 1.0}, "label 'raod', and no arm is called so; did you mean 'road'"),
-        ({"road": 1.0, "rail": 2.0}, "has no number for the arm 'ship'"),
-        (pd.Series([1.0, 2.0, 3.0, 4.0], index=[*ARMS, "road"]), "'road' more than once"),
+    for wrong in (
+        {**TURNED, "raod": 1.0},
+        {"road": 1.0, "rail": 2.0},
+        pd.Series([1.0, 2.0, 3.0, 4.0], index=[*ARMS, "road"]),
     ):
-        with pytest.raises(ProblemError, match=why):
+        with pytest.raises(ProblemError) as caught:
             sp.Problem(PLANS, noise_scale=wrong)
+        assert caught.value.field == "noise_scale"
 
 
 def test_what_has_no_labels_stays_as_it_is():
@@ -99,12 +101,14 @@ def test_environments_by_name_measure_as_those_in_order(given):
 
 
 def test_an_environment_with_other_arms_is_refused():
-    with pytest.raises(ProblemError, match="label 'boat', and no arm is called so"):
+    with pytest.raises(ProblemError) as caught:
         sp.simulate(
             sp.Problem(PLANS, noise_scale=1), sp.CombGapE(), sp.Gaussian({"road": 1, "rail": 2, "boat": 3})
         )
-    with pytest.raises(ParameterError, match="give both by name"):
+    assert caught.value.field == "means"
+    with pytest.raises(ParameterError) as caught:
         sp.Gaussian([1.0, 2.0, 3.0], TURNED)
+    assert caught.value.field == "scale"
 
 
 # builders
@@ -140,8 +144,9 @@ def test_transport_keeps_the_names_of_a_data_frame_and_aligns_amounts():
     )
     assert problem.arm_names == same.arm_names == ("X -> north", "X -> south", "Y -> north", "Y -> south")
     assert problem.plans.tolist() == same.plans.tolist()
-    with pytest.raises(ProblemError, match="no supplier is called so"):
+    with pytest.raises(ProblemError) as caught:
         sp.problems.transport({"Z": 2, "X": 3}, demand, guess)
+    assert caught.value.field == "supply"
 
 
 def test_matchings_keep_the_names_of_a_data_frame():
@@ -182,8 +187,9 @@ def test_guesses_of_edges_go_by_their_names():
     guess = {"C - D": 4.0, "A - B": 2.0, "B - D": 2.0, "A - C": 1.0}
     problem = sp.problems.paths(edges, "A", "D", guess, n_best=2, noise_scale=1)
     assert problem.plan_names == ("A -> B -> D", "A -> C -> D")
-    with pytest.raises(ProblemError, match="no edge is called so"):
+    with pytest.raises(ProblemError) as caught:
         sp.problems.paths(edges, "A", "D", {**guess, "A - D": 1.0})
+    assert caught.value.field == "guess"
 
 
 def test_coefficients_go_by_the_labels_of_their_rows_and_columns():

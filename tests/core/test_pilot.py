@@ -194,15 +194,15 @@ def test_a_budget_below_the_pilot_is_refused_with_the_number_that_it_needs() -> 
         lambda: sp.simulate(TWO, sp.CombGapE(), sp.Gaussian(CLOSE, 1), budget=20),
         lambda: Session.create("memory://", TWO, sp.CombGapE(), name="mine", budget=20),
     ):
-        with pytest.raises(
-            ParameterError, match=r"takes 24 measurements \(12 per arm\), more than the budget of 20"
-        ):
+        with pytest.raises(ParameterError) as caught:
             begin_it()
+        assert caught.value.field == "budget"
 
 
 def test_a_pilot_for_a_known_scale_is_refused() -> None:
-    with pytest.raises(ParameterError, match="a pilot is for noise_scale=None"):
+    with pytest.raises(ParameterError) as caught:
         sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), sp.Gaussian(CLOSE), pilot=Pilot())
+    assert caught.value.field == "pilot"
 
 
 def test_an_oracle_problem_has_a_pilot_of_every_arm() -> None:
@@ -217,8 +217,9 @@ def test_arms_that_nobody_needs_are_not_measured() -> None:
 
 
 def test_measurements_without_any_noise_are_refused_with_advice() -> None:
-    with pytest.raises(ProblemError, match=r"arm 0 \('arm 0'\) are equal.*give noise_scale"):
+    with pytest.raises(ProblemError) as caught:
         Pilot().scale_bound(np.array([0.0, 1.0, 1.0, 1.0]), UNKNOWN, 0.1)
+    assert caught.value.field == "noise_scale"
 
 
 @pytest.mark.parametrize("options", [{"size": 1}, {"share": 0.0}, {"share": 1.0}])

@@ -123,41 +123,41 @@ def test_what_cannot_be_a_probe_is_refused_by_name(given, words):
 
 
 @pytest.mark.parametrize(
-    ("covariance", "word"),
+    "covariance",
     [
-        ([[1.0, 1.0], [1.0, 1.0]], "singular"),
-        ([[1.0, 2.0], [2.0, 1.0]], "negative in some direction"),
-        ([[1.0, 0.5], [0.2, 1.0]], "symmetric"),
-        ([[1.0]], "2 x 2"),
-        ([[1.0, np.nan], [np.nan, 1.0]], "finite"),
+        [[1.0, 1.0], [1.0, 1.0]],
+        [[1.0, 2.0], [2.0, 1.0]],
+        [[1.0, 0.5], [0.2, 1.0]],
+        [[1.0]],
+        [[1.0, np.nan], [np.nan, 1.0]],
     ],
 )
-def test_a_covariance_that_noise_cannot_have_is_refused(covariance, word):
-    with pytest.raises(ProblemError, match=word):
+def test_a_covariance_that_noise_cannot_have_is_refused(covariance):
+    with pytest.raises(ProblemError) as caught:
         routes(probes={"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)})
+    assert caught.value.field == "covariance"
 
 
 def test_two_settings_of_one_thing_are_refused():
     both = sp.Probe(["A-B"], noise_scale=1.0, covariance=[[1.0]])
-    with pytest.raises(ProblemError, match="leave noise_scale out"):
+    with pytest.raises(ProblemError) as caught:
         routes(probes={"p": both})
-    with pytest.raises(ProblemError, match="given twice"):
+    assert caught.value.field == "noise_scale"
+    with pytest.raises(ProblemError) as caught:
         routes(probes=["plans", {"p": sp.Probe(["A-B"], cost=2)}], costs=3)
+    assert caught.value.field == "costs"
 
 
 @pytest.mark.parametrize(
-    ("lines", "word"),
-    [
-        ("coast,first,1\nhills,a,1\ncoast,second,1\n", "stood further up"),
-        ("coast,first,1\ncoast,first,1\n", "twice"),
-        ("coast,first,x\n", "line 2"),
-    ],
+    "lines",
+    ["coast,first,1\nhills,a,1\ncoast,second,1\n", "coast,first,1\ncoast,first,1\n", "coast,first,x\n"],
 )
-def test_a_file_of_probes_that_repeats_itself_is_refused_by_line(tmp_path, lines, word):
+def test_a_file_of_probes_that_repeats_itself_is_refused_by_line(tmp_path, lines):
     file = tmp_path / "drives.csv"
     file.write_text("probe,reading,A-B\n" + lines)
-    with pytest.raises(ProblemError, match=word):
+    with pytest.raises(ProblemError) as caught:
         routes(probes=file)
+    assert caught.value.field == "probes"
 
 
 def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():

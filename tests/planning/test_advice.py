@@ -122,8 +122,9 @@ def test_an_unknown_noise_scale_needs_a_rough_one():
 
 
 def test_without_a_guess_it_says_that_it_cannot_know():
-    with pytest.raises(ParameterError, match="cannot know how hard the decision is: give guess") as caught:
+    with pytest.raises(ParameterError) as caught:
         sp.advise(sp.Problem(PLANS, noise_scale=0.1), n_worlds=4)
+    assert caught.value.field == "guess"
     assert caught.value.field == "guess"
 
 
@@ -187,15 +188,17 @@ def test_without_a_list_delta_and_epsilon_are_chosen_too():
 
 def test_without_a_list_an_unknown_noise_scale_is_rehearsed_with_its_pilot():
     problem, guess = towns(noise_scale=None)
-    with pytest.raises(ParameterError, match="--noise"):
+    with pytest.raises(ParameterError) as caught:
         sp.advise(problem, guess, 0.5)
+    assert caught.value.field == "noise"
     found = sp.advise(problem, guess, 0.5, noise=0.3, n_worlds=2, delta=0.05, epsilon=0.0)
     assert found.expected > 12 * 10  # a pilot comes first
 
 
 def test_what_is_no_problem_is_refused():
-    with pytest.raises(ParameterError, match="needs a Problem or an OracleProblem, got list"):
+    with pytest.raises(ParameterError) as caught:
         sp.advise([[1, 0], [0, 1]], [1, 2])
+    assert caught.value.field == "problem"
 
 
 def test_the_command_tells_names_reasons_and_the_next_step():

@@ -179,14 +179,16 @@ def test_the_bound_by_unseen_arms_is_attained_by_a_method_that_sometimes_guesses
 
 
 def test_an_unknown_noise_scale_is_refused():
-    with pytest.raises(ProblemError, match="noise_scale"):
+    with pytest.raises(ProblemError) as caught:
         limit(sp.Problem(np.eye(2), noise_scale=None), [1, 0])
+    assert caught.value.field == "noise_scale"
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan])
 def test_a_delta_outside_the_unit_interval_is_refused(delta):
-    with pytest.raises(ParameterError, match="delta"):
+    with pytest.raises(ParameterError) as caught:
         limit(sp.Problem(np.eye(2), noise_scale=1), [1, 0], delta=delta)
+    assert caught.value.field == "delta"
 
 
 def brute_force_theory(plans, means):
@@ -260,7 +262,7 @@ def test_the_report_of_a_tie_is_infinite_where_it_must_be():
 
 def test_too_many_pairs_are_refused_at_once():
     plans = sparse.eye_array(6000, format="csr")
-    with pytest.raises(ParameterError, match="too many"):
+    with pytest.raises(ParameterError):
         theory(sp.Problem(plans, noise_scale=1), np.arange(6000.0))
 
 
@@ -297,7 +299,7 @@ def test_ties_and_a_single_plan_behind_an_oracle_are_told():
         sp.OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], n_arms=2, noise_scale=1), [1.0, 1.0]
     )
     assert not tied.is_finite
-    with pytest.raises(ProblemError, match="one plan"):
+    with pytest.raises(ProblemError):
         limit(sp.OracleProblem(lambda weights: [1.0, 0.0], n_arms=2, noise_scale=1), [1.0, 1.0])
 
 

@@ -114,7 +114,7 @@ def test_candidates_of_any_solver_can_be_topped_up(first, more, seed):
 
 
 def test_only_candidates_from_draws_can_be_topped_up():
-    with pytest.raises(ProblemError, match="nothing to top up"):
+    with pytest.raises(ProblemError):
         problems.trees([("A", "B"), ("B", "C"), ("A", "C")], noise_scale=1).search_further(10)
 
 

@@ -66,8 +66,9 @@ def test_a_count_that_the_family_does_not_have_is_refused():
 
 
 def test_a_recipe_of_a_later_kind_is_refused():
-    with pytest.raises(FileError, match=r"no family of plans of kind 'tree' \(did you mean 'trees'\?\)"):
+    with pytest.raises(FileError) as caught:
         family_from({"kind": "tree"})
+    assert caught.value.field == "kind"
 
 
 def test_a_noise_scale_can_be_given_later():
@@ -107,24 +108,21 @@ def test_a_function_that_differs_by_rounding_is_the_same():
 
 
 @pytest.mark.parametrize(
-    ("oracle", "message"),
+    "oracle",
     [
-        (None, r"Session.load\(..., best=function\)"),
-        (lambda weights: top_two(-weights), "another function"),
-        (own(lambda weights: top_two(-weights)), "another function"),
-        (lambda weights: [1.0, 0.0], r"one number for each of 4 arms, got shape \(2,\)"),
-        (own(noise_scale=0.4), "another noise_scale"),
-        (own(n_plans=7), "another n_plans: 6, got 7"),
-        (own(minimize=True), "another minimize"),
-        (sp.OracleProblem(lambda w: w[:3] > 1, 3, noise_scale=1), "kept has 4 arms, got one of 3"),
-        (
-            problems.top_k_family(NAMES, 2).oracle_problem(noise_scale=0.5),
-            "another oracle",
-        ),
+        None,
+        lambda weights: top_two(-weights),
+        own(lambda weights: top_two(-weights)),
+        lambda weights: [1.0, 0.0],
+        own(noise_scale=0.4),
+        own(n_plans=7),
+        own(minimize=True),
+        sp.OracleProblem(lambda w: w[:3] > 1, 3, noise_scale=1),
+        problems.top_k_family(NAMES, 2).oracle_problem(noise_scale=0.5),
     ],
 )
-def test_another_function_or_other_settings_are_refused(oracle, message):
-    with pytest.raises((ParameterError, ProblemError), match=message):
+def test_another_function_or_other_settings_are_refused(oracle):
+    with pytest.raises((ParameterError, ProblemError)):
         codec.problem_from_json(codec.problem_to_json(own()), oracle)
 
 
@@ -136,7 +134,7 @@ def test_another_function_or_other_settings_are_refused(oracle, message):
     ],
 )
 def test_a_function_for_a_problem_that_has_none_is_refused(problem):
-    with pytest.raises(ParameterError, match="leave best and problem out"):
+    with pytest.raises(ParameterError):
         codec.problem_from_json(codec.problem_to_json(problem), top_two)
 
 
@@ -151,6 +149,6 @@ def test_an_oracle_that_respects_bounds_is_asked_for_again_too():
     )
     data = codec.problem_to_json(problem)
     assert codec.problem_from_json(data, problem).best_within is whole_within
-    with pytest.raises(MissingFunctionError, match="best_within too; give all of it as problem="):
+    with pytest.raises(MissingFunctionError):
         codec.problem_from_json(data, problem.best)
     assert not codec.problem_from_json(data, absent).has_oracle

@@ -92,10 +92,9 @@ def test_the_best_under_the_guess_are_a_list_too(name):
 
 @pytest.mark.parametrize("name", MANY)
 def test_what_contradicts_itself_is_refused(name):
-    with pytest.raises(
-        ProblemError, match=r"'n_draws' is about a list of plans, .* leave one of the two out"
-    ):
+    with pytest.raises(ProblemError) as caught:
         MANY[name](list_plans=False, n_draws=30)
+    assert caught.value.field == "n_draws"
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -143,14 +142,16 @@ def test_edges_of_several_arms_keep_their_list():
 
 
 def test_a_policy_that_needs_a_list_says_how_to_get_one():
-    with pytest.raises(ParameterError, match="list_plans=True"):
+    with pytest.raises(ParameterError) as caught:
         sp.simulate(MANY["trees"](), sp.BetGapE(), sp.Gaussian(np.ones(21)))
+    assert caught.value.field == "policy"
 
 
 def test_a_guess_that_does_not_fit_is_refused_with_and_without_a_list():
     for guess in ([1.0, 2.0], [np.nan] * 21):
-        with pytest.raises(ProblemError, match="guess"):
+        with pytest.raises(ProblemError) as caught:
             problems.trees(complete_graph(7), guess)
+        assert caught.value.field == "guess"
 
 
 @pytest.mark.parametrize("name", MANY)
@@ -205,8 +206,9 @@ def test_a_file_takes_all_plans_unless_it_asks_for_a_list(tmp_path):
     assert loaded(tmp_path, "list_plans = true\n" + SITES).candidates.n_draws == 1000
     assert loaded(tmp_path, "n_draws = 20\n" + SITES).candidates.n_draws == 20
     assert loaded(tmp_path, "n_best = 7\n" + SITES).n_plans == 7
-    with pytest.raises(FileError, match="leave one of the two out"):
+    with pytest.raises(FileError) as caught:
         loaded(tmp_path, "list_plans = false\nseed = 0\n" + SITES)
+    assert caught.value.field == "seed"
 
 
 def test_a_file_with_few_plans_lists_them_all(tmp_path):
@@ -245,7 +247,7 @@ def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path)
     plans = np.vstack([now.best_plan(np.arange(28.0)), np.ones(28)])
     foreign = sp.Problem(plans, noise_scale=0.1, arm_names=now.arm_names, minimize=True)
     listed_session(store, foreign)
-    with pytest.raises(SessionError, match="another problem"):
+    with pytest.raises(SessionError):
         sp.Session.open(store, now, sp.OBet(), name="sites")
 
 

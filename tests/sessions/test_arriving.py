@@ -99,43 +99,47 @@ def test_whoever_loads_it_goes_on_alike_from_the_log_and_from_a_snapshot(tmp_pat
 def test_what_would_start_the_policy_over_is_refused_afterwards():
     session = measured(begun(budget=400), 12)
     session.add_plan("by bike", "bike + walk")
-    with pytest.raises(SessionError, match="plans were added"):
+    with pytest.raises(SessionError):
         session.extend(delta=0.01)
-    with pytest.raises(SessionError, match="plans were added"):
+    with pytest.raises(SessionError):
         session.void("0.0", reason="a wrong unit")
     session.extend(budget=500)
     assert session.budget == 500
 
 
 @pytest.mark.parametrize(
-    ("name", "plan", "words"),
-    [("by bus", "bike", "already"), ("same", "bus + walk", "same as"), ("x", "boat", "unknown arm"),
-     ("", "bike", "name"), ("x", [1, 2], "each of the 4 arms")],
-)  # fmt: skip
-def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan, words):
+    ("name", "plan"),
+    [("by bus", "bike"), ("same", "bus + walk"), ("x", "boat"), ("", "bike"), ("x", [1, 2])],
+)
+def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan):
     session = begun()
     before = session.fingerprint
-    with pytest.raises(SurepickError, match=words):
+    with pytest.raises(SurepickError):
         session.add_plan(name, plan)
     assert session.fingerprint == before
 
 
 def test_sessions_that_cannot_take_one_say_why():
-    with pytest.raises(ParameterError, match="CombGapE cannot"):
+    with pytest.raises(ParameterError) as caught:
         begun(policy=sp.CombGapE()).add_plan("by bike", "bike")
+    assert caught.value.field == "plan"
     probed = sp.Problem(PROBLEM.plans, arm_names=ARMS, noise_scale=2.0, probes="plans")
-    with pytest.raises(ParameterError, match="measures probes; begin a new session"):
+    with pytest.raises(ParameterError) as caught:
         begun(probed).add_plan("by bike", "bike")
-    with pytest.raises(ParameterError, match="not by probes"):
+    assert caught.value.field == "plan"
+    with pytest.raises(ParameterError) as caught:
         sp.Past.from_history(probed, counts=3, means=np.zeros(4))
+    assert caught.value.field == "past"
     called = measured(begun(budget=40), 4)
     called.last_call()
-    with pytest.raises(SessionError, match="last call"):
+    with pytest.raises(SessionError) as caught:
         called.add_plan("by bike", "bike")
+    assert caught.value.field == "plan"
     closed = begun()
     closed.close()
-    with pytest.raises(SessionError, match="ended"):
+    with pytest.raises(SessionError) as caught:
         closed.add_plan("by bike", "bike")
+    assert caught.value.field == "plan"
 
 
 def test_with_unknown_noise_a_plan_of_known_arms_may_arrive():
@@ -197,8 +201,9 @@ def _log_text(store):
 def test_a_new_epoch_takes_the_values_before_as_past_alone():
     session = measured(begun(budget=100), 4)
     n_used = session.ledger().n_measurements
-    with pytest.raises(ParameterError, match="reason"):
+    with pytest.raises(ParameterError) as caught:
         session.new_epoch(" ", name="after")
+    assert caught.value.field == "reason"
     later = session.new_epoch("the bridge is closed", name="after")
     assert session.status == sp.Status.CLOSED
     assert later.budget == 100 - n_used
@@ -265,9 +270,10 @@ def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon):
     past = sp.Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
     policy = sp.BetGapE(epsilon=epsilon)
     session = measured(begun(problem, policy, past=past), 5)
-    for words, arm in (("noise scale", sp.NewArm("bike", cost=1.0)), ("cost", sp.NewArm("bike", 2.0))):
-        with pytest.raises(SurepickError, match=f"say the {words}"):
+    for arm in (sp.NewArm("bike", cost=1.0), sp.NewArm("bike", 2.0)):  # without its noise, without its cost
+        with pytest.raises(SurepickError) as caught:
             session.add_plan("by bike", "bike + walk", new_arms=[arm])
+        assert caught.value.field == "new_arms"
     session.add_plan("by bike", "bike + walk", new_arms=[sp.NewArm("bike", noise_scale=3.0, cost=4.0)])
     measured(session, 30)
     ledger = session.ledger()
@@ -281,27 +287,28 @@ def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon):
 def test_new_arms_of_a_bounded_problem_have_bounds():
     problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], bounds=(0.0, 10.0))
     session = begun(problem)
-    with pytest.raises(SurepickError, match="give bounds"):
+    with pytest.raises(SurepickError) as caught:
         session.add_plan("c", "c", new_arms=[sp.NewArm("c", noise_scale=2.0)])
+    assert caught.value.field == "new_arms"
     session.add_plan("c", "c", new_arms=["c"])
     session.add_plan("d", "d", new_arms=[sp.NewArm("d", bounds=(0.0, 4.0))])
     assert session.problem.bounds.tolist() == [[0.0, 10.0]] * 3 + [[0.0, 4.0]]
     assert session.problem.noise_scale.tolist() == [5.0, 5.0, 5.0, 2.0]
     assert session.verify().holds
-    with pytest.raises(SurepickError, match="no bounds"):
+    with pytest.raises(SurepickError) as caught:
         begun().add_plan("c", "c", new_arms=[sp.NewArm("c", bounds=(0, 1))])
+    assert caught.value.field == "new_arms"
 
 
 def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
     session = begun()
     for plan in ("bik + walk", {"bik": 1}):
-        with pytest.raises(ParameterError, match=r"did you mean 'bike'.*new_arms="):
+        with pytest.raises(ParameterError) as caught:
             session.add_plan("by bike", plan)
-    for arms, words in (
-        (["bike"], "already"), (["tram"], "no new plan uses"), ("tram", "a list"), ([""], "empty name"),
-        ([sp.NewArm("tram", noise_scale=-1.0)], "positive"), (["tram", "tram"], "more than once"),
-    ):  # fmt: skip
-        with pytest.raises(SurepickError, match=words):
+        assert caught.value.field == "plan"
+    negative = sp.NewArm("tram", noise_scale=-1.0)
+    for arms in (["bike"], ["tram"], "tram", [""], [negative], ["tram", "tram"]):
+        with pytest.raises(SurepickError):
             session.add_plan("by bike", "bike + walk", new_arms=arms)
     assert session.problem.n_plans == 2
     with pytest.raises(ProblemError):  # the noise of the new arm would be unknown
@@ -359,9 +366,10 @@ def test_a_data_frame_adds_plans():
     session = begun(SMALL)
     session.add_plans(pd.DataFrame({"bike": [1.0], "walk": [2.0]}, index=["by bike"]), new_arms=["bike"])
     assert session.problem.vector(2).tolist() == [0.0, 0.0, 2.0, 1.0]
-    for plans, words in (({}, "no plan"), ([[1, 0]], "by their names")):
-        with pytest.raises(SurepickError, match=words):
+    for plans in ({}, [[1, 0]]):  # none, and without a name
+        with pytest.raises(SurepickError) as caught:
             session.add_plans(plans)
+        assert caught.value.field == "plan"
 
 
 def test_forged_new_arms_are_noticed():

@@ -93,7 +93,7 @@ def test_a_policy_of_another_version_is_no_forgery_and_cannot_be_checked() -> No
     log = log_of(next(iter(POLICIES)))
     changed = [Line(line.kind, dict(line.body), line.time, line.key) for line in log]
     change(changed, 0, policy={**log[0].body["policy"], "version": 99})
-    with pytest.raises(SurepickError, match="version 99"):
+    with pytest.raises(SurepickError):
         verdict_on(changed)
 
 

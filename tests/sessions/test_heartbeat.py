@@ -92,8 +92,9 @@ def test_a_token_whose_value_was_refused_is_still_kept() -> None:
     clock = Clock()
     mine, other = a_pair(clock)
     (request,) = mine.ask(worker="a", heartbeat=BEAT)
-    with pytest.raises(SessionError, match="must be finite"):
+    with pytest.raises(SessionError) as caught:
         mine.tell(request, float("nan"))
+    assert caught.value.field == "value"
     clock.now += BEAT - 1
     mine._heartbeat.beat()
     clock.now += BEAT - 1
@@ -133,8 +134,9 @@ def test_a_beat_that_fails_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("heartbeat", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_heartbeat_is_a_number_of_seconds(heartbeat: float) -> None:
     mine, _ = a_pair(Clock())
-    with pytest.raises(ParameterError, match="heartbeat is a number of seconds"):
+    with pytest.raises(ParameterError) as caught:
         mine.ask(heartbeat=heartbeat)
+    assert caught.value.field == "heartbeat"
     assert mine.leases() == []
 
 

@@ -223,6 +223,7 @@ def test_a_last_call_of_more_than_anybody_can_make_is_refused_and_nothing_is_wri
     """Its block could not be divided among the arms, and the session could not go on."""
     session = begun()
     before = session.fingerprint
-    with pytest.raises(ParameterError, match="at most 1,000,000,000,000"):
+    with pytest.raises(ParameterError) as caught:
         session.last_call(n)
+    assert caught.value.field == "n"
     assert session.store.head(session.name) == before

@@ -59,7 +59,7 @@ def test_open_refuses_another_past():
     session = begun(past=PAST)
     same = sp.Session.open(session.store, PROBLEM, sp.BetGapE(), name="trips", past=PAST)
     assert same.question == session.question
-    with pytest.raises(SessionError, match="past"):
+    with pytest.raises(SessionError):
         sp.Session.open(session.store, PROBLEM, sp.BetGapE(), name="trips", past=None)
 
 

@@ -191,8 +191,9 @@ def test_a_play_that_nobody_asked_for_is_counted_and_an_unknown_one_is_refused()
     session = begun()
     known = session.ask(1)[0]
     session.record(known.probe_name, dict.fromkeys(known.readings, 2.0))
-    with pytest.raises(SurepickError, match="there is no probe named 'A - Z'"):
+    with pytest.raises(SurepickError) as caught:
         session.record("A - Z", 2.0)
+    assert caught.value.field == "probe"
     run_to_end(session)
     certificate = session.certificate()
     assert certificate.n_unasked_counted == 1
@@ -240,18 +241,23 @@ def test_what_cannot_be_told_of_a_play_is_refused_with_the_readings_that_it_has(
     session = begun(sets())
     (request,) = session.ask(1)
     other = next(name for name in "abcd" if name not in request.readings)
-    with pytest.raises(SessionError, match="gives 2 readings, told by name or in this order"):
+    with pytest.raises(SessionError) as caught:
         session.tell(request, {other: 1.0})
-    with pytest.raises(SessionError, match="gives 2 readings"):
+    assert caught.value.field == "value"
+    with pytest.raises(SessionError) as caught:
         session.tell(request, [1.0, 2.0, 3.0])
-    with pytest.raises(SessionError, match="must be finite"):
+    assert caught.value.field == "value"
+    with pytest.raises(SessionError) as caught:
         session.tell(request, [1.0, float("nan")])
-    with pytest.raises(SessionError, match="is not a token"):
+    assert caught.value.field == "value"
+    with pytest.raises(SessionError) as caught:
         session.tell("99.0", [1.0, 2.0])
+    assert caught.value.field == "token"
     bounded = begun(sets().with_bounds((0.0, 3.0)))
     (request,) = bounded.ask(1)
-    with pytest.raises(SessionError, match="must lie within its bounds"):
+    with pytest.raises(SessionError) as caught:
         bounded.tell(request, [1.0, 4.0])
+    assert caught.value.field == "value"
     assert bounded.tell(request, [1.0, 2.0]) is Receipt.ACCEPTED
 
 
@@ -295,7 +301,7 @@ def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
     forged = rewritten(events, 1, {**json.loads(events[1].body), "plays": [[0, 1]]})
     store = MemoryStore()
     store.create("forged", [Draft(e.kind, e.body, e.time, e.key) for e in forged])
-    with pytest.raises(SessionError, match="asks for plays, and this problem has none"):
+    with pytest.raises(SessionError):
         sp.Session.load(store, "forged")
 
 
@@ -307,7 +313,7 @@ def test_a_log_with_a_play_of_no_arms_cannot_be_opened(arms: list[object]) -> No
     assert not verify_events("forged", forged, forged[-1].head).holds
     store = MemoryStore()
     store.create("forged", [Draft(e.kind, e.body, e.time, e.key) for e in forged])
-    with pytest.raises(SessionError, match="plays of arms that there are not"):
+    with pytest.raises(SessionError):
         sp.Session.load(store, "forged")
 
 
@@ -353,8 +359,9 @@ def test_noise_that_is_too_large_is_found_by_arm_over_all_plays() -> None:
 @pytest.mark.parametrize("policy", [sp.BetGapE(), sp.CombGapE(), sp.Uniform()], ids=str)
 def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy: sp.Policy) -> None:
     store = MemoryStore()
-    with pytest.raises(ProblemError, match="whole plans are played"):
+    with pytest.raises(ProblemError) as caught:
         sp.Session.create(store, trees(), policy, name="tours")
+    assert caught.value.field == "policy"
     assert store.names() == []
 
 
@@ -363,8 +370,9 @@ def test_plays_are_numbered_once_and_named_apart() -> None:
     assert asked.names == ("tour", "tour (1)", "way")
     plays = Plays(np.array([[1.0, 0, 1], [0, 1, 0], [1, 0, 1]]), np.array([2, 1, 3]))
     assert asked.numbered(plays) == ([[1, 5], [3, 1]], [[1]])
-    with pytest.raises(ProblemError, match="without arms"):
+    with pytest.raises(ProblemError) as caught:
         asked.numbered(Plays(np.zeros((1, 3)), np.ones(1, dtype=np.int64)))
+    assert caught.value.field == "policy"
 
 
 def test_a_store_on_disk_opens_a_session_of_plays_in_another_process(tmp_path: Path) -> None:

@@ -111,5 +111,6 @@ def test_a_clock_may_give_any_kind_of_number(kind: Callable[[int], float], sqlit
 
 
 def test_a_clock_that_has_stopped_is_refused_before_anything_is_written() -> None:
-    with pytest.raises(ParameterError, match="the clock must give seconds since 1970, got nan"):
+    with pytest.raises(ParameterError) as caught:
         Session.create("memory://", problem(), sp.CombGapE(), name="mine", clock=lambda: math.nan)
+    assert caught.value.field == "clock"

@@ -174,8 +174,9 @@ def test_an_unknown_noise_scale_is_learned_first() -> None:
 
 def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written() -> None:
     store = open_store("memory://")
-    with pytest.raises(ParameterError, match="CombGapE needs a list of plans"):
+    with pytest.raises(ParameterError) as caught:
         Session.create(store, family_problem(), sp.CombGapE(), name="mine")
+    assert caught.value.field == "policy"
     assert store.names() == []
 
 
@@ -234,34 +235,34 @@ def test_verify_decides_every_round_again(ended: Session) -> None:
 
 def test_without_its_function_a_session_is_not_opened(url: str) -> None:
     new(url).store.close()
-    with pytest.raises(MissingFunctionError, match=r"Python function.*best=function"):
+    with pytest.raises(MissingFunctionError):
         Session.load(url, "mine")
-    with pytest.raises(ParameterError, match="best=function"):
+    with pytest.raises(ParameterError):
         verify(open_store(url), "mine")
-    with pytest.raises(ParameterError, match="another function"):
+    with pytest.raises(ParameterError):
         Session.load(url, "mine", best=another_tree)
     assert Session.load(url, "mine", best=least_tree).status is None
 
 
 @pytest.mark.parametrize(
-    ("best", "error", "message"),
+    ("best", "error"),
     [
-        (another_tree, ParameterError, "another function"),
-        (lambda w: np.ones(4), ProblemError, r"5 arms, got shape \(4,\)"),
-        (lambda w: np.full(5, np.nan), ProblemError, "finite"),
+        (another_tree, ParameterError),
+        (lambda w: np.ones(4), ProblemError),
+        (lambda w: np.full(5, np.nan), ProblemError),
     ],
     ids=["of another problem", "of another length", "not finite"],
 )
 def test_another_function_is_refused(
     ended: Session, best: Callable[[FloatArray], FloatArray], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         Session.load(ended.store, "mine", best=best)
     assert Session.load(ended.store, "mine", best=least_tree).verify().holds
 
 
 def test_best_and_problem_together_are_refused(ended: Session) -> None:
-    with pytest.raises(ParameterError, match="not both"):
+    with pytest.raises(ParameterError):
         Session.load(ended.store, "mine", best=least_tree, problem=own_problem())
 
 
@@ -269,7 +270,7 @@ def test_a_listed_session_takes_no_function() -> None:
     listed = Session.create(
         "memory://", sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.CombGapE(), name="mine"
     )
-    with pytest.raises(ParameterError, match="leave best and problem out"):
+    with pytest.raises(ParameterError):
         Session.load(listed.store, "mine", best=least_tree)
 
 
@@ -281,7 +282,7 @@ def test_without_its_function_a_session_can_be_looked_at(ended: Session) -> None
     assert looked.outcome.counts.tolist() == ended.outcome.counts.tolist()
     assert list(looked.measurements()) == list(ended.measurements())
     assert ended.verify(looked.certificate().to_json()).holds
-    with pytest.raises(ParameterError, match="best=function"):
+    with pytest.raises(ParameterError):
         looked.verify()
 
 
@@ -302,7 +303,7 @@ def test_a_running_session_can_be_looked_at_and_not_changed() -> None:
         looked.close,
         lambda: looked.extend(delta=0.01),
     ):
-        with pytest.raises(SessionError, match="opened to be looked at"):
+        with pytest.raises(SessionError):
             change()
     assert session.fingerprint == looked.fingerprint
 
@@ -323,8 +324,9 @@ def test_what_was_told_survives_an_oracle_that_raises(url: str) -> None:
         session.tell(request, values.value(request.token))
     (request,) = session.ask(1)
     healthy = False
-    with pytest.raises(ProblemError, match="the oracle raised RuntimeError: no licence"):
+    with pytest.raises(ProblemError) as caught:
         session.tell(request, values.value(request.token))
+    assert caught.value.field == "best"
     looked = Session.load(url, "mine", read_only=True)
     assert request.token in [m.token for m in looked.measurements()]
     healthy = True
@@ -344,8 +346,9 @@ def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> No
     *first, last = session.ask(5)
     for request in first:
         session.tell(request, values.value(request.token))
-    with pytest.raises(ProblemError, match=r"5 arms, got shape \(4,\)"):
+    with pytest.raises(ProblemError) as caught:
         session.tell(last, values.value(last.token))
+    assert caught.value.field == "best"
     spoilt = False
     assert run_to_end(session, values, n=9).status is sp.Status.DONE
 

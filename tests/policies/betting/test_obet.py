@@ -296,31 +296,35 @@ class TestBadOracles:
         assert (outcome.plan, outcome.n_measurements) == ((1.0, 0.0, 1.0), 0)
 
     def test_no_plan(self):
-        with pytest.raises(ProblemError, match="returned None"):
+        with pytest.raises(ProblemError) as caught:
             self.start(lambda weights: None)
+        assert caught.value.field == "best"
 
     def test_one_that_raises(self):
-        with pytest.raises(ProblemError, match="the oracle raised KeyError"):
+        with pytest.raises(ProblemError) as caught:
             self.start(lambda weights: {}["plan"])
+        assert caught.value.field == "best"
 
     def test_a_wrong_length(self):
-        with pytest.raises(ProblemError, match=r"each of 3 arms, got shape \(2,\)"):
+        with pytest.raises(ProblemError) as caught:
             self.start(lambda weights: [1.0, 0.0])
+        assert caught.value.field == "best"
 
     def test_a_plan_of_other_numbers(self):
-        with pytest.raises(
-            ProblemError, match=r"zeros and ones, got 2.0 for arm 0 \('arm 0'\); whole numbers"
-        ):
+        with pytest.raises(ProblemError) as caught:
             self.start(lambda weights: [2.0, 0.0, 0.0])
+        assert caught.value.field == "best"
 
     def test_a_solver_that_leaves_rounding_errors(self):
-        with pytest.raises(ProblemError, match=r"got 0.9999999 for arm 1 \('arm 1'\); .* np.rint"):
+        with pytest.raises(ProblemError) as caught:
             self.start(lambda weights: [0.0, 0.9999999, 0.0])
+        assert caught.value.field == "best"
 
     def test_a_real_family_says_what_is_covered(self):
         problem = sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem(noise_scale=1)
-        with pytest.raises(ProblemError, match="list of the plans"):
+        with pytest.raises(ProblemError) as caught:
             sp.OBet().start(problem)
+        assert caught.value.field == "best"
 
     def test_one_that_is_not_optimal_is_caught_by_a_plan_it_has_shown(self):
         """Right for single weights, as at the start of a run, and the worst plan otherwise."""
@@ -331,15 +335,17 @@ class TestBadOracles:
             return plans[np.argmax(values) if np.count_nonzero(weights) < 2 else np.argmin(values)]
 
         problem = sp.OracleProblem(best, 3, arm_names=["tea", "milk", "rye"], noise_scale=1)
-        with pytest.raises(ProblemError, match=r"not exact: its plan '(tea|milk|rye)' is") as caught:
+        with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.0]))
+        assert caught.value.field == "best"
         assert "the plan with the largest total (minimize=False)" in str(caught.value)
 
     def test_one_that_finds_the_least_where_the_largest_is_asked_for(self):
         plans = chosen_plans(2)
         problem = sp.OracleProblem(lambda weights: plans[np.argmin(plans @ weights)], 5, noise_scale=1)
-        with pytest.raises(ProblemError, match="not exact"):
+        with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]))
+        assert caught.value.field == "best"
 
     def test_one_that_changes_its_mind(self):
         """After forty answers a plan is withdrawn from the set."""
@@ -349,8 +355,9 @@ class TestBadOracles:
             left = plans if next(calls) < 40 else plans[1:]
             return left[np.argmax(left @ weights)]
 
-        with pytest.raises(ProblemError, match="always out of the same plans"):
+        with pytest.raises(ProblemError) as caught:
             sp.simulate(sp.OracleProblem(best, 3, noise_scale=1), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
+        assert caught.value.field == "best"
 
     def test_one_that_overlooks_plans_within_bounds(self):
         plans = np.array([[2.0, 0.0], [0.0, 2.0]])
@@ -360,8 +367,9 @@ class TestBadOracles:
             best_within=lambda *asked: None,
             noise_scale=1,
         )
-        with pytest.raises(ProblemError, match=r"returned None, .* though '2 x arm \d', .* are inclusive"):
+        with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5]))
+        assert caught.value.field == "best_within"
 
     def test_one_that_shows_an_infeasible_plan_is_caught_when_it_does_not_stand_by_it(self):
         """The first answer is a plan that is never given again though it would be better."""
@@ -370,8 +378,9 @@ class TestBadOracles:
         def best(weights):
             return next(answers, np.eye(3)[np.argmax(weights)])
 
-        with pytest.raises(ProblemError, match="not a plan"):
+        with pytest.raises(ProblemError) as caught:
             sp.simulate(sp.OracleProblem(best, 3, noise_scale=1), sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
+        assert caught.value.field == "best"
 
     @pytest.mark.parametrize("answer", [[0.5, 0.0, 0.0], [3.0, 0.0, 0.0]])
     def test_whole_plans_must_be_whole_and_within_bounds(self, answer):
@@ -382,8 +391,9 @@ class TestBadOracles:
             best_within=lambda weights, lower, upper: answer,
             noise_scale=1,
         )
-        with pytest.raises(ProblemError, match=r"whole numbers within the bounds, got \d\.\d for arm 0"):
+        with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5, 0.2]))
+        assert caught.value.field == "best_within"
 
 
 def test_measurements_that_nobody_asked_for_inform_the_run():

@@ -165,19 +165,20 @@ def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit(
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    "make",
     [
-        (lambda p: sp.Past.from_guess(p, [1, 2], 0.0), "more than 0"),
-        (lambda p: sp.Past.from_guess(p, [1, 2], [1, 2, 3]), "one for each of the 2 arms"),
-        (lambda p: sp.Past.from_guess(p, [1, 2], "wide"), "one number"),
-        (lambda p: sp.Past.from_guess(p, [1, 1e30], 1.0), "rounding"),
-        (lambda p: sp.Past.from_history(p, [-1, 2], [1, 2]), "0 or more"),
-        (lambda p: sp.Past.from_history(p, [1, 2], [1, 2], most=0), "most"),
-        (lambda p: sp.Past.from_guess(p.with_noise(None), [1, 2], 1.0), "noise scale"),
-        (lambda p: sp.simulate(p, sp.CombGapE(), sp.Gaussian([1, 0]), past=WRONG), "cannot begin"),
-        (lambda p: sp.simulate(THREE, sp.BetGapE(), sp.Gaussian([1, 0, 0]), past=WRONG), "3 arms"),
+        lambda p: sp.Past.from_guess(p, [1, 2], 0.0),
+        lambda p: sp.Past.from_guess(p, [1, 2], [1, 2, 3]),
+        lambda p: sp.Past.from_guess(p, [1, 2], "wide"),
+        lambda p: sp.Past.from_guess(p, [1, 1e30], 1.0),
+        lambda p: sp.Past.from_history(p, [-1, 2], [1, 2]),
+        lambda p: sp.Past.from_history(p, [1, 2], [1, 2], most=0),
+        lambda p: sp.Past.from_guess(p.with_noise(None), [1, 2], 1.0),
+        lambda p: sp.simulate(p, sp.CombGapE(), sp.Gaussian([1, 0]), past=WRONG),
+        lambda p: sp.simulate(THREE, sp.BetGapE(), sp.Gaussian([1, 0, 0]), past=WRONG),
     ],
 )
-def test_what_is_no_past_is_refused_in_words(make, words):
-    with pytest.raises(ParameterError, match=words):
+def test_what_is_no_past_is_refused_in_words(make):
+    with pytest.raises(ParameterError) as caught:
         make(TWO)
+    assert caught.value.field == "past"

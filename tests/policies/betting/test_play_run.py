@@ -200,21 +200,26 @@ def test_budgets_end_a_run():
 class TestRefusals:
     def test_what_else_could_be_measured(self):
         for probes in ("plans", {"a": ["arm 0"]}, ["arms", "plan arms"]):
-            with pytest.raises(ProblemError, match="other probes need the plans in a Problem"):
+            with pytest.raises(ProblemError) as caught:
                 sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, probes=probes)
+            assert caught.value.field == "probes"
 
     def test_an_unknown_noise_scale_and_prices_of_arms(self):
-        with pytest.raises(ProblemError, match="needs the noise scale of a reading"):
+        with pytest.raises(ProblemError) as caught:
             oracle(np.eye(3), noise_scale=None)
-        with pytest.raises(ProblemError, match="the price of one play"):
+        assert caught.value.field == "noise_scale"
+        with pytest.raises(ProblemError) as caught:
             oracle(np.eye(3), costs=[1.0, 2.0, 3.0])
+        assert caught.value.field == "costs"
 
     def test_plans_that_use_an_arm_twice(self):
         family = sp.problems.knapsack_family([3, 5], 20)
-        with pytest.raises(ProblemError, match="uses an arm more than once"):
+        with pytest.raises(ProblemError) as caught:
             sp.OBet().start(family.oracle_problem(probes="plan arms", noise_scale=1))
+        assert caught.value.field == "probes"
 
     @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE(), sp.BetGapE()])
     def test_policies_that_measure_single_arms(self, policy):
-        with pytest.raises((ProblemError, ParameterError), match="whole plans are played"):
+        with pytest.raises((ProblemError, ParameterError)) as caught:
             sp.simulate(oracle(np.eye(3)), policy, sp.Gaussian([1.0, 0.0, 0.0]))
+        assert caught.value.field == "policy"

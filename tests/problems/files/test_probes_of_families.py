@@ -37,8 +37,9 @@ def test_unknown_noise_and_the_default(tmp_path):
 
 
 def test_a_probe_that_reads_no_road_of_the_network_is_refused(tmp_path):
-    with pytest.raises(sp.SurepickError, match="no arm is called so"):
+    with pytest.raises(sp.SurepickError) as caught:
         loaded(tmp_path, PATHS + '[probes.loop]\nreads = ["A-X"]')
+    assert caught.value.field == "probes"
 
 
 def test_plans_that_are_in_no_list_are_played_and_other_probes_say_what_to_do(tmp_path):
@@ -48,5 +49,6 @@ def test_plans_that_are_in_no_list_are_played_and_other_probes_say_what_to_do(tm
     assert played.plays
     assert (played.noise_scale == 2.0).all()
     assert (played.costs == 3.0).all()
-    with pytest.raises(sp.SurepickError, match="plans that are in no list can be played"):
+    with pytest.raises(sp.SurepickError) as caught:
         loaded(tmp_path, PATHS + 'probes = "plans"\nlist_plans = false')
+    assert caught.value.field == "probes"

@@ -27,8 +27,9 @@ def test_the_best_arm_is_a_choice_of_one():
 
 def test_a_guess_narrows_many_choices_down():
     names = [f"a{s}" for s in range(40)]
-    with pytest.raises(ProblemError, match="too many to list"):
+    with pytest.raises(ProblemError) as caught:
         problems.top_k(names, 20, list_plans=True)
+    assert caught.value.field == "guess"
     problem = problems.top_k(names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True, noise_scale=1)
     assert 2 <= problem.n_plans < 10
 
@@ -50,8 +51,9 @@ def test_sets_that_make_no_choice_are_refused(sets, says):
 
 @pytest.mark.parametrize("k", [0, 2, 3])
 def test_k_leaves_something_out(k):
-    with pytest.raises(ProblemError, match="k must be"):
+    with pytest.raises(ProblemError) as caught:
         problems.top_k(["a", "b"], k)
+    assert caught.value.field == "k"
 
 
 def test_the_best_of_many_arms_is_kept_without_zeros():

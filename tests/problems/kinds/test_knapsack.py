@@ -145,9 +145,8 @@ def test_two_items_always_leave_a_choice():
     assert all(problems.knapsack_instance(2, seed).problem.n_plans >= 2 for seed in range(60))
 
 
-@pytest.mark.parametrize(
-    ("n_items", "says"), [(1, "at least 2 items, got 1"), (0, "at least 1"), (2.5, "whole")]
-)
-def test_too_few_items_are_refused(n_items, says):
-    with pytest.raises(ProblemError, match=says):
+@pytest.mark.parametrize("n_items", [1, 0, 2.5])
+def test_too_few_items_are_refused(n_items):
+    with pytest.raises(ProblemError) as caught:
         problems.knapsack_instance(n_items, seed=0)
+    assert caught.value.field == "n_items"

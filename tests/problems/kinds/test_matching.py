@@ -34,7 +34,7 @@ def test_no_assignment_is_better_and_all_are_listed(guess, minimize):
     expected = all_assignments(~np.isnan(guess))
     options = {"minimize": minimize, "every": True}
     if len(expected) < 2:
-        with pytest.raises(ProblemError, match=r"no assignment exists|only one matching"):
+        with pytest.raises(ProblemError):
             problems.matchings(guess, **options)
         return
     problem = problems.matchings(guess, **options)
