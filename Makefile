@@ -76,6 +76,7 @@ INPUTS ?= 5000
 soak: $(READY)
 	$(BIN)/python tests/support/session_histories.py --histories $(HISTORIES) --first $(FIRST)
 	$(BIN)/python tests/support/fuzzing.py --inputs $(INPUTS) --seed $(FIRST)
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
 bench bench-quick: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench

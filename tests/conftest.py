@@ -10,7 +10,13 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# The same examples in every run: a failure is one of the change at hand. `make soak` draws others.
+hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile("soak", derandomize=False)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,8 @@ def all_vertices(problem):
             full[basis] = np.linalg.solve(form.matrix[:, basis], form.right - form.matrix @ full)
             if (full >= form.lower - 1e-9).all() and (full <= form.upper + 1e-9).all():
                 found.append(form.plan(full))
-    return np.unique(np.round(found, 9), axis=0)
+    places = np.unique(np.round(found, 9), axis=0, return_index=True)[1]
+    return np.array(found)[places]  # as they are: rounded ones miss the rows by up to 1e-9
 
 
 @settings(max_examples=40, deadline=None)
@@ -84,7 +85,9 @@ def test_a_proof_that_was_spoilt_is_noticed(seed):
     side = turned["edges"][k]["bound"]
     turned["edges"][k]["bound"] = "upper" if side == "lower" else "lower"
     plan = tuple(vertices[here])
-    for spoilt in (fewer, moved, weak, turned):
+    moves = [problem.arm(arm) for arm in proof["edges"][k]["moves"]]
+    has_room = bool((form.upper[moves] > form.lower[moves]).all())  # an edge without room is not needed
+    for spoilt in (*[fewer][:has_room], moved, weak, turned):
         assert objections(problem, plan, spoilt, 0.05)
     for other in np.delete(vertices, here, axis=0):
         assert objections(problem, tuple(other), proof, 0.05) or np.abs(other - vertices[here]).max() < 1e-7
