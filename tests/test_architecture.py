@@ -22,7 +22,14 @@ ROOMS: dict[str, set[str]] = {
     "simulation": {"errors", "core", "kernels"},
     "planning": {"errors", "core", "design", "policies", "problems", "simulation"},
     "store": {"errors"},
-    "sessions": {"_version", "errors", "core", "policies", "problems", "simulation", "store"},
+    "noise": {"core"},
+    "certificates": {"_version", "errors", "core", "policies", "simulation"},
+    "sessions": {
+        *("_version", "errors", "core", "policies", "problems", "simulation", "store"),
+        *("noise", "certificates"),
+    },
+    "measure": {"errors", "core", "policies", "store", "sessions"},
+    "files": {"errors", "core", "store", "sessions"},
     "views": {"errors", "core", "design", "simulation", "sessions", "store"},
     "plots": {"errors", "core", "sessions", "views"},
 }

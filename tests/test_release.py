@@ -31,7 +31,7 @@ NEEDS = {
     "testing": "import surepick.testing",
     "web": "from surepick.cli.serve import serve; serve()",
     "mcp": "from surepick.cli.mcp import mcp; mcp()",
-    "sign": "from surepick.sessions import signing; signing.require_cryptography()",
+    "sign": "from surepick.certificates import signing; signing.require_cryptography()",
     "sheets": "open('x.xlsx', 'w').close(); sp.problems.load('x.xlsx')",
     "frames": "sp.Problem(type('Frame', (), {'columns': ['a'], '__arrow_c_stream__': None})())",
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from surepick.core.run import Standing as Standing
     from surepick.core.run import Stop as Stop
     from surepick.errors import SurepickError as SurepickError
+    from surepick.measure.decide import decide as decide
     from surepick.planning.advice import Advice as Advice
     from surepick.planning.advice import advise as advise
     from surepick.planning.forecast import Forecast as Forecast
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from surepick.policies import PolyBet as PolyBet
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
-    from surepick.sessions.deciding import decide as decide
     from surepick.sessions.session import Session as Session
     from surepick.simulation.environments import Bernoulli as Bernoulli
     from surepick.simulation.environments import Gaussian as Gaussian
@@ -64,13 +64,13 @@ _OFFERED = {
     "core.probes": "Probe",
     "core.problem": "Problem",
     "errors": "SurepickError",
+    "measure.decide": "decide",
     "planning.advice": "Advice advise",
     "planning.forecast": "Forecast forecast",
     "planning.limit": "limit",
     "planning.limit_value": "Limit",
     "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE OBet Peace Pick PolyBet RAGE "
     "TSExplore Uniform",
-    "sessions.deciding": "decide",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
     "simulation.outcome": "Outcome Status",

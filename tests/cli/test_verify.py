@@ -19,7 +19,7 @@ import surepick as sp
 from session_tools import Tapes, problem, run_to_end
 from surepick.cli import app
 from surepick.errors import FileError, SessionError, SurepickError
-from surepick.sessions.log_file import log_of, put_log
+from surepick.files.log import log_of, put_log
 from surepick.sessions.session import Session
 from surepick.store import MemoryStore, open_store
 

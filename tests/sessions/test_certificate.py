@@ -12,11 +12,11 @@ import pytest
 
 import surepick as sp
 from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
+from surepick.certificates.rivals import rivals_of
 from surepick.core.evidence import Evidence
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.rivals import rivals_of
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 from surepick.store import Draft, MemoryStore, Store, open_store

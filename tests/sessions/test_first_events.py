@@ -173,8 +173,8 @@ def test_an_extension_while_values_were_ahead_is_an_assumption() -> None:
 
 
 def test_no_file_has_a_name_with_a_null_character(tmp_path: Any) -> None:
-    from surepick.sessions.log_file import read_json
-    from surepick.sessions.measurement_files import read_rows
+    from surepick.files.log import read_json
+    from surepick.files.measurements import read_rows
     from surepick.store import open_store
 
     for read in (

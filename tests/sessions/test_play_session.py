@@ -14,9 +14,9 @@ import surepick as sp
 from surepick.core.oracle_problem import absent
 from surepick.core.plays import AskedPlays, Plays
 from surepick.errors import MissingFunctionError, ProblemError, SessionError, SurepickError
+from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.problems import tree_family
 from surepick.sessions import codec
-from surepick.sessions.measurement_files import import_rows, read_rows, write_csv
 from surepick.sessions.requests import Receipt, Request
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, Event, MemoryStore, open_store

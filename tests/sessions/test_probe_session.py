@@ -10,8 +10,8 @@ import pytest
 
 import surepick as sp
 from surepick.errors import SessionError, SurepickError
+from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.sessions.codec import dumps
-from surepick.sessions.measurement_files import import_rows, read_rows, write_csv
 from surepick.sessions.requests import Receipt, Request
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, Event, MemoryStore, open_store

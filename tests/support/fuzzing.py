@@ -95,7 +95,7 @@ def problem() -> sp.Problem:
 
 def csv_rows(rng: random.Random, folder: Path) -> None:
     """Measurements in CSV for `import`."""
-    from surepick.sessions.measurement_files import import_rows, read_rows
+    from surepick.files.measurements import import_rows, read_rows
 
     rows = ["token,arm,value,count,worker,picked,key,session"]
     for _ in range(rng.randrange(1, 5)):
@@ -147,7 +147,7 @@ def finished() -> Session:
 
 def certificates(rng: random.Random, folder: Path) -> None:
     """Certificates for `verify`; whatever was changed, it does not hold."""
-    from surepick.sessions.log_file import certificate_in, read_json
+    from surepick.files.log import certificate_in, read_json
 
     session = finished()
     honest = session.certificate().to_json()

@@ -23,8 +23,8 @@ from surepick.errors import (
     StoreError,
     SurepickError,
 )
+from surepick.files.measurements import import_rows
 from surepick.sessions import heartbeat
-from surepick.sessions.measurement_files import import_rows
 from surepick.sessions.requests import Receipt, Request
 from surepick.sessions.session import Session
 

@@ -13,8 +13,8 @@ from surepick.cli.render import answer, console, load_file, make_table, say
 
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
+    from surepick.noise.aa import Against
     from surepick.problems.truth import Truth
-    from surepick.sessions.aa import Against
 
 
 def aa(
@@ -37,7 +37,7 @@ def aa(
 
     Try: surepick aa table.toml --measure './drive.sh {arm}' --probe ring
     """
-    from surepick.sessions.aa import against_itself, turns
+    from surepick.noise.aa import against_itself, turns
     from surepick.sessions.requests import Request
 
     problem = _with_a_play(load_file(file, as_json))

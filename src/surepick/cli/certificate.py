@@ -29,7 +29,7 @@ def certificate(
     """
     data = open_session(store, session or named, read_only=True).certificate().to_json()
     if sign is not None:
-        from surepick.sessions import signing
+        from surepick.certificates import signing
 
         key = signing.read_private_key(sign, lambda: str(typer.prompt("password", hide_input=True, err=True)))
         data = signing.sign(data, key)

@@ -95,7 +95,7 @@ def rescue_measurements(logs: Iterable[LogHealth], path: Path) -> tuple[int, int
     it is kept once however often the file is imported. Values that were taken back are left out, as far as
     the events that say so can be read.
     """
-    from surepick.sessions.measurement_files import names_as_cells
+    from surepick.files.measurements import names_as_cells
 
     n = n_voided = 0
     with path.open("w", newline="", encoding="utf-8") as stream:

@@ -18,7 +18,7 @@ from surepick.core.wording import how_many
 from surepick.errors import FileError, SessionError
 
 if TYPE_CHECKING:
-    from surepick.sessions.measurement_files import Row
+    from surepick.files.measurements import Row
     from surepick.sessions.session import Session
 
 
@@ -36,7 +36,7 @@ def export(
     store: StoreUrl = DEFAULT_STORE,
 ) -> None:
     """Write all measurements as CSV, or the whole session as JSON (--to log.json)."""
-    from surepick.sessions.measurement_files import write_csv, write_json
+    from surepick.files.measurements import write_csv, write_json
 
     opened = open_session(store, session, read_only=True)
     if form is None:
@@ -86,7 +86,7 @@ def import_(
     the file is imported. Where there is a column `session`, as in what `doctor --rescue` writes, only rows of
     this session are taken.
     """
-    from surepick.sessions.measurement_files import import_rows, in_words, probes_and_values, read_rows
+    from surepick.files.measurements import import_rows, in_words, probes_and_values, read_rows
 
     if file.suffix.lower() == ".json":
         _import_log(file, session, store, as_json)
@@ -104,7 +104,7 @@ def import_(
 
 
 def _import_log(file: Path, session: str | None, store: str, as_json: bool) -> None:
-    from surepick.sessions.log_file import log_in, put_log, read_json
+    from surepick.files.log import log_in, put_log, read_json
     from surepick.store import open_store
 
     log = log_in(read_json(file))

@@ -91,7 +91,7 @@ def run(
 
     Try: surepick run table.toml --measure './drive.sh {arm}' --jobs 4
     """
-    from surepick.sessions.measuring import measure_all
+    from surepick.measure.loop import measure_all
 
     command = Command(measure, timeout, retries)
     longest = RUN_LEASE if timeout is None else 2 * timeout * (retries + 1)

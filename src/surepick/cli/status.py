@@ -63,13 +63,12 @@ def log(
 
 def state_of(session: Session) -> dict[str, Any]:
     """What every answer in JSON says about the session."""
+    from surepick.certificates.rivals import MOST_RIVALS
     from surepick.core.among import among, named
     from surepick.sessions import codec
-    from surepick.sessions.noise_check import doubts_of
-    from surepick.sessions.rivals import MOST_RIVALS
 
     ledger = session.ledger()
-    standing, name_of, doubts = ledger.standing(), ledger.problem.name_of, doubts_of(ledger)
+    standing, name_of, doubts = ledger.standing(), ledger.problem.name_of, ledger.doubts()
     return {
         "session": session.name,
         "status": "running" if ledger.status is None else str(ledger.status),

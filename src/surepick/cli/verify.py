@@ -19,7 +19,7 @@ from surepick.core.wording import how_many
 from surepick.errors import FileError, StoreError
 
 if TYPE_CHECKING:
-    from surepick.sessions.log_file import LogFile
+    from surepick.files.log import LogFile
     from surepick.sessions.verify import Verdict
     from surepick.store import Store
 
@@ -97,7 +97,7 @@ def _given(*paths: Path | None) -> tuple[list[dict[str, Any]], LogFile | None]:
 
     Of two equal certificates one is enough to check; the signed one, if one is signed.
     """
-    from surepick.sessions.log_file import certificate_in, log_in, read_json
+    from surepick.files.log import certificate_in, log_in, read_json
 
     found: list[tuple[dict[str, Any] | None, LogFile | None]] = []
     for path in filter(None, paths):
@@ -129,7 +129,7 @@ def _other_objections(
         yield f"another question was announced; the fingerprint of this one is {verdict.question}"
     if key is None:
         return
-    from surepick.sessions import signing
+    from surepick.certificates import signing
 
     public = signing.read_public_key(key)
     if not given:

@@ -13,9 +13,8 @@ from surepick.core.past import Past
 from surepick.core.policy import takes_past
 from surepick.core.ranging import named_ranging
 from surepick.errors import ParameterError, SessionError
-from surepick.sessions.certificate import promised
+from surepick.sessions.certify import promised
 from surepick.sessions.ledger import Ledger, NewEvent
-from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.replica import Change
 from surepick.sessions.settings import whole
 from surepick.simulation.outcome import Outcome
@@ -119,5 +118,5 @@ def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:
         n_pilot=0 if setup.pilot is None else int(setup.pilot.counts(problem).sum()),
         problem=problem,
         ranging=named_ranging(problem, ledger.plan, evidence),
-        doubts=doubts_of(ledger),
+        doubts=ledger.doubts(),
     )

@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from surepick.core.doubt import Doubt
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.run import Answer, Standing
 from surepick.errors import MissingFunctionError, SessionError
+from surepick.noise.check import check_noise
+from surepick.noise.record import Withdrawals
 from surepick.sessions import codec
 from surepick.sessions.arriving import ADDED, growing, lengthened, refuse_starting_over, with_added
-from surepick.sessions.noise_record import Withdrawals
 from surepick.sessions.policy_run import Decision, PolicyRun
 from surepick.sessions.requests import Token, numbered, numbers_in, probe_in, readings_in
 from surepick.sessions.settings import Body, Setup
@@ -91,7 +93,8 @@ class Ledger:
         """Run, or run again; what was given back since the end counts now."""
         self.status: Status | None = None
         for body in self._after_end:
-            self.withdrawals.add(Token.of(body), body.get("reason", ""))
+            token = Token.of(body)
+            self.withdrawals.add(token.probe, str(token), body.get("reason", ""))
         self._after_end = []
 
     def _start_over(self, setup: Setup) -> None:
@@ -179,6 +182,13 @@ class Ledger:
     def standing(self) -> Standing:
         """Where the run stands."""
         return self.run.standing()
+
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Return what the values show that the guarantee does not allow; nothing during a pilot."""
+        if self.run.is_piloting:
+            return ()
+        stated = self.setup.problem.knows_noise
+        return check_noise(self.problem, self.run.seen.noise, self.withdrawals, stated=stated)
 
     def round_key(self, n_rounds: int) -> str:
         """The key of the event that holds the decision after so many complete rounds."""
@@ -348,7 +358,7 @@ class Ledger:
         if self.is_over:
             self._after_end.append({**body, "lost": is_lost})
         else:
-            self.withdrawals.add(token, body.get("reason", ""))
+            self.withdrawals.add(token.probe, str(token), body.get("reason", ""))
 
     @property
     def n_lost(self) -> int:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from surepick.certificates.certificate import Certificate
 from surepick.core.doubt import Doubt, no_guarantee
 from surepick.core.layout import Layout
 from surepick.core.numerals import count_in
@@ -25,13 +26,12 @@ from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.run import Standing
 from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionError
+from surepick.noise.plausible import doubt
 from surepick.sessions import codec
-from surepick.sessions.certificate import Certificate, certify
+from surepick.sessions.certify import certify
 from surepick.sessions.ending import outcome_of
 from surepick.sessions.leasing import Leases, leased, request_for
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import doubts_of
-from surepick.sessions.plausible import doubt
 from surepick.sessions.replica import Replica, making_sense_of
 from surepick.sessions.requests import Measurement, Request, Token, measurements_in, probe_in, told_key
 from surepick.sessions.settings import Setup
@@ -150,7 +150,7 @@ class Looking(Shown):
     def doubts(self) -> tuple[Doubt, ...]:
         """What the values show that contradicts the assumption of the guarantee; usually nothing."""
         with self.held() as ledger:
-            return doubts_of(ledger)
+            return ledger.doubts()
 
     @property
     def counts_unasked(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem
-from surepick.sessions.noise_record import NoiseRecord
+from surepick.noise.record import NoiseRecord
 from surepick.sessions.settings import Body
 from surepick.sessions.tape import Used
 

@@ -15,7 +15,6 @@ from surepick.core.frames import make_frame
 from surepick.core.policy import delta_of
 from surepick.core.wording import how_many, shortened
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.requests import Measurement
 from surepick.simulation.outcome import described
 
@@ -45,7 +44,7 @@ class Shown:
         """
         with self.held() as ledger:
             state, lead, risk = _standing(ledger)
-            doubts = doubts_of(ledger)
+            doubts = ledger.doubts()
             n = how_many(ledger.n_told if lead is None else ledger.n_measurements, "measurement")
         named = "nothing leads yet" if lead is None else repr(shortened(lead, LONGEST_NAME))
         if doubts:
@@ -57,7 +56,7 @@ class Shown:
     def _repr_html_(self) -> str:
         with self.held() as ledger:
             state, lead, risk = _standing(ledger)
-            problem, evidence, doubts = ledger.problem, ledger.evidence, doubts_of(ledger)
+            problem, evidence, doubts = ledger.problem, ledger.evidence, ledger.doubts()
             proved = ledger.plan is not None and not doubts
             rows: list[tuple[str, object]] = [
                 ("state", state),

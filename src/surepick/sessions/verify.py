@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick._version import __version__
+from surepick.certificates.certificate import as_certificate
 from surepick.core import average_proof, vertex_proof
 from surepick.core.doubt import Doubt
 from surepick.core.oracle_problem import Best, OracleProblem, absent
@@ -16,11 +17,10 @@ from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.promise import Promise
 from surepick.core.wording import how_many
-from surepick.errors import DamageError, ParameterError, SurepickError
+from surepick.errors import DamageError, SurepickError
 from surepick.sessions import codec
-from surepick.sessions.certificate import assumption_of, certify, promised
+from surepick.sessions.certify import assumption_of, certify, promised
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.replay import Replay, version_of
 from surepick.sessions.rules import ForgedError
 from surepick.sessions.settings import Body, Setup
@@ -236,7 +236,7 @@ class _Log:
             fields=tuple(self.fields),
             first_time=self.first.time,
             last_time=self.last.time,
-            doubts=doubts_of(ledger),
+            doubts=ledger.doubts(),
         )
 
 
@@ -253,21 +253,6 @@ def _of_proof(ledger: Ledger, proof: Any) -> list[str]:
     except Exception:  # any JSON may stand there
         wrong = ["it has another form"]
     return [f"the certificate's proof does not hold: {words}" for words in wrong]
-
-
-def as_certificate(given: object) -> Body:
-    """The certificate as JSON values; refused if it is none."""
-    if not isinstance(given, Mapping):
-        raise ParameterError(
-            f"a certificate is a JSON object, as `surepick status --json` has one, got {type(given).__name__}"
-        )
-    try:
-        values: Body = json.loads(codec.dumps(dict(given)))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ParameterError(
-            f"a certificate holds text and finite numbers, and this one does not: {error}"
-        ) from None
-    return values
 
 
 def same(mine: object, theirs: object, last_bits: float = 0.0) -> bool:

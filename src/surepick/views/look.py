@@ -31,10 +31,9 @@ from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.run import Answer, Standing
 from surepick.core.wording import shortened
-from surepick.sessions.certificate import promised
+from surepick.sessions.certify import promised
 from surepick.sessions.history import Sample
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import doubts_of
 from surepick.sessions.requests import Token
 from surepick.sessions.session import Session
 from surepick.sessions.turns import in_turn
@@ -337,7 +336,7 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         asked=asked,
         samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
-        doubts=doubts_of(ledger),
+        doubts=ledger.doubts(),
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from surepick.core.new_arms import NewArm
 from surepick.errors import ParameterError
-from surepick.sessions.measurement_files import Row, checked_row, import_rows, probes_and_values
+from surepick.files.measurements import Row, checked_row, import_rows, probes_and_values
 from surepick.sessions.session import Session
 from surepick.store import Head
 from surepick.web.api import LARGEST, MOST_VALUES, Body, Name, refuse_other_arm

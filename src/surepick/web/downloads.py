@@ -9,7 +9,7 @@ from typing import Literal
 from fastapi import FastAPI
 from fastapi.responses import Response
 
-from surepick.sessions.measurement_files import write_csv, write_json
+from surepick.files.measurements import write_csv, write_json
 from surepick.sessions.session import Session
 from surepick.web.context import Context
 from surepick.web.session_cache import name_of

@@ -17,9 +17,9 @@ from surepick import views
 from surepick.core.numerals import count_in
 from surepick.core.tables import SHEETS
 from surepick.errors import ParameterError, SurepickError
+from surepick.files.measurements import Row, import_rows, in_words
 from surepick.sessions.arriving import growing
 from surepick.sessions.ending import next_name
-from surepick.sessions.measurement_files import Row, import_rows, in_words
 from surepick.sessions.requests import measurements_in
 from surepick.sessions.session import Session
 from surepick.views.text import number as number_text

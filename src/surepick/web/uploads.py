@@ -21,8 +21,8 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.errors import FileError, MissingExtraError, SurepickError
+from surepick.files.measurements import Row, read_rows
 from surepick.sessions import codec
-from surepick.sessions.measurement_files import Row, read_rows
 
 SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches

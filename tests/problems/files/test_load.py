@@ -7,9 +7,9 @@ import pytest
 from surepick import problems
 from surepick.core.tables import read_table
 from surepick.errors import FileError, ProblemError, SurepickError
+from surepick.files.log import read_json
 from surepick.problems.files.kinds import COMMON_KEYS, KINDS
 from surepick.problems.files.section import read_text
-from surepick.sessions.log_file import read_json
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")

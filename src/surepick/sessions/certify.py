@@ -1,134 +1,26 @@
-"""Certificates: what a session found and what it rests on; `verify` checks them against the log."""
+"""Make the certificate of a session from its ledger; `verify` makes it again and compares."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from surepick._version import __version__
-from surepick.core.about import Listing
+from surepick.certificates.certificate import Certificate
+from surepick.certificates.rivals import MOST_RIVALS, Rival, rivals_of, unlisted_rivals
 from surepick.core.among import also_good, among, named
-from surepick.core.cards import alarm, card, note
-from surepick.core.doubt import Doubt, no_guarantee
 from surepick.core.gaps import behind_by, closest_first, runner_up
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.plan_words import amounts, value_of
 from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.promise import Promise
 from surepick.core.run import Answer
-from surepick.core.wording import how_many, plural, shortened
+from surepick.core.wording import how_many, plural
+from surepick.noise.check import could_have_seen
 from surepick.sessions import codec
 from surepick.sessions.arriving import added_assumption
-from surepick.sessions.certificate_text import text
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.noise_check import could_have_seen, doubts_of
-from surepick.sessions.rivals import MOST_RIVALS, Rival, rivals_of, unlisted_rivals
 from surepick.sessions.settings import Setup
-from surepick.simulation.outcome import Status
 from surepick.store import Event
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """The end of a session with everything that it rests on."""
-
-    session: str
-    status: str
-    plan: Answer | None
-    plan_name: str | None
-    delta: float
-    epsilon: float
-    guarantee: str
-    policy: Mapping[str, Any]
-    seed: int
-    noise: str
-    noise_scale: tuple[float, ...]
-    doubts: tuple[Doubt, ...]  # what contradicts the assumption: then the guarantee does not apply
-    counts: Mapping[str, int]  # by arm, or by probe
-    means: Mapping[str, float | None]  # by arm, or by reading
-    n_measurements: int
-    n_rounds: int
-    n_unasked: int
-    n_unasked_counted: int
-    rivals: tuple[Rival, ...]
-    problem: str  # its fingerprint, SHA-256
-    log_position: int
-    log_checksum: str
-    n_voided: int  # recorded and removed
-    first_delta: float  # before it was extended
-    extensions: tuple[Mapping[str, Any], ...]  # delta, epsilon and budget after each
-    covariances: Mapping[str, list[list[float]]]  # of probes whose readings share noise
-    knows_plans: bool  # whether the function that knows the plans was there; if not, risk and rivals are not
-    title: str = ""
-    unit: str = ""  # of a measurement and of a plan's value
-    lead: Answer | None = None  # the answer, or who leads where there is none
-    lead_name: str | None = None
-    lead_amounts: Mapping[str, float] | None = None  # what it takes of each arm
-    lead_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
-    risk: float | None = None  # an anytime p-value of the lead, where the policy has one
-    closest_rival: str | None = None  # the hardest to rule out
-    runner_up: str | None = None  # the best after the lead by the estimates
-    listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
-    noise_check: str = ""  # what the check of the noise could have seen
-    surepick: str = __version__
-    # Without an answer: how many plans the best one is among, up to delta, and the first of them.
-    n_remaining: int | None = None
-    remaining: tuple[str, ...] | None = None
-    among: str | None = None  # the same as a sentence; beside an answer, which others are good enough
-    good: tuple[str, ...] | None = (
-        None  # all plans proved within epsilon of the best, where there are several
-    )
-    last_call: int | None = None  # measurements after which it was to end, if it was called
-    added: tuple[str, ...] | None = None  # plans that were added while it ran
-    past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
-    proof: Mapping[str, Any] | None = None  # what `core/vertex_proof.py` checks by arithmetic alone
-
-    @property
-    def trusted(self) -> bool:
-        """Whether nothing contradicts the assumption of the guarantee."""
-        return not self.doubts
-
-    @property
-    def is_confident(self) -> bool:
-        """Whether its answer has a guarantee, and nothing contradicts what that assumes."""
-        return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved and self.trusted
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values."""
-        return {"trusted": self.trusted, **dataclasses.asdict(self)}
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What somebody should know before believing it."""
-        listing = None if self.listing is None else Listing(**self.listing).warning(self.delta)
-        return (*map(str, self.doubts), *([] if listing is None else [listing]))
-
-    def __repr__(self) -> str:
-        answer = "no answer" if self.plan is None else repr(shortened(self.plan_name or str(self.plan), 60))
-        n = how_many(self.n_measurements, "measurement")
-        if self.doubts:
-            return f"Certificate({self.session}: DOUBTFUL, {no_guarantee(self.doubts)}; {self.status}, {n})"
-        return f"Certificate({self.session}: {answer}, {self.status}, delta={self.delta:g}, {n})"
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[str, object]] = [
-            ("session", self.session),
-            ("answer" if self.is_confident else "leader", self.lead_name or str(self.lead)),
-            ("status", self.status),
-            ("guarantee", self.guarantee if self.trusted else "does not apply"),
-            ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
-            ("closest rival", self.closest_rival or "none"),
-            ("log", f"{self.log_position} events, {self.log_checksum[:16]}…"),
-        ]
-        first = alarm(no_guarantee(self.doubts)) if self.doubts else ""
-        return card(
-            f"Certificate{self.title and f': {self.title}'}", rows, *map(note, self.warnings), first=first
-        )
-
-    def __str__(self) -> str:
-        return text(self)
 
 
 def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
@@ -153,7 +45,7 @@ def certify(name: str, ledger: Ledger, end: Event) -> Certificate:
         seed=setup.seed,
         noise=assumption_of(ledger),
         noise_scale=() if scale is None else tuple(scale.tolist()),
-        doubts=doubts_of(ledger),
+        doubts=ledger.doubts(),
         noise_check=could_have_seen(problem, ledger.run.seen.noise),
         counts=dict(zip(problem.counted_names, ledger.evidence.counts.tolist(), strict=True)),
         means={

@@ -18,9 +18,9 @@ from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.wording import how_many
 from surepick.errors import NoiseWarning, ParameterError, suggestion
+from surepick.measure.executors import Measure, crew_of
+from surepick.measure.loop import measure_all
 from surepick.policies import policy_for
-from surepick.sessions.crews import Measure, crew_of
-from surepick.sessions.measuring import measure_all
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
 from surepick.store import Store

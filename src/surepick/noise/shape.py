@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from surepick.core.tails import normal_above
-from surepick.sessions.noise_record import Shape
+from surepick.noise.record import Shape
 
 FEWEST_FOR_SKEWNESS, FEWEST_FOR_KURTOSIS = 8, 20  # values of an arm
 FINE = 0.1  # of successive values are equal where the step of rounding is .35 standard deviations

@@ -11,11 +11,10 @@ from scipy import stats
 import surepick as sp
 from session_tools import SCALE, Tapes, problem, run_to_end
 from surepick.errors import NoiseWarning
-from surepick.sessions.noise_check import EACH, WANDERING, _change, _Looked, check_noise, could_have_seen
-from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
-from surepick.sessions.requests import Token
+from surepick.noise.check import EACH, WANDERING, _change, _Looked, check_noise, could_have_seen
+from surepick.noise.drift import wander
+from surepick.noise.record import ArmRecord, NoiseRecord, Withdrawals
 from surepick.sessions.session import Session
-from surepick.sessions.wandering import wander
 
 TWO = sp.Problem(np.eye(2), noise_scale=1.0)
 LEARNED = sp.Problem(np.eye(2))  # noise unknown, by replicates
@@ -202,16 +201,16 @@ def test_tokens_given_back_on_one_arm_alone_are_found() -> None:
     record = record_of(white, 0, 200)
     uneven, even = Withdrawals(2), Withdrawals(2)
     for i in range(12):
-        uneven.add(Token(1, 7 * i), "not plausible")
-        even.add(Token(i % 2, 7 * i), "instrument was busy")
+        uneven.add(1, f"1.{7 * i}", "not plausible")
+        even.add(i % 2, f"{i % 2}.{7 * i}", "instrument was busy")
     assert [(doubt.code, doubt.arm) for doubt in check_noise(TWO, record, uneven)] == [("released", "arm 1")]
     assert not check_noise(TWO, record, even)
     for _ in range(5):
-        even.add(Token(0, 3), "again")
+        even.add(0, "0.3", "again")
     assert [(doubt.code, doubt.arm) for doubt in check_noise(TWO, record, even)] == [("released", "arm 0")]
     stopped = Withdrawals(2)
     for i in range(30):
-        stopped.add(Token(1, i), "stopped" if i % 2 else "the run on lab, process 7, is gone")
+        stopped.add(1, f"1.{i}", "stopped" if i % 2 else "the run on lab, process 7, is gone")
     assert not check_noise(TWO, record, stopped)
 
 

@@ -12,8 +12,8 @@ from surepick.core.plan_words import listed, measured
 from surepick.core.wording import counted, how_many, plural
 
 if TYPE_CHECKING:
-    from surepick.sessions.certificate import Certificate
-    from surepick.sessions.rivals import Rival
+    from surepick.certificates.certificate import Certificate
+    from surepick.certificates.rivals import Rival
 
 MOST_SHOWN = 5  # rivals
 UNPROVED = "would hold if the noise were as assumed:"

@@ -1,17 +1,17 @@
 """Whether the measurements look as the guarantee assumes: independent, around one mean, of the given scale.
 
-Nine looks at what `noise_record` keeps, each with a level of its own; together they object to at most 2% of
+Nine looks at what `record` keeps, each with a level of its own; together they object to at most 2% of
 honest sessions with Gaussian noise, seen at their end (`benchmarks/misuse.py`):
 
 | look | against |
 |---|---|
 | spread of each arm, and of all together (chi-square) | noise larger than its scale |
-| the largest deviation (scale known), skewness and kurtosis (unknown), see `noise_shape` | heavy tails |
+| the largest deviation (scale known), skewness and kurtosis (unknown), see `shape` | heavy tails |
 | successive values that are equal (binomial; scale unknown) | readings rounded too coarsely |
 | spread of blocks of 2, 4, 8 ... (chi-square) | noise that hangs together |
 | successive values (a self-normalised sum) | noise that hangs together |
 | the mean before and after a change (an e-process, see `_change`) | levels that jump or drift |
-| all partial sums (Nyblom's test, see `wandering`) | levels that wander, slowly and for ever |
+| all partial sums (Nyblom's test, see `drift`) | levels that wander, slowly and for ever |
 | released requests by arm (binomial), and one request again and again | values withheld for what they were |
 
 Noise that is smaller than its scale is fine, and so is dependence that leaves means as exact as the scale
@@ -24,19 +24,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from surepick.core.doubt import Doubt
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.tails import chi_square_above, normal_above
 from surepick.core.wording import how_many
-from surepick.sessions.noise_record import ArmRecord, NoiseRecord, Withdrawals
-from surepick.sessions.noise_shape import coarse, heavy_tails, too_far
-from surepick.sessions.wandering import visible, wander
-
-if TYPE_CHECKING:
-    from surepick.sessions.ledger import Ledger
+from surepick.noise.drift import visible, wander
+from surepick.noise.record import ArmRecord, NoiseRecord, Withdrawals
+from surepick.noise.shape import coarse, heavy_tails, too_far
 
 EACH = 0.001  # how often each of eight looks may object to an honest session
 WANDERING = 0.008  # the ninth, the hardest to see; twice as often where the values end the session
@@ -55,14 +51,6 @@ _ADVICE = {
     "released": "record every value that was measured",
 }
 _AFTER_A_PILOT = "the noise has grown since the pilot: find what has changed and begin again"
-
-
-def doubts_of(ledger: Ledger) -> tuple[Doubt, ...]:
-    """Return what the values of a session show that its guarantee does not allow."""
-    if ledger.run.is_piloting:
-        return ()
-    stated = ledger.setup.problem.knows_noise
-    return check_noise(ledger.problem, ledger.run.seen.noise, ledger.withdrawals, stated=stated)
 
 
 def check_noise(

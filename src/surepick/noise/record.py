@@ -21,8 +21,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from surepick.sessions.requests import Token
-
 MARK_RATIO = 1.1  # between the places where a change of the mean may have come
 
 
@@ -221,14 +219,13 @@ class Withdrawals:
         more = [0] * (n_arms - len(self.counts))
         self.counts, self.longest = self.counts + more, self.longest + more
 
-    def add(self, token: Token, reason: str) -> None:
-        """Take in that this token was given back."""
+    def add(self, probe: int, token: str, reason: str) -> None:
+        """Count the release of this probe's token."""
         if reason == "stopped" or reason.endswith("is gone"):
             return
-        text = str(token)
-        self.often[text] = self.often.get(text, 0) + 1
-        self.counts[token.probe] += 1
-        self.longest[token.probe] = max(self.longest[token.probe], self.often[text])
+        self.often[token] = self.often.get(token, 0) + 1
+        self.counts[probe] += 1
+        self.longest[probe] = max(self.longest[probe], self.often[token])
 
     def to_json(self) -> list[Any]:
         """As JSON values."""

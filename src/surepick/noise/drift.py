@@ -5,7 +5,7 @@ from a straight line. Against a level that takes a small random step at every me
 arms, no test is more powerful near the null than one by the sum of all S_k^2.
 
 With independent noise S is a Brownian bridge, and sum S_k^2 / n^2 = sum_j w_j Z_j^2 with independent normal
-Z_j and w_j = 1/(2 n sin(j pi/(2n)))^2. The places that `noise_record` marks, a tenth apart, stand for those
+Z_j and w_j = 1/(2 n sin(j pi/(2n)))^2. The places that `record` marks, a tenth apart, stand for those
 between them; told means count as so many measurements, and the w_j are those of the told values.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.tails import normal_below
-from surepick.sessions.noise_record import ArmRecord
+from surepick.noise.record import ArmRecord
 
 _TERMS = 16  # of the w_j that vary; the others, less than a hundredth of the sum, are their mean
 _STEPS = 60  # of the bisection for the saddle point

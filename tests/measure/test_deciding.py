@@ -16,7 +16,7 @@ import pytest
 import surepick as sp
 from measuring_functions import ALREADY, HOURS, measure, measure_or_die, measure_or_hang
 from surepick.errors import MeasureError, ParameterError, SessionError
-from surepick.sessions.measuring import give_back_for_the_dead
+from surepick.measure.loop import give_back_for_the_dead
 from surepick.sessions.workers import is_dead
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surepick.cli import app
-from surepick.sessions.aa import Against, against_itself, turns
+from surepick.noise.aa import Against, against_itself, turns
 
 N = 40
 

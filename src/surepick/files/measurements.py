@@ -13,8 +13,8 @@ from typing import Any, TextIO
 from surepick.core.numerals import numeral
 from surepick.core.tables import SHEETS, as_cell, csv_lines, from_cell
 from surepick.errors import FileError, ProblemError, SessionError
+from surepick.files.log import log_of
 from surepick.sessions import codec
-from surepick.sessions.log_file import log_of
 from surepick.sessions.requests import Receipt, Token
 from surepick.sessions.session import Session
 from surepick.sessions.told_values import number

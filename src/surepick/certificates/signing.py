@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from surepick.certificates.certificate import as_certificate, canonical
 from surepick.errors import FileError, missing_extra
-from surepick.sessions import codec
-from surepick.sessions.verify import as_certificate
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -98,7 +97,7 @@ def hex_of(key: Ed25519PublicKey) -> str:
 
 
 def _signed(values: Mapping[str, Any]) -> bytes:
-    text = codec.dumps({name: value for name, value in values.items() if name != "signature"})
+    text = canonical({name: value for name, value in values.items() if name != "signature"})
     try:
         return _FIRST_LINE + text.encode()
     except UnicodeEncodeError as error:

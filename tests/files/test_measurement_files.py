@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.cli.doctor import rescue_measurements
 from surepick.core.tables import as_cell, from_cell
-from surepick.sessions.measurement_files import import_rows, read_rows, write_csv
+from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.sessions.session import Session
 from surepick.store.doctor import examine
 

@@ -19,9 +19,9 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 
 from surepick.errors import MeasureError, ParameterError
-from surepick.sessions.measuring import Crew
+from surepick.measure.loop import Crew
+from surepick.measure.process import serve
 from surepick.sessions.requests import Request, Use
-from surepick.sessions.serving import serve
 
 # It is given the name of an arm or probe; where plans are played, the names of the arms to read.
 Measure: TypeAlias = Callable[[Any], Use] | Callable[[Any], Awaitable[Use]]

@@ -1,0 +1,1 @@
+"""Certificates: their fields, their text, the rivals they list, and signatures."""

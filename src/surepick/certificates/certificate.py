@@ -1,0 +1,142 @@
+"""The certificate of a session: what it found and what that rests on, as fields, JSON and text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from surepick._version import __version__
+from surepick.certificates.rivals import Rival
+from surepick.certificates.text import text
+from surepick.core.about import Listing
+from surepick.core.cards import alarm, card, note
+from surepick.core.doubt import Doubt, no_guarantee
+from surepick.core.promise import Promise
+from surepick.core.run import Answer
+from surepick.core.wording import how_many, shortened
+from surepick.errors import ParameterError
+from surepick.simulation.outcome import Status
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The end of a session with everything that it rests on."""
+
+    session: str
+    status: str
+    plan: Answer | None
+    plan_name: str | None
+    delta: float
+    epsilon: float
+    guarantee: str
+    policy: Mapping[str, Any]
+    seed: int
+    noise: str
+    noise_scale: tuple[float, ...]
+    doubts: tuple[Doubt, ...]  # what contradicts the assumption: then the guarantee does not apply
+    counts: Mapping[str, int]  # by arm, or by probe
+    means: Mapping[str, float | None]  # by arm, or by reading
+    n_measurements: int
+    n_rounds: int
+    n_unasked: int
+    n_unasked_counted: int
+    rivals: tuple[Rival, ...]
+    problem: str  # its fingerprint, SHA-256
+    log_position: int
+    log_checksum: str
+    n_voided: int  # recorded and removed
+    first_delta: float  # before it was extended
+    extensions: tuple[Mapping[str, Any], ...]  # delta, epsilon and budget after each
+    covariances: Mapping[str, list[list[float]]]  # of probes whose readings share noise
+    knows_plans: bool  # whether the function that knows the plans was there; if not, risk and rivals are not
+    title: str = ""
+    unit: str = ""  # of a measurement and of a plan's value
+    lead: Answer | None = None  # the answer, or who leads where there is none
+    lead_name: str | None = None
+    lead_amounts: Mapping[str, float] | None = None  # what it takes of each arm
+    lead_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
+    risk: float | None = None  # an anytime p-value of the lead, where the policy has one
+    closest_rival: str | None = None  # the hardest to rule out
+    runner_up: str | None = None  # the best after the lead by the estimates
+    listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
+    noise_check: str = ""  # what the check of the noise could have seen
+    surepick: str = __version__
+    # Without an answer: how many plans the best one is among, up to delta, and the first of them.
+    n_remaining: int | None = None
+    remaining: tuple[str, ...] | None = None
+    among: str | None = None  # the same as a sentence; beside an answer, which others are good enough
+    good: tuple[str, ...] | None = (
+        None  # all plans proved within epsilon of the best, where there are several
+    )
+    last_call: int | None = None  # measurements after which it was to end, if it was called
+    added: tuple[str, ...] | None = None  # plans that were added while it ran
+    past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
+    proof: Mapping[str, Any] | None = None  # what `core/vertex_proof.py` checks by arithmetic alone
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing contradicts the assumption of the guarantee."""
+        return not self.doubts
+
+    @property
+    def is_confident(self) -> bool:
+        """Whether its answer has a guarantee, and nothing contradicts what that assumes."""
+        return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved and self.trusted
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields as JSON values."""
+        return {"trusted": self.trusted, **dataclasses.asdict(self)}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What somebody should know before believing it."""
+        listing = None if self.listing is None else Listing(**self.listing).warning(self.delta)
+        return (*map(str, self.doubts), *([] if listing is None else [listing]))
+
+    def __repr__(self) -> str:
+        answer = "no answer" if self.plan is None else repr(shortened(self.plan_name or str(self.plan), 60))
+        n = how_many(self.n_measurements, "measurement")
+        if self.doubts:
+            return f"Certificate({self.session}: DOUBTFUL, {no_guarantee(self.doubts)}; {self.status}, {n})"
+        return f"Certificate({self.session}: {answer}, {self.status}, delta={self.delta:g}, {n})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("session", self.session),
+            ("answer" if self.is_confident else "leader", self.lead_name or str(self.lead)),
+            ("status", self.status),
+            ("guarantee", self.guarantee if self.trusted else "does not apply"),
+            ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
+            ("closest rival", self.closest_rival or "none"),
+            ("log", f"{self.log_position} events, {self.log_checksum[:16]}…"),
+        ]
+        first = alarm(no_guarantee(self.doubts)) if self.doubts else ""
+        return card(
+            f"Certificate{self.title and f': {self.title}'}", rows, *map(note, self.warnings), first=first
+        )
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+def canonical(values: Mapping[str, Any]) -> str:
+    """Return the one JSON text of these values: sorted keys, no spaces, finite numbers."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def as_certificate(given: object) -> dict[str, Any]:
+    """Return a certificate as JSON values; raise ParameterError if it cannot be one."""
+    if not isinstance(given, Mapping):
+        raise ParameterError(
+            f"a certificate is a JSON object, as `surepick status --json` has one, got {type(given).__name__}"
+        )
+    try:
+        values: dict[str, Any] = json.loads(canonical(dict(given)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(
+            f"a certificate holds text and finite numbers, and this one does not: {error}"
+        ) from None
+    return values

@@ -1,0 +1,1 @@
+"""Measurements and logs as files: CSV, Excel and JSON."""

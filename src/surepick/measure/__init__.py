@@ -1,0 +1,1 @@
+"""Measure in Python: `decide`, the executors that call functions, and the loop of ask and tell."""
