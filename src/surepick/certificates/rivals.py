@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import behind_by
+from surepick.core.gaps import arm_means, behind_by, mean_variance
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_set
 from surepick.core.polytope import Polytope
@@ -95,10 +95,8 @@ def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> 
 
 def _estimates(problem: AnyProblem, evidence: Evidence) -> tuple[FloatArray, FloatArray]:
     """Mean of each arm and its variance; zero for an arm that was not measured."""
-    seen = evidence.counts > 0
-    means = np.where(seen, np.nan_to_num(evidence.means), 0.0)
-    scale = np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale
-    return means, np.where(seen, scale**2 / np.maximum(evidence.counts, 1), 0.0)
+    variance = mean_variance(problem, evidence)
+    return arm_means(problem, evidence), np.where(np.isfinite(variance), variance, 0.0)
 
 
 def _against(

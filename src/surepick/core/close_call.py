@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import mean_variance
+from surepick.core.gaps import arm_means, mean_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
@@ -113,7 +113,7 @@ def estimated_call(problem: AnyProblem, plan: Answer | None, evidence: Evidence)
         return None
     away = neighbours - problem.vector(plan)
     variance = np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0)
-    loss, error = -problem.sign * away @ np.nan_to_num(evidence.means), np.sqrt(away**2 @ variance)
+    loss, error = -problem.sign * away @ arm_means(problem, evidence), np.sqrt(away**2 @ variance)
     k = int(np.argmin(loss / np.maximum(error, 1e-300)))
     most = abs(float(loss[k])) + _ERRORS * float(error[k])
     return _named(problem, away[k], float(loss[k]), float(error[k]), most)

@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, Plans
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import mean_variance
+from surepick.core.gaps import arm_means, mean_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pooled import pooled
 from surepick.core.run import Answer
@@ -54,7 +54,7 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
     n_worlds = int(np.clip(MOST_WORK / max(n_entries, 1), FEWEST_WORLDS, N_WORLDS))
     rng = np.random.default_rng(evidence.n_measurements)
     if problem.probes is not None:
-        found = pooled(problem.probes, evidence)
+        found = pooled(problem, evidence)
         if not all(
             np.isfinite(found.gaps(problem.sign * problem.vector(plan) - part)[1]).all()
             for part in _dense(plans)
@@ -63,7 +63,7 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
         worlds = found.draw(n_worlds, rng)
     else:
         error = np.sqrt(np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0))
-        worlds = np.nan_to_num(evidence.means) + error * rng.standard_normal((n_worlds, problem.n_arms))
+        worlds = arm_means(problem, evidence) + error * rng.standard_normal((n_worlds, problem.n_arms))
     values = np.asarray(plans @ worlds.T)  # (n_plans, n_worlds)
     best = values.max(axis=0)
     loss = best - values[plan]

@@ -23,18 +23,19 @@ def noise_variance(problem: AnyProblem) -> FloatArray:
 
 
 def arm_means(problem: AnyProblem, evidence: Evidence) -> FloatArray:
-    """The estimate of each arm's mean; 0 where nothing is known of it."""
+    """The estimate of each arm's mean, or what is known of it; 0 where nothing is."""
     if problem.probes is not None:
-        return pooled(problem.probes, evidence).means
-    return np.asarray(np.nan_to_num(evidence.means))
+        return pooled(problem, evidence).means
+    return np.where(problem.is_known, problem.known_means, np.nan_to_num(evidence.means))
 
 
 def mean_variance(problem: AnyProblem, evidence: Evidence) -> FloatArray:
-    """The variance of each arm's mean under the noise scale; infinite where nothing was measured."""
+    """The variance of each arm's mean under the noise scale; 0 where it is known, infinite if unmeasured."""
     if problem.probes is not None:
-        return pooled(problem.probes, evidence).variances
-    nothing = np.full(problem.n_arms, np.inf)
-    measured = evidence.counts > 0
+        return pooled(problem, evidence).variances
+    is_known = problem.is_known
+    nothing = np.where(is_known, 0.0, np.inf)
+    measured = (evidence.counts > 0) & ~is_known
     return np.asarray(np.divide(noise_variance(problem), evidence.counts, out=nothing, where=measured))
 
 
@@ -50,11 +51,11 @@ def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence
     """
     difference = problem.sign * (problem.vector(lead) - problem.vector(rival))
     if problem.probes is not None:
-        (gap_read,), (error,) = pooled(problem.probes, evidence).gaps(difference[None])
+        (gap_read,), (error,) = pooled(problem, evidence).gaps(difference[None])
         return float(gap_read), float(error)
     differs = difference != 0
     variance = mean_variance(problem, evidence)[differs]
-    gap = float(difference @ np.nan_to_num(evidence.means))
+    gap = float(difference @ arm_means(problem, evidence))
     return gap, math.sqrt(float(difference[differs] ** 2 @ variance))
 
 
@@ -106,7 +107,7 @@ def behind_by(
         return behind(problem, plan, means, variance, squares)
     plans: Any = problem.oriented
     dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
-    return pooled(problem.probes, evidence).gaps(problem.sign * problem.vector(plan) - dense)
+    return pooled(problem, evidence).gaps(problem.sign * problem.vector(plan) - dense)
 
 
 def behind(

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from surepick.core.about import About
 from surepick.core.arrays import (
     LARGEST,
+    ROUNDING,
     BoolArray,
     Bounds,
     FloatArray,
@@ -22,6 +25,7 @@ from surepick.core.arrays import (
     scale_and_bounds,
 )
 from surepick.core.cards import card
+from surepick.core.known import Known, mean_bounds, refuse_contradiction
 from surepick.core.layout import Layout, located
 from surepick.core.plays import AskedPlays
 from surepick.core.probes import VALUE, Probes
@@ -65,6 +69,7 @@ class Measurable:
     about: About
     noise: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
     is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
+    mean_bounds: FloatArray | None = None  # (n_arms, 2) lowest and highest mean; equal: known exactly
     probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
     setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
     plays: bool = False  # whether what is measured are plays of plans that no list has (`core.plays`)
@@ -74,6 +79,20 @@ class Measurable:
     def sign(self) -> float:
         """What the value of a plan is multiplied by to make larger better: -1 where the problem minimises."""
         return -1.0 if self.minimize else 1.0
+
+    @property
+    def is_known(self) -> BoolArray:
+        """Return, by arm, whether its mean is known exactly: such arms are never measured."""
+        if self.mean_bounds is None:
+            return np.zeros(len(self.arm_names), dtype=bool)
+        return np.asarray(self.mean_bounds[:, 0] == self.mean_bounds[:, 1])
+
+    @property
+    def known_means(self) -> FloatArray:
+        """Return the means that are known exactly, (n_arms,); 0 for all other arms."""
+        if self.mean_bounds is None:
+            return np.zeros(len(self.arm_names))
+        return np.where(self.is_known, self.mean_bounds[:, 0], 0.0)
 
     @property
     def arms_alone(self) -> bool:
@@ -175,6 +194,21 @@ class Measurable:
         """These means, in the order of the arms or by their names, as one finite number per arm."""
         return checked_means(means, self.arm_names)
 
+    def refuse_contrary(self, means: FloatArray, field: str) -> None:
+        """Refuse true means that contradict what the problem says is known of them."""
+        if self.mean_bounds is None:
+            return
+        low, high = self.mean_bounds.T
+        slack = ROUNDING * np.abs(means)
+        wrong = np.flatnonzero((means < low - slack) | (means > high + slack))
+        if wrong.size:
+            s = int(wrong[0])
+            raise ProblemError(
+                f"arm {self.arm_names[s]!r} has the mean {means[s]:g} here, and the problem knows it to be "
+                + (f"{low[s]:g}" if low[s] == high[s] else f"between {low[s]:g} and {high[s]:g}"),
+                field=field,
+            )
+
     def arm(self, name: str) -> int:
         """The index of the arm with this name.
 
@@ -192,6 +226,25 @@ class Measurable:
         [2.5, 2.5]
         """
         return self.with_noise(*scale_and_bounds(None, bounds, self.arm_names))
+
+    def with_known(self, known: Known) -> Self:
+        """Return the same problem, where more is known of the means of these arms.
+
+        A number is the mean itself: the arm is never measured, and counts in the values of plans. Two numbers
+        are bounds of the mean. Both hold surely: the guarantee assumes them.
+
+        >>> import surepick as sp
+        >>> problem = sp.Problem([[1, 0, 1], [0, 1, 0]], arm_names=["road", "rail", "toll"])
+        >>> problem.with_known({"toll": 3, "rail": (0, 20)}).relevant.tolist()
+        [True, True, False]
+        """
+        found = mean_bounds(known, self.arm_names)
+        if self.mean_bounds is not None:
+            is_new = np.isin(self.arm_names, list(known))[:, None]
+            found = np.where(is_new, found, self.mean_bounds)
+        if self.bounds is not None and self.arms_alone:
+            refuse_contradiction(found, self.bounds, self.arm_names)
+        return self._with(mean_bounds=found)
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""

@@ -126,7 +126,7 @@ def joined(problem: Problem, arms: tuple[NewArm, ...]) -> dict[str, Any]:
         scale, bounds = scale_and_bounds(own, None, names)
     else:
         scale, bounds = scale_and_bounds(None, [*problem.bounds.tolist(), *(a.bounds for a in arms)], names)
-    plausible = problem.about.plausible
+    plausible, means = problem.about.plausible, problem.mean_bounds
     anything = ((-math.inf, math.inf),) * n
     return {
         "plans": _wider(problem.plans, n),
@@ -135,6 +135,7 @@ def joined(problem: Problem, arms: tuple[NewArm, ...]) -> dict[str, Any]:
         "bounds": bounds,
         "costs": per_arm("costs", [*problem.costs.tolist(), *(arm.cost or 0.0 for arm in arms)], names),
         "relevant": np.append(problem.relevant, np.zeros(n, dtype=bool)),
+        "mean_bounds": None if means is None else np.vstack([means, np.tile([-np.inf, np.inf], (n, 1))]),
         "layout": None,  # which knows where the other arms are
         "about": replace(problem.about, plausible=None if plausible is None else (*plausible, *anything)),
     }

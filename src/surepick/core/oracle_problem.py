@@ -21,6 +21,7 @@ from surepick.core.arrays import (
     per_arm,
 )
 from surepick.core.given_probes import ARMS, PLAN_ARMS
+from surepick.core.known import Known
 from surepick.core.layout import Layout
 from surepick.core.measurable import Measurable
 from surepick.core.plays import AskedPlays
@@ -102,6 +103,7 @@ class OracleProblem(Measurable):
         layout: Layout | None = None,
         best_within: BestWithin | None = None,
         probes: str = ARMS,
+        known: Known | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(
@@ -136,6 +138,8 @@ class OracleProblem(Measurable):
             losses=None,
             plays=plays,
         )
+        if known:
+            self.__setstate__(vars(self.with_known(known)))
 
     def with_probes(
         self, probes: str, *, noise_scale: PerArm | None = None, costs: PerArm | None = None
@@ -244,8 +248,8 @@ class OracleProblem(Measurable):
 
     @property
     def relevant(self) -> BoolArray:
-        """Which arms may matter: all of them, as not all plans are known."""
-        return np.ones(self.n_arms, dtype=bool)
+        """Which arms may matter: all whose means are not known, as not all plans are listed."""
+        return ~self.is_known
 
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
         """The name of this plan vector: the given one, or the arms that it uses.

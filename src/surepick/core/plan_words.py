@@ -6,9 +6,8 @@ import re
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import mean_variance
+from surepick.core.gaps import arm_means, mean_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pooled import pooled
 from surepick.core.run import Answer
@@ -67,13 +66,13 @@ def value_of(problem: AnyProblem, plan: Answer, evidence: Evidence) -> tuple[flo
     """The plan's value by the estimates and its standard deviation; None while an arm of it is unmeasured."""
     vector = problem.vector(plan)
     if problem.probes is not None:
-        (value,), (error,) = pooled(problem.probes, evidence).gaps(vector[None])
+        (value,), (error,) = pooled(problem, evidence).gaps(vector[None])
         return (float(value), float(error)) if np.isfinite(error) else None
     used = vector != 0
     variance = mean_variance(problem, evidence)
     if not np.isfinite(variance[used]).all():
         return None
-    means: FloatArray = evidence.means
+    means = arm_means(problem, evidence)
     return float(vector[used] @ means[used]), float(np.sqrt(vector[used] ** 2 @ variance[used]))
 
 

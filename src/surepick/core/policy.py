@@ -162,6 +162,11 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     takes_it = "takes_plays" if problem.plays else "takes_probes"
     if not getattr(policy, takes_it, False):
         refuse_probes(problem, policy.name)
+    if problem.mean_bounds is not None and not getattr(policy, "takes_known", False):
+        raise ParameterError(
+            f"{policy.name} cannot use known means; use BetGapE, or leave known out to measure them too",
+            field="policy",
+        )
     if problem.is_listed:
         run = policy.start(problem)
     elif isinstance(policy, OraclePolicy):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
+from surepick.core.known import Known
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.rows import Rows, as_rows, refuse_empty
@@ -39,6 +40,7 @@ class PolytopeOptions(TypedDict, total=False):
     bounds: Bounds | None
     layout: Layout | None
     name_plan: Callable[[FloatArray], str] | None
+    known: Known | None
 
 
 MOST_ARMS = 10_000
@@ -57,6 +59,7 @@ _DEFAULTS: dict[str, Any] = {
     "bounds": None,
     "layout": None,
     "name_plan": None,
+    "known": None,
 }
 
 
@@ -68,8 +71,8 @@ class Polytope(OracleProblem):
 
     - `A_ub`, `b_ub`, `A_eq`, `b_eq`: a column per arm, a row per limit; arrays or SciPy sparse arrays
     - `lower`, `upper`: of each amount, one number or one per arm; 0 and none
-    - `noise_scale`, `costs`, `arm_names`, `minimize`, `bounds`, `layout`: as in `Problem`; `bounds` are of
-      one measurement, not of the amounts
+    - `noise_scale`, `costs`, `arm_names`, `minimize`, `bounds`, `known`, `layout`: as in `Problem`; `bounds`
+      are of one measurement, not of the amounts
     - `name_plan`: a function from amounts to a name; without it a plan is called by its largest amounts
 
     Rows that leave no plan, a single one, or amounts without an end are refused. Rows and bounds that follow
@@ -93,8 +96,8 @@ class Polytope(OracleProblem):
 
     @property
     def relevant(self) -> BoolArray:
-        """The arms whose amounts are not the same in all plans."""
-        return self.form.moves
+        """The arms whose amounts are not the same in all plans, and whose means are not known."""
+        return np.asarray(self.form.moves & ~self.is_known)
 
     @property
     def completeness(self) -> str:
@@ -206,7 +209,7 @@ def _become(problem: Polytope, options: dict[str, Any], *, is_new: bool) -> None
         options["noise_scale"],
         arm_names=names,
         n_plans=form.most_vertices,
-        **{name: options[name] for name in ("costs", "minimize", "bounds", "name_plan", "layout")},
+        **{name: options[name] for name in ("costs", "minimize", "bounds", "name_plan", "layout", "known")},
     )
     problem.__dict__.update(rows=rows, form=form)
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.probes import Probes
+from surepick.core.known import without_columns
+from surepick.core.measurable import Measurable
 
 _RANK = 1e-10  # of the largest eigenvalue: information below it is none
 _SHOWN = 1e-6  # of a difference's length that may lie outside of what was read
@@ -39,19 +40,29 @@ class Pooled:
         return np.asarray(self.means + rng.standard_normal((n, self.root.shape[1])) @ self.root.T)
 
 
-def pooled(probes: Probes, evidence: Evidence) -> Pooled:
-    """All that the readings of this evidence say.
+def pooled(problem: Measurable, evidence: Evidence) -> Pooled:
+    """All that the readings of this evidence say, with the means that are known.
 
     >>> from surepick.core.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]], probes={"both": {"arm 0": 1, "arm 1": 1}, "one": ["arm 0"]})
     >>> seen = Evidence.none_of(problem).with_sums(np.array([2, 4]), np.array([6.0, 4.0]))
-    >>> pooled(problem.probes, seen).means.round(6).tolist()
+    >>> pooled(problem, seen).means.round(6).tolist()
     [1.0, 2.0]
     """
-    rows, n = probes.whitened, evidence.each
+    probes, is_known = problem.probes, problem.is_known
+    assert probes is not None
+    rows, n, sums = probes.whitened, evidence.each, evidence.sums
+    if is_known.any():
+        sums = sums - n * (probes.rows @ problem.known_means)
+        rows = without_columns(rows, is_known)
     information = np.asarray((rows.T @ (rows * n[:, None])).todense())
     sizes, vectors = np.linalg.eigh(information)
     read = sizes > _RANK * max(float(sizes[-1]), 1e-300)
     basis, sizes = vectors[:, read], sizes[read]
-    pull = np.asarray(rows.T @ probes.whiten(evidence.sums))
-    return Pooled(basis @ ((basis.T @ pull) / sizes), basis / np.sqrt(sizes), basis)
+    pull = np.asarray(rows.T @ probes.whiten(sums))
+    known = np.eye(len(is_known))[:, is_known]  # they are as good as read, and without error
+    return Pooled(
+        basis @ ((basis.T @ pull) / sizes) + problem.known_means,
+        np.hstack([basis / np.sqrt(sizes), 0.0 * known]),
+        np.hstack([basis, known]),
+    )

@@ -8,13 +8,13 @@ means, and noise of a known scale; the readings of one use are independent, or h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only
 from surepick.core.wording import plural
 from surepick.errors import ProblemError
 
@@ -102,6 +102,15 @@ class Probes:
 
         data, indices, indptr, shape = self.entries
         return read_only(sparse.csr_array((data, indices, indptr), shape=shape))  # type: ignore[no-any-return]
+
+    def without_arms(self, arms: BoolArray) -> Probes:
+        """Return the same probes with readings freed of these arms, whose means are known."""
+        if not arms.any() or bool((np.diff(self.entries.indptr) == 1).all()):
+            return self  # a reading of one arm alone: no difference of plans has a known one
+        data, indices, indptr, shape = self.entries
+        kept = ~arms[indices]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return replace(self, entries=Entries(data[kept], indices[kept], before[indptr], shape))
 
     @property
     def n_readings(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from surepick.core.cards import MOST_ROWS, listing
 from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.given_probes import ARMS, GivenProbes, Listed, read_probes
+from surepick.core.known import Known, contenders, without_columns
 from surepick.core.layout import Layout
 from surepick.core.measurable import (
     BOUNDED_VARIANCE,
@@ -48,6 +49,14 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
+class PlanParts(NamedTuple):
+    """Plans, larger values being better, by what is known of them."""
+
+    free: Plans  # (n_plans, n_arms) with zeros for arms whose means are known exactly
+    constants: FloatArray  # (n_plans,) what the known arms add to the value
+    may_be_best: BoolArray  # (n_plans,) false: another plan is surely at least as good
+
+
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Problem(Measurable):
     """A choice between plans whose value is linear in quantities (arms) that can be measured with noise.
@@ -65,6 +74,9 @@ class Problem(Measurable):
     (Hoeffding's lemma), which is left out, and values outside are refused. With `noise="bounded variance"`
     the noise scale need not be more than a bound on the standard deviation: noise may be skewed and its
     tails long.
+
+    `known={"arm": value}` states means that need no measurement, and `known={"arm": (low, high)}` means that
+    surely lie in between: plans that cannot be best are out at once.
 
     `setup_cost` is the price of starting a batch of measurements, however many are in it; BetGapE then asks
     for fewer and larger blocks.
@@ -96,7 +108,7 @@ class Problem(Measurable):
     minimize: bool
     bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
-    relevant: BoolArray = field(repr=False)  # (n_arms,) arms on which at least two plans differ
+    relevant: BoolArray = field(repr=False)  # (n_arms,) unknown arms on which plans differ that may be best
     layout: Layout | None = None  # how to draw a plan; decides nothing
     about: About = NOTHING  # title, unit and the like; decides nothing
     noise: str = SUB_GAUSSIAN_NOISE
@@ -119,6 +131,7 @@ class Problem(Measurable):
         probes: GivenProbes = ARMS,
         readings: str = INDEPENDENT,
         setup_cost: float = 0.0,
+        known: Known | None = None,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arm_names)
         n_plans, n_arms = matrix.shape
@@ -160,6 +173,8 @@ class Problem(Measurable):
             )
         if noise == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
+        if known:
+            self.__setstate__(vars(self.with_known(known)))
         if not by_arm:
             given = self._given_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=bounds)
             self._measured_by(*given)
@@ -175,7 +190,8 @@ class Problem(Measurable):
             )
         listed = Listed(self.plans, self.plan_names, self.arm_names)
         ways, limits = read_probes(probes, listed, **settings)
-        refuse_inseparable(ways, self.plans, self.plan_names, self.arm_names)
+        freed = ways.without_arms(self.is_known)
+        refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
         unknown = ways.unknown or readings == UNKNOWN
         if unknown and limits is not None:
             raise ProblemError(
@@ -225,6 +241,25 @@ class Problem(Measurable):
     def oriented(self) -> Plans:
         """The plans with the sign that makes larger better, whatever `minimize` says."""
         return -self.plans if self.minimize else self.plans
+
+    @property
+    def plan_parts(self) -> PlanParts:
+        """Return the oriented plans as what is measured of them, what is known, and which may be best."""
+        plans, is_known = self.oriented, self.is_known
+        if self.mean_bounds is None:
+            return PlanParts(plans, np.zeros(self.n_plans), np.ones(self.n_plans, dtype=bool))
+        free, constants = without_columns(plans, is_known), np.asarray(plans @ self.known_means)
+        return PlanParts(free, constants, contenders(free, constants, self.mean_bounds))
+
+    def with_known(self, known: Known) -> Self:
+        """Return the same problem, where more is known of the means of these arms."""
+        return super().with_known(known)._with_relevant()
+
+    def _with_relevant(self) -> Self:
+        """Return the problem with `relevant` as its plans and what is known say."""
+        parts = self.plan_parts
+        rivals = parts.free if parts.may_be_best.all() else parts.free[np.flatnonzero(parts.may_be_best)]
+        return self._with(relevant=_relevant_arms(rivals))
 
     def name_of(self, plan: int | tuple[float, ...] | None) -> str | None:
         """The name of a plan by its index; None for None, and for a plan given as a vector.
@@ -297,9 +332,7 @@ class Problem(Measurable):
         if twins:
             same = self.plan_names[twins[0][1]]
             raise ProblemError(f"plan {name!r} is the same as {same!r}, which is there already", field="plan")
-        longer: Problem = self._with(
-            plans=plans, plan_names=(*self.plan_names, name), relevant=_relevant_arms(plans)
-        )
+        longer: Problem = self._with(plans=plans, plan_names=(*self.plan_names, name))._with_relevant()
         listing = self.about.listing
         if listing is None:
             return longer

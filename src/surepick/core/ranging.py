@@ -8,6 +8,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
+from surepick.core.gaps import arm_means
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
@@ -73,7 +74,7 @@ def named_ranging(
     """The same at the estimates, by the names of the arms; None where it is not known."""
     if plan is None or problem.probes is not None or not evidence.counts[problem.relevant].all():
         return None
-    means = np.nan_to_num(evidence.means)
+    means = arm_means(problem, evidence)
     if isinstance(problem, Polytope):
         found = ranging(problem, plan, means)
     elif problem.is_listed and isinstance(plan, int):

@@ -12,7 +12,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import behind, mean_variance, noise_variance, squares_of
+from surepick.core.gaps import arm_means, behind, mean_variance, noise_variance, squares_of
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Answer
 
@@ -41,7 +41,7 @@ def worth_of_one(
     plans, row = problem.oriented, problem.vector(plan) * problem.sign
     squares = squares_of(plans)
     variance = np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0)
-    gap, error = behind(problem, plan, np.nan_to_num(evidence.means), variance, squares)
+    gap, error = behind(problem, plan, arm_means(problem, evidence), variance, squares)
     error[plan] = 0.0
     differs = error > 0
     error = np.where(differs, error, 1.0)
@@ -102,8 +102,8 @@ def turn(problem: AnyProblem, evidence: Evidence, lead: Answer | None, rival: An
     if problem.probes is not None:  # it is about single arms
         return None
     ahead = problem.sign * (problem.vector(lead) - problem.vector(rival))
-    means, variance = np.nan_to_num(evidence.means), mean_variance(problem, evidence)
-    differs = np.flatnonzero(ahead != 0)
+    means, variance = arm_means(problem, evidence), mean_variance(problem, evidence)
+    differs = np.flatnonzero((ahead != 0) & ~problem.is_known)
     if not len(differs) or not np.isfinite(variance[differs]).all():
         return None
     move = -float(ahead @ means) / ahead[differs]

@@ -11,12 +11,15 @@ from surepick.core.problem import Problem
 
 
 def differences_of(problem: Problem, means: FloatArray, best: int) -> tuple[Any, FloatArray]:
-    """y_k = best - plan k, (n_plans, n_arms), and gaps y_k^T means, exactly 0 where rounding could be all."""
-    plans = problem.oriented
+    """Return y_k = best - plan k in unknown arms, (n_plans, n_arms), and the gaps, with what is known.
+
+    A gap is exactly 0 where rounding could be all of it.
+    """
+    plans, constants, _ = problem.plan_parts
     differences = plans[best] - plans if isinstance(plans, np.ndarray) else _sparse_differences(plans, best)
-    sizes = abs(plans) @ np.abs(means)
+    sizes = abs(plans) @ np.abs(means) + np.abs(constants)
     rounding = np.finfo(float).eps * problem.n_arms * (sizes + sizes[best])
-    gaps = np.asarray(differences @ means)
+    gaps = np.asarray(differences @ means) + constants[best] - constants
     return differences, np.where(gaps > rounding, gaps, 0.0)
 
 

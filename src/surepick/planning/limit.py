@@ -72,6 +72,7 @@ def limit(
     """
     check_delta(delta)
     check_epsilon(epsilon)
+    problem.refuse_contrary(problem.as_means(means), "means")
     if isinstance(problem, Polytope):
         seen = problem.as_means(means)
         if epsilon:
@@ -91,10 +92,17 @@ def limit(
 
 def _listed_limit(problem: Problem, means: FloatArray, delta: float, tolerance: float) -> Limit:
     """The limit over all rows of a list; T* is exact where single arms are measured."""
-    best = problem.best(means)
+    may_be_best = problem.plan_parts.may_be_best
+    values = problem.sign * problem.values(means)
+    best = int(np.argmax(np.where(may_be_best, values, -np.inf)))
+    if may_be_best.sum() == 1:
+        raise ProblemError(
+            f"plan {problem.plan_names[best]!r} is best by what is known; nothing has to be measured",
+            field="known",
+        )
     differences, gaps = differences_of(problem, means, best)
-    tied = tuple(int(k) for k in np.flatnonzero(gaps == 0) if k != best)
-    rivals = np.flatnonzero(np.arange(problem.n_plans) != best)
+    rivals = np.flatnonzero(may_be_best & (np.arange(problem.n_plans) != best))
+    tied = tuple(int(k) for k in rivals[gaps[rivals] == 0])
     if problem.probes is not None:
         times = None
         if not tied:

@@ -260,7 +260,7 @@ class FamilyProblem(OracleProblem):
         recipe = self.recipe()
         if recipe is None:
             return super().__reduce__()
-        kept = ("noise_scale", "costs", "bounds", "layout", "about", "plays", "asked_plays")
+        kept = ("noise_scale", "costs", "bounds", "mean_bounds", "layout", "about", "plays", "asked_plays")
         return _made_again, (dict(recipe),), {name: getattr(self, name) for name in kept}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from surepick.core.about import About
 from surepick.core.arrays import FloatArray
+from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import Box, Candidates, Progress
@@ -72,6 +73,8 @@ class FoundProblem(Problem):
         larger = FoundProblem(self.family, found, self.box, self._options)
         if self.bounds is not None:
             larger = larger.with_bounds(self.bounds)
+        if self.mean_bounds is not None:
+            larger = larger._with(mean_bounds=self.mean_bounds)._with_relevant()
         larger = larger.with_about(
             title=self.about.title, unit=self.about.unit, plausible=self.about.plausible
         )
@@ -80,7 +83,8 @@ class FoundProblem(Problem):
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself
-        state = {name: value for name, value in self.__dict__.items() if name in Problem.__dataclass_fields__}
+        kept = {*Problem.__dataclass_fields__, *Measurable.__annotations__}
+        state = {name: value for name, value in self.__dict__.items() if name in kept}
         return _blank, (), state  # type: ignore[return-value]
 
 

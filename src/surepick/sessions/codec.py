@@ -85,6 +85,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
         "minimize": problem.minimize,
         # only where there are some: problems without bounds keep their fingerprints
         **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
+        **({} if problem.mean_bounds is None else {"known": _known_to_json(problem)}),
         **({} if problem.noise == SUB_GAUSSIAN_NOISE else {"noise": problem.noise}),
         **({"setup_cost": problem.setup_cost} if problem.setup_cost else {}),
     }
@@ -110,6 +111,7 @@ def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | N
     if "oracle" not in data:
         return _listed_from_json(data)
     problem = _family_from_json(data)
+    problem = problem.with_known(data["known"]) if "known" in data else problem
     return problem if data.get("noise") is None else problem.with_bounded_variance()
 
 
@@ -142,10 +144,18 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
         noise=data.get("noise", SUB_GAUSSIAN_NOISE),
         layout=Layout.from_json(data.get("layout")),
         setup_cost=data.get("setup_cost", 0.0),
+        known=data.get("known"),
         probes=_probes_from_json(data["probes"]) if "probes" in data else ARMS,
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
+
+
+def _known_to_json(problem: AnyProblem) -> Json:
+    """Return what is known of the means, by arm: [low, high], one of which may be missing."""
+    assert problem.mean_bounds is not None
+    ends = zip(problem.arm_names, problem.mean_bounds.tolist(), strict=True)
+    return {name: pair for name, pair in ends if math.isfinite(pair[0])}
 
 
 def _probes_to_json(probes: Probes) -> Json:
@@ -248,7 +258,7 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
         )
-    names = ("arm_names", "n_plans", "minimize", "bounds")
+    names = ("arm_names", "n_plans", "minimize", "bounds", "known")
     settings: Json = {name: data.get(name) for name in names} | _ways(data)
     if data["oracle"].get("best_within"):
         if oracle is not absent:

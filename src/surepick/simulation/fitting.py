@@ -34,6 +34,7 @@ def fitted(problem: Problem | OracleProblem, environment: Environment, *, allow_
             f"the environment has {len(environment.means)} arms and the problem {problem.n_arms}",
             field="environment",
         )
+    problem.refuse_contrary(environment.means, "environment")
     if problem.is_listed and problem.probes is not None:
         return probed(problem, environment, allow_noisier=allow_noisier)
     if isinstance(environment, Gaussian) and environment.takes_scale:

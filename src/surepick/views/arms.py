@@ -86,12 +86,14 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
     ends = None if stays is None else [tuple(finite_or_none(end) for end in pair) for pair in stays.values()]
     worth = worth_of_one(problem, look.evidence, look.lead, look.epsilon)
     names = problem.reading_names
+    is_known = problem.is_known if problem.probes is None else np.zeros(n_read, dtype=bool)
+    means = np.where(is_known, look.means, look.evidence.means) if is_known.any() else look.evidence.means
     rows = tuple(
         Arm(
             arm=s,
             name=names[s],
-            mean=float(look.evidence.means[s]) if counts[s] else None,
-            error=float(np.sqrt(variance[s])) if counts[s] else None,
+            mean=float(means[s]) if counts[s] or is_known[s] else None,
+            error=0.0 if is_known[s] else float(np.sqrt(variance[s])) if counts[s] else None,
             count=int(counts[s]),
             share=int(counts[s]) / max(total, 1),
             best_share=None if best is None else float(best[owner[s]]),

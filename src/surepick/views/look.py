@@ -142,13 +142,13 @@ class Look:
             imagined = Evidence.none_of(self.problem)
             imagined = imagined.with_sums(counts, imagined.sums)  # type: ignore[arg-type]
             return behind_by(self._listed, plan, imagined)[1]
-        variance = noise_variance(self.problem) / counts
+        variance = np.where(self.problem.is_known, 0.0, noise_variance(self.problem)) / counts
         return behind(self._listed, plan, self.means, variance, self._squares)[1]
 
     def draw_means(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Worlds that the measurements leave open: (n, n_arms)."""
         if self.problem.probes is not None:
-            return pooled(self.problem.probes, self.evidence).draw(n, rng)
+            return pooled(self.problem, self.evidence).draw(n, rng)
         spread = np.sqrt(np.where(np.isfinite(self.variance), self.variance, 0.0))
         return np.asarray(self.means + spread * rng.standard_normal((n, self.problem.n_arms)))
 

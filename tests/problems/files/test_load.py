@@ -373,3 +373,20 @@ def test_an_error_in_a_sheet_names_the_key_that_its_row_stands_for(load):
         with pytest.raises(FileError) as caught:
             load(f"plan,bus,walk\n{row}\non foot,,7\n", "ways.csv")
         assert caught.value.field == field
+
+
+def test_a_file_says_which_means_are_known(tmp_path):
+    file = tmp_path / "ways.toml"
+    text = (
+        'kind = "paths"\nedges = [["A", "B", 1], ["B", "C", 1], ["A", "C", 3]]\nsource = "A"\ntarget = "C"\n'
+    )
+    file.write_text(text)
+    first, second, *_ = problems.load(file).problem.arm_names
+    file.write_text(text + f'[known]\n"{first}" = 1.5\n"{second}" = [0, 2]\n')
+    problem = problems.load(file).problem
+    assert problem.mean_bounds[:2].tolist() == [[1.5, 1.5], [0, 2]]
+    assert not problem.relevant[0]
+    file.write_text(text + "known = 3\n")
+    with pytest.raises(FileError) as caught:
+        problems.load(file)
+    assert caught.value.field == "known"

@@ -235,3 +235,11 @@ def test_a_sheet_of_too_many_cells_is_refused(tmp_path, monkeypatch):
     with pytest.raises(FileError) as caught:
         load(far_away(tmp_path, column=16_384, value=1))
     assert "16,384" in str(caught.value)
+
+
+def test_a_row_says_which_means_are_known(tmp_path):
+    problem = load(write(tmp_path / "ways.csv", [*ROWS[:7], ["known", "", "11 to 14", 8], *ROWS[8:]])).problem
+    assert problem.mean_bounds[1:].tolist() == [[11, 14], [8, 8]]
+    assert problem.is_known.tolist() == [False, False, True]
+    wrong = refusal(write(tmp_path / "ways.csv", [*ROWS[:7], ["known", "", "11 till 14", 8], *ROWS[8:]]))
+    assert wrong.field == "known"

@@ -71,6 +71,7 @@ def _table(document: Section, _: Progress | None) -> Truth:
         minimize=document.flag("minimize"),
         probes=probes_in(document),
         readings=_readings(document),
+        known=known_means(document),
         **measuring(document),
     )
     return Truth.guessed(problem, _optional_guess(document), document.numbers("spread", 0.0))
@@ -275,6 +276,14 @@ def measuring(document: Section) -> dict[str, Any]:
     return of_readings(document)
 
 
+def known_means(document: Section) -> dict[str, Any]:
+    """Return what the file knows of means, by arm: a number, or [low, high]."""
+    given = document.values.get("known", {})
+    if not isinstance(given, dict):
+        raise document.wrong("known", "a table of means by arm, such as {toll = 3, tunnel = [11, 14]}")
+    return given
+
+
 def of_readings(document: Section) -> dict[str, Any]:
     """Noise scale and costs as the file gives them: of arms, or of readings and probes where it has some."""
     unknown = document.values.get("noise_scale") == "unknown"
@@ -342,7 +351,7 @@ def _optional_guess(document: Section) -> Any:
 
 COMMON_KEYS = (
     *("kind", "title", "unit", "truth", "noise_scale", "noise", "bounds", "costs", "list_plans", "plausible"),
-    *("setup_cost", "order", "probes", "readings"),
+    *("setup_cost", "order", "probes", "readings", "known"),
 )
 _DRAWS = "spread n_draws seed"
 _LISTED = f"{_DRAWS} n_best every guess minimize places"

@@ -22,7 +22,14 @@ from surepick.core.past import Past
 from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
 from surepick.problems.candidates import Progress
-from surepick.problems.files.kinds import COMMON_KEYS, kind_named, kind_names, lists_plans, probed
+from surepick.problems.files.kinds import (
+    COMMON_KEYS,
+    kind_named,
+    kind_names,
+    known_means,
+    lists_plans,
+    probed,
+)
 from surepick.problems.files.places import on_map
 from surepick.problems.files.section import Section, is_list_of_numbers, is_number, read_text
 from surepick.problems.files.sheet import SUFFIXES, read_sheet
@@ -61,7 +68,10 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Truth:
     truth = document.section("truth", keys=("means",), optional=("noise_scale",))
     try:
         built = kind.build(document, progress)
-        problem = probed(document, built.problem)
+        problem = built.problem
+        if problem.mean_bounds is None and (known := known_means(document)):
+            problem = problem.with_known(known)
+        problem = probed(document, problem)
         problem = on_map(document, _with_tails(document, _within_bounds(document, problem)))
         if "setup_cost" in document.values:
             problem = problem.with_setup_cost(document.number("setup_cost", 0.0))

@@ -22,6 +22,7 @@ ROWS = {
     "spread": ("spread", "how far off that may be"),
     "noise": ("noise_scale", "how much one measurement scatters"),
     "cost": ("costs", "of one measurement"),
+    "known": ("known", "means that need no measurement: 6, or 11 to 14"),
     "truth": ("truth", "means to rehearse with"),
 }
 GOALS = {"smallest": True, "minimize": True, "minimise": True}
@@ -34,8 +35,8 @@ def read_sheet(path: Path) -> dict[str, Any]:
     """The keys of the problem file that this CSV or Excel file stands for.
 
     The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows called goal,
-    unit, guess, spread, noise, cost or truth, in any order, say more. Any other row without a number is
-    refused. Without a row `noise` the noise scale is unknown and is learned.
+    unit, guess, spread, noise, cost, known or truth, in any order, say more. Any other row without a number
+    is refused. Without a row `noise` the noise scale is unknown and is learned.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
@@ -89,6 +90,8 @@ class _Sheet:
             return self._word(key, row)
         if key == "noise" and self._said(row) == {"unknown"}:
             return "unknown"
+        if key == "known":
+            return {self.arms[s]: self._known(s, cell) for s, cell in enumerate(row) if cell}
         numbers = self._numbers(key, row)
         if key == "truth":
             return {"means": numbers}
@@ -105,6 +108,11 @@ class _Sheet:
                 else "; 1 says that the plan takes it once, an empty cell that it does not"
             )
             raise self._wrong(f"row {name!r}, column {self.arms[s]!r}: {error}{amounts}", field) from None
+
+    def _known(self, s: int, cell: str) -> float | list[float]:
+        """The mean in this cell, or the two ends of "11 to 14"."""
+        ends = [self.number("known", "known", s, end) for end in cell.split(" to ")]
+        return ends[0] if len(ends) == 1 else ends
 
     def _numbers(self, key: str, row: Row) -> float | list[float]:
         """A number for each arm, or the one that stands alone and is for all of them."""
