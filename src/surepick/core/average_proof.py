@@ -1,6 +1,6 @@
 """The proof that an average of leads is within epsilon of all plans, and its check by arithmetic alone.
 
-A series of blocks knows of every plan x two numbers, and of its bets against x one (docs/polytopes.md):
+A series of blocks knows of every plan x two numbers, and of its bets against x one (docs/theory.md):
 
     L(x) = gain + gains.x,     Q(x) = square - 2 crosses.x + sum_s squares_s x_s^2,
     W(x) = log(cash + sum_j exp(log_stakes_j + rates_j L(x) - rates_j^2 Q(x) / 2)).

@@ -24,7 +24,7 @@ kl(1/2, delta), and the hardest pairs are rows of an allocation as rivals are.
 
 An arm is left unmeasured with probability at most 2 delta if no good plan has as much of it as some plan has,
 or as little: were its mean large enough, or small enough, all of them would be bad. The proofs are in
-docs/polytopes.md.
+docs/theory.md.
 """
 
 from __future__ import annotations

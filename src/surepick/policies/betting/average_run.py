@@ -1,6 +1,6 @@
 """A run of PolyBet within epsilon: the answer is the average of the leads, a block at a time.
 
-`poly_bet` says what is promised and why; the proof is in docs/polytopes.md, with the names of this file.
+`poly_bet` says what is promised and why; the proof is in docs/theory.md, with the names of this file.
 Amounts are in units of the standard form, where they are near 1; means are turned so that larger is better.
 """
 

@@ -3,7 +3,7 @@
 Before the block a plan x is fixed, and a number that the wealth of the bets against every plan is proved to
 be at least. The block's own means say how many standard errors x is ahead of each plan b, epsilon included;
 `last_call` turns these into p_b. The evidence is the wealth divided by the largest p_b, and a search over
-boxes of plans proves it for all. The proof that it is as rare as it says is in docs/polytopes.md.
+boxes of plans proves it for all. The proof that it is as rare as it says is in docs/theory.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """BetGapE: bet against every plan but the best one, until the bets have made a fortune.
 
-Ours. The theorem is in `surepick.inference`, the proof for each question in docs/bet-gap-e.md.
+Ours. The theorem is in `surepick.inference`, the proof for each question in docs/theory.md.
 
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem (Gaussian, or
 bounded with half the width of the range as the scale); or, with `noise="bounded variance"`, of a standard

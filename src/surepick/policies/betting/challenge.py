@@ -1,6 +1,6 @@
 """Challenge: is anything better than the plan in use today? Keep it, or replace it by a named better one.
 
-Ours; the proof is in docs/challenge.md, the theorem in `surepick.inference`.
+Ours; the proof is in docs/theory.md, the theorem in `surepick.inference`.
 
 Assumption: that of BetGapE.
 

@@ -7,7 +7,7 @@ plan j by the block's own means, v_j its variance, z = D_j / sqrt(v_j). Then
     bounded variance (Cantelli); 1 where z <= 0,
 
 and with E_j the wealth of the bets against plan j *now*, not its peak, E_j / p_j is the evidence against it.
-The proof is in docs/bet-gap-e.md.
+The proof is in docs/theory.md.
 """
 
 from __future__ import annotations

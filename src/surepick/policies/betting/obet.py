@@ -1,6 +1,6 @@
 """OBet: the guarantee of BetGapE when the plans are too many to list.
 
-Ours; the proof is in docs/obet.md, line by line with the names of this file.
+Ours; the proof is in docs/theory.md, line by line with the names of this file.
 
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem, and the oracle
 is exact. Plans are of zeros and ones, or of whole numbers with an oracle that respects bounds, or listed.

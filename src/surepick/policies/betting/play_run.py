@@ -2,7 +2,7 @@
 
 A block is a number of plays, fixed before the first of them. Readings are of single arms with noise of their
 own, so that a block shows each arm n_s times, n_s the plays that hold it, and every step of the proof in
-docs/obet.md holds as it stands: it knows of a block its counts per arm, that they are fixed beforehand, and
+docs/theory.md holds as it stands: it knows of a block its counts per arm, that they are fixed beforehand, and
 that every arm on which plans that are left differ is among them. The last is what the *cover* is for.
 
 What is new is which counts can be had. Shares of plays are found by column generation (`play_allocation`):

@@ -1,6 +1,6 @@
 """PolyBet: the best of all plans of a polytope, or one within epsilon of it.
 
-Ours; both proofs are in docs/polytopes.md, line by line with the names of `poly_run` and `average_run`.
+Ours; both proofs are in docs/theory.md, line by line with the names of `poly_run` and `average_run`.
 
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem.
 

@@ -1,6 +1,6 @@
 """A run of PolyBet for the exact best plan: accounts of the bases that have led, and a block at a time.
 
-`poly_bet` says what is promised and why; the proof is in docs/polytopes.md, with the names of this file.
+`poly_bet` says what is promised and why; the proof is in docs/theory.md, with the names of this file.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A mixture over gaps g ~ N(0, (share x unit)^2) above 0, given what the past says of the gap, for each of a few
 shares. It is what a Bayesian with this prior would bet: little while the gap may be anything, and no more
-than the data support later. Fair by step 3 of docs/bet-gap-e.md: centre and spread are known before a block.
+than the data support later. Fair by step 3 of docs/theory.md: centre and spread are known before a block.
 Beside a ladder over all sizes it costs one or two nats less where the guess is right within a factor of
 three, and more where it is far off; the wide and the narrow shares bound that.
 """

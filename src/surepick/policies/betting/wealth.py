@@ -1,6 +1,6 @@
 """The wealth that bets against "this plan is the best", for any plan that is asked about; none is listed.
 
-Two kinds of bets make up the wealth. Both are fixed before a block, so both are fair (docs/obet.md).
+Two kinds of bets make up the wealth. Both are fixed before a block, so both are fair (docs/theory.md).
 
 *Rows* bet the same on all plans. With x the lead, m the block's means, v_s = R_s^2 / n_s and one number eta
 for all plans, the log factor eta (x - pi).m - eta^2/2 sum_s v_s (x_s - pi_s)^2 is a function of pi that is
