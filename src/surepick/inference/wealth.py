@@ -74,13 +74,16 @@ class Wealth:
 
     def count(self, rows: IntArray, *accounts: Account) -> None:
         """Update wealth and peak of these rows of the last account, for answers that may use all of these."""
+        total, last = self.total(rows, *accounts), accounts[-1]
+        last.current[rows] = total
+        last.peak[rows] = np.maximum(last.peak[rows], total)
+
+    def total(self, rows: IntArray, *accounts: Account) -> FloatArray:
+        """Return the log of the cash and the components of these rows in all of these accounts."""
         parts = [account.components[rows] for account in accounts]
         logs = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         top = np.maximum(logs.max(axis=1), self.log_cash)
-        total = top + np.log(np.exp(logs - top[:, None]).sum(axis=1) + np.exp(self.log_cash - top))
-        last = accounts[-1]
-        last.current[rows] = total
-        last.peak[rows] = np.maximum(last.peak[rows], total)
+        return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1) + np.exp(self.log_cash - top)))
 
 
 COMMON = "common"  # the account that answers with any leader may use

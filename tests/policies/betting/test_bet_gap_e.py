@@ -154,6 +154,7 @@ def test_sparse_plans_decide_as_dense_ones_where_there_are_many(epsilon):
 def test_the_only_rival_left_is_bet_on_against_the_leader(n_arms, is_bet_on):
     run = sp.BetGapE(delta=1e-6).start(sp.Problem(np.eye(n_arms), noise_scale=1))
     for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.6, 0.0, 0.0]):
+        run.follow(run.propose())
         counts = run.decide().counts
         assert run.standing().lead in (None, 0)
         account = run._question.account(COMMON)

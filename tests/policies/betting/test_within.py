@@ -77,7 +77,7 @@ def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
 
 def test_with_two_plans_the_whole_stake_is_on_the_other_plan():
     run = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(2), noise_scale=1))
-    run.decide()
+    run.follow(run.propose())
     staked = np.exp(run._question.account(COMMON).components).sum(axis=1)
     assert staked == pytest.approx([0, 0.8, 0.8, 0])
 
@@ -87,10 +87,11 @@ def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
     for _ in range(30):
         cash = run._question.wealth.log_cash
         before = np.exp(run._question.account(COMMON).components) if cash else 0.0
-        decision = run.decide()
+        decision = run.propose()
         if isinstance(decision, Stop):
             break
-        counts, account = decision.counts, run._question.account(COMMON)
+        run.follow(decision)
+        counts, account = decision.uses, run._question.account(COMMON)
         staked = (np.exp(account.components) - before).sum(axis=1).reshape(7, 7).sum(axis=0)
         assert (staked <= (np.exp(cash) - np.exp(run._question.wealth.log_cash)) * (1 + 1e-12) + 1e-15).all()
         run.absorb(counts, counts * np.linspace(0.4, 0, 7) + np.sqrt(counts) * rng.standard_normal(7))

@@ -1,12 +1,15 @@
 """A run of batches, the same for every question, kind of noise and set of probes.
 
-Before a batch everything is fixed: its counts (of each of its equal replicates, where the noise is unknown),
-the leader and the bets. `absorb` takes its measurements request by request. When the batch is complete the
-bets are settled by the batch's own averages alone, and the batch joins what guides the next ones.
+`propose` names the next batch and changes nothing. `follow` takes a proposal, of this run or as it was
+recorded, and fixes everything before the batch: its counts (of each of its equal replicates, where the noise
+is unknown), the leader and the bets. `settle` multiplies the wealth by what the batch's own averages show,
+and the batch joins what guides the next ones. `decide` and `absorb` are the same for a loop that measures
+request by request.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -26,7 +29,7 @@ from surepick.inference.noise import NoiseEstimate
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
-from surepick.policies.betting.question import Bet, Estimates, Question
+from surepick.policies.betting.question import Bet, Decision, Estimates, Question, Targets
 
 _ROUNDING = 1e-12  # of a gap: replicates that differ by less are equal
 
@@ -56,12 +59,6 @@ class Batch:
     bets: list[Bet]
     is_final: bool = False
 
-    @classmethod
-    def of(cls, uses: IntArray, n_replicates: int, n_readings: int, bets: list[Bet]) -> Batch:
-        """Return a batch of which nothing has been measured."""
-        zeros = np.zeros((n_replicates, n_readings))
-        return cls(uses, np.tile(uses, (n_replicates, 1)), zeros, zeros.copy(), bets)
-
     @property
     def n_replicates(self) -> int:
         """Into how many equal parts the batch is divided."""
@@ -76,11 +73,6 @@ class Batch:
     def is_complete(self) -> bool:
         """Whether everything was measured."""
         return not self.missing.any()
-
-    @property
-    def is_untouched(self) -> bool:
-        """Whether nothing was measured."""
-        return bool((self.missing == self.uses).all())
 
     def _open_replicate(self) -> int:
         return int(np.argmax(self.missing.any(axis=1)))
@@ -124,12 +116,13 @@ class BatchRun:
         "_waiting_uses",
         "_waiting_sums",
         "_batch",
+        "_asked",
         "_final",
         "_design",
         "_noise",
         "_question",
     )
-    KINDS = (Account, Wealth, Batch, Bet, FinalBatch)
+    KINDS = (Account, Wealth, Batch, Bet, Decision, FinalBatch)
 
     def __init__(
         self, problem: Problem, policy: BatchPolicy, question: Question, *, uniform: bool = False
@@ -154,6 +147,8 @@ class BatchRun:
             question.contrasts(np.zeros(len(others), dtype=np.int64), others),
         )
         self._batch: Batch | None = None
+        self._asked: Decision | None = None  # handed out, and not followed yet
+        self._proposal: tuple[Decision | Stop, BatchDesign] | None = None  # as long as nothing changes
         self._final: FinalBatch | None = None
         self._budget: int | None = None
         self._refresh()
@@ -182,77 +177,106 @@ class BatchRun:
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return the next request of the batch, or the answer."""
         del rng  # nothing is drawn
-        question, final = self._question, self._final
-        if self._batch is None:
-            if question.is_answered:
-                return Stop(question.answer())
-            if final is not None and (final.is_over or final.left <= 0):
-                return Stop(None)
-            self._batch = self._open_batch()
-        elif self._batch.is_untouched and self._is_started:
-            self._batch = self._fit(self._batch)
-        if self._batch is None:
-            return Stop(None)
-        return Measure(self._batch.next_request(self._policy.max_batch))
+        batch = self._batch
+        if batch is None:
+            decision = self.propose()
+            if isinstance(decision, Stop):
+                return decision
+            self._asked = decision  # followed when its first measurements come
+            batch = self._opened(decision, [])
+        return Measure(batch.next_request(self._policy.max_batch))
 
-    def _open_batch(self) -> Batch | None:
-        """Stake, bet and count: everything about the next batch."""
-        question, estimates, readings = self._question, self._estimates, self._readings
+    def propose(self) -> Decision | Stop:
+        """Return the next batch, or the answer. Nothing changes: a proposal may be thrown away."""
+        if self._proposal is None:
+            self._proposal = self._propose()
+        return self._proposal[0]
+
+    def _propose(self) -> tuple[Decision | Stop, BatchDesign]:
+        """Return the next batch and the design that it continues, or the answer."""
+        question, estimates, final = self._question, self._estimates, self._final
+        design = copy.copy(self._design)
+        if question.is_answered:
+            return Stop(question.answer()), design
+        if final is not None and (final.is_over or final.left <= 0):
+            return Stop(None), design
         fewest, _ = self._factor.replicates
         if not self._is_started:
-            bets = list[Bet]()
+            known = self.counts + self._extra_uses > 0
+            once = np.where(known, 0, self._design.first_cover).astype(np.int64)
+            each = first_uses(float(once @ self._readings.costs), self._setup_cost)
+            nothing = np.zeros(0, dtype=np.int64)
+            what = -1, nothing, each * once, fewest, False
+            return Decision(*what, question.more(None), *question.numbers()), design
+        rivals = question.unresolved()
+        aims = question.aims(estimates, question.targets(estimates, rivals))
+        uses, n_replicates = self._next_counts(design, aims)
+        if final is not None:
+            found = self._final_counts(design, aims, final.left)
+            if found is None:
+                return Stop(None), design
+            uses, n_replicates = found
+        elif self._budget is not None and fewest <= self._budget < int(uses.sum()) * n_replicates:
+            each = self._budget // max(int(np.count_nonzero(uses)), 1)
+            n_replicates = max(fewest, min(n_replicates, each))
+            uses = cut(uses, self._budget // n_replicates)
+        what = question.leader, rivals, uses, n_replicates, final is not None
+        return Decision(*what, question.more(aims), *question.numbers()), design
+
+    def _next_counts(self, design: BatchDesign, aims: Targets) -> tuple[IntArray, int]:
+        """Return uses and replicates of the next batch; the design is changed for the one after it."""
+        spent = float(self.counts @ self._readings.costs)
+        n_plans, replicates = self._question.n_plans, self._factor.replicates
+        return design.counts(self._readings, aims, n_plans, spent, replicates)
+
+    def _final_counts(self, design: BatchDesign, aims: Targets, left: int) -> tuple[IntArray, int] | None:
+        """Return uses and replicates of a final batch; None if too little is left for replicates."""
+        fewest, most = self._factor.replicates
+        _, n_cover = design.final_counts(self._readings, aims, left // fewest)
+        n_replicates = int(np.clip(left // max(n_cover, 1), fewest, most))
+        if left < n_replicates:
+            return None
+        return design.final_counts(self._readings, aims, left // n_replicates)[0], n_replicates
+
+    def follow(self, decision: Decision) -> None:
+        """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""
+        question, estimates = self._question, self._estimates
+        bets = list[Bet]()
+        if decision.leader < 0:
             # with unknown noise the first batch shows what a bet size is worth
             if question.bets_at_once and self._noise is None and self._is_blank:
                 question.stake(estimates, None)
                 bets = question.bets(estimates, None)
-            known = self.counts + self._extra_uses > 0
-            once = np.where(known, 0, self._design.first_cover).astype(np.int64)
-            each = first_uses(float(once @ readings.costs), self._setup_cost)
-            return Batch.of(each * once, fewest, len(self.sums), bets)
-        targets = question.targets(estimates)
-        question.stake(estimates, targets)
-        bets = question.bets(estimates, targets)
-        spent = float(self.counts @ readings.costs)
-        uses, n_replicates = self._design.counts(
-            readings, targets, question.n_plans, spent, self._factor.replicates
-        )
-        return self._fit(Batch.of(uses, n_replicates, len(self.sums), bets))
+        else:
+            question.lead(decision, self.counts)
+            targets = question.targets(estimates, decision.rivals)
+            aims = question.aims(estimates, targets, decision)
+            if self._proposal is not None and self._proposal[0] is decision:
+                self._design = self._proposal[1]
+            else:
+                self._next_counts(self._design, aims)  # the next design starts from this one
+            if decision.is_final:
+                bets = [Bet(aims.account, aims.rows, aims.ahead, aims.behind, aims.shift)]
+            else:
+                question.stake(estimates, targets)
+                bets = question.bets(estimates, targets)
+        self._batch, self._asked, self._proposal = self._opened(decision, bets), None, None
+
+    def _opened(self, decision: Decision, bets: list[Bet]) -> Batch:
+        """Return the batch of this decision, of which nothing has been measured."""
+        zeros = np.zeros((decision.n_replicates, len(self.sums)))
+        missing = np.tile(decision.uses, (decision.n_replicates, 1))
+        return Batch(decision.uses, missing, zeros, zeros.copy(), bets, decision.is_final)
 
     @property
     def _is_blank(self) -> bool:
         """Whether nothing is known at all."""
         return not (self.counts.any() or self._extra_uses.any())
 
-    def _fit(self, batch: Batch) -> Batch | None:
-        """Make an untouched batch the final one, if that was called, or cut it to a budget."""
-        if batch.is_final:
-            return batch
-        if self._final is not None:
-            return self._final_batch(self._final)
-        left, fewest = self._budget, self._factor.replicates[0]
-        if left is None or not fewest <= left < int(batch.counts.sum()):
-            return batch
-        n_replicates = max(fewest, min(batch.n_replicates, left // max(int(np.count_nonzero(batch.uses)), 1)))
-        return Batch.of(cut(batch.uses, left // n_replicates), n_replicates, len(self.sums), batch.bets)
-
-    def _final_batch(self, final: FinalBatch) -> Batch | None:
-        """Return the final batch, a test of the targets; None if too little is left for replicates."""
-        targets = self._question.targets(self._estimates)
-        fewest, most = self._factor.replicates
-        _, n_cover = self._design.final_counts(self._readings, targets, final.left // fewest)
-        n_replicates = int(np.clip(final.left // max(n_cover, 1), fewest, most))
-        if final.left < n_replicates:
-            final.is_over = True
-            return None
-        uses, _ = self._design.final_counts(self._readings, targets, final.left // n_replicates)
-        bet = Bet(targets.account, targets.rows, targets.ahead, targets.behind, targets.shift)
-        batch = Batch.of(uses, n_replicates, len(self.sums), [bet])
-        batch.is_final = True
-        return batch
-
     def allow(self, left: int) -> None:
         """Cut the next batch to this many measurements; the first one, which needs a cover, is never cut."""
-        self._budget = left
+        if left != self._budget:
+            self._budget, self._proposal = left, None
 
     def call_last(self, n: int, *, gaussian: bool) -> None:
         """Make what an open batch leaves of these n measurements one final batch, which is a test."""
@@ -260,12 +284,14 @@ class BatchRun:
             raise ParameterError("a final batch was called already; it ends the run", field="last_call")
         batch = self._batch
         begun = 0 if batch is None else int((batch.uses - batch.missing).sum())
-        self._final = FinalBatch(n + begun, gaussian)
+        self._final, self._proposal = FinalBatch(n + begun, gaussian), None
 
     # absorbing
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Add the complete answer to the last request; settle the bets when the batch is complete."""
+        if self._batch is None and self._asked is not None:
+            self.follow(self._asked)
         batch = self._batch
         if batch is None or not np.array_equal(counts, batch.next_request(self._policy.max_batch)):
             raise ParameterError(
@@ -274,9 +300,10 @@ class BatchRun:
             )
         batch.add(counts, sums)
         if batch.is_complete:
-            self._close(batch)
+            self.settle(batch)
 
-    def _close(self, batch: Batch) -> None:
+    def settle(self, batch: Batch) -> None:
+        """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""
         averages = batch.averages(self._readings.owner)
         if batch.bets:
             self._settle(batch, averages if self._noise is not None else averages[:, 0])
@@ -323,7 +350,8 @@ class BatchRun:
             question.count(batch.bets)
 
     def _join(self) -> None:
-        """Include what has come meanwhile, and choose the leader."""
+        """Include what has come meanwhile, and choose the next leader."""
+        self._proposal = None
         self._extra_uses = self._extra_uses + self._waiting_uses
         self._extra_sums = self._extra_sums + self._waiting_sums
         self._waiting_uses, self._waiting_sums = 0.0 * self._waiting_uses, 0.0 * self._waiting_sums
@@ -343,7 +371,7 @@ class BatchRun:
         """
         self._waiting_uses = self._waiting_uses + counts
         self._waiting_sums = self._waiting_sums + sums
-        if self._batch is None:
+        if self.may_grow:
             self._join()
 
     def remember(self, past: Past) -> None:
@@ -357,11 +385,11 @@ class BatchRun:
     @property
     def may_grow(self) -> bool:
         """Whether no batch is open: its counts and bets were fixed without the new plans."""
-        return self._batch is None
+        return self._batch is None and self._asked is None
 
     def grow(self, problem: Problem) -> None:
         """Continue with the plans and arms of this problem, the old ones first; between two batches."""
-        if self._batch is not None or self._final is not None:
+        if not self.may_grow or self._final is not None:
             raise ParameterError("plans arrive between two batches, and not after a final batch was called")
         question, n_old = self._question, self._question.n_plans
         self._probes = arm_probes(problem)
@@ -387,6 +415,10 @@ class BatchRun:
             return Standing()
         return self._question.standing(self._estimates)
 
+    def numbers(self) -> tuple[float, float]:
+        """Return the mean log wealth and the least evidence against a rival: every value moves them."""
+        return self._question.numbers()
+
     def log_evidence(self) -> FloatArray:
         """Return the largest log wealth so far against each plan, as a rival of the leader."""
         return self._question.evidence()
@@ -401,6 +433,7 @@ class BatchRun:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
+        self._proposal = None
         run_state.restore(self, state, self.KINDS)
         self._refresh()
 

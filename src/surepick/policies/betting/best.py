@@ -15,7 +15,15 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
-from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Question, Readings, Targets
+from surepick.policies.betting.question import (
+    RESTAKE,
+    Bet,
+    Decision,
+    Estimates,
+    Question,
+    Readings,
+    Targets,
+)
 
 # None of these constants bears on the guarantee; they were chosen on other instances than those of the tests.
 FIRST_STAKE, STAKE = 0.73, 0.3  # of the cash: the first time, and whenever measurements have grown enough
@@ -30,11 +38,12 @@ _MOST_LEADERS = 64  # whose first lead is remembered; a forgotten one counts as 
 class Best(Question):
     """Which plan is best?"""
 
-    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "first_led_at")
+    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at")
     grid: FloatArray = GRID
 
     def __init__(self, plans: Any, delta: float, epsilon: float = 0.0, most_accounts: int = 2) -> None:
         super().__init__(plans, Wealth(-math.log(delta), most_accounts), epsilon)
+        self.led = -1  # the leader of the last batch
         self.first_led_at: dict[int, IntArray] = {}  # counts when each plan led for the first time
         self.wealth.account(COMMON, self.n_plans, len(self.grid) + 1)
 
@@ -59,7 +68,13 @@ class Best(Question):
         best = int(np.argmax(on_grid(np.asarray(self.plans @ estimates.means), VALUE_BITS)))
         if best != self.leader and not self._keeps_lead(best, estimates):
             self.leader = best
-            self._remember_lead(best, estimates.counts)
+
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the leader of this decision, and remember when it first led."""
+        self.leader = decision.leader
+        if self.leader != self.led:
+            self.led = self.leader
+            self._remember_lead(self.leader, counts)
             self._has_changed()
 
     def _keeps_lead(self, best: int, estimates: Estimates) -> bool:
@@ -68,7 +83,7 @@ class Best(Question):
         return False
 
     def _has_changed(self) -> None:
-        """Do what a new leader needs."""
+        """Do what a new leader of a batch needs."""
 
     def _remember_lead(self, leader: int, counts: IntArray) -> None:
         first = self.first_led_at.pop(leader, counts)

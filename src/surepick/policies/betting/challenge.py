@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from surepick.core.arrays import IntArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
@@ -34,7 +35,7 @@ from surepick.inference.wealth import COMMON, Account, Wealth
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE, STAKE, Best
 from surepick.policies.betting.block_run import check_max_batch
-from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Targets
+from surepick.policies.betting.question import RESTAKE, Bet, Decision, Estimates, Targets
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,27 @@ class KeepOrReplace(Best):
         replacement = self._replacement()
         return replacement if replacement >= 0 else self.leader
 
-    def targets(self, estimates: Estimates) -> Targets:
-        """Return the contrasts for keeping, or that of the challenger if replacing seems to cost less."""
-        keep = super().targets(estimates)
+    def more(self, aims: Targets | None) -> dict[str, Any]:
+        """Return the challenger, and whether the batch is allocated, or tests, to replace by it."""
+        return {"challenger": self.challenger, "replaces": aims is not None and aims.account != COMMON}
+
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the challenger of this decision; the incumbent leads throughout."""
+        del counts
+        self.challenger = decision.more["challenger"]
+        if self.challenger >= 0 and self.challenger not in self.challengers.accounts:
+            account = self.challengers.account(self.challenger, 1, len(GRID) + 1)
+            account.current[:] = self.challengers.log_cash  # a new account has the cash, like all
+
+    def all_accounts(self) -> list[Account]:
+        """Return the account for keeping, and those of the challengers."""
+        return [*super().all_accounts(), *self.challengers.accounts.values()]
+
+    def aims(self, estimates: Estimates, targets: Targets, decision: Decision | None = None) -> Targets:
+        """Return the targets for keeping, or that of the challenger if replacing seems to cost less."""
+        keep = targets
+        if decision is not None:
+            return self._challenge(estimates) if decision.more["replaces"] else keep
         if self.challenger < 0:
             return keep
         replace = self._challenge(estimates)
@@ -173,27 +192,18 @@ class KeepOrReplace(Best):
         """Return the contrast challenger - incumbent."""
         plan, incumbent = np.array([self.challenger]), np.array([self.leader])
         contrasts = Contrasts(self.plans[plan] - self.plans[incumbent])
-        account = self._challenger_account()
+        account = self.challengers.accounts.get(self.challenger)
+        wealth = np.array([self.challengers.log_cash]) if account is None else account.current.copy()
         gap, variance = estimates.gap(contrasts), estimates.gap_variance(contrasts)
-        needed = self.evidence_needed(account.current)
-        row = np.zeros(1, dtype=np.int64)
-        key = self.challenger
-        return Targets(key, row, plan, incumbent, contrasts, gap, variance, account.current.copy(), needed)
-
-    def _challenger_account(self) -> Account:
-        """Return the challenger's account; a new one has the cash, like all."""
-        is_new = self.challenger not in self.challengers.accounts
-        account = self.challengers.account(self.challenger, 1, len(GRID) + 1)
-        if is_new:
-            account.current[:] = self.challengers.log_cash
-        return account
+        row, needed = np.zeros(1, dtype=np.int64), self.evidence_needed(wealth)
+        return Targets(self.challenger, row, plan, incumbent, contrasts, gap, variance, wealth, needed)
 
     def stake(self, estimates: Estimates, targets: Targets | None) -> None:
         """Stake for keeping, and on the challenger."""
         super().stake(estimates, targets)
         if targets is None or self.challenger < 0:
             return
-        account = self._challenger_account()
+        account = self.challengers.accounts[self.challenger]
         if estimates.n_measured < account.next_stake:
             return
         if account.next_stake == 0.0:
@@ -208,7 +218,7 @@ class KeepOrReplace(Best):
         """Bet for keeping against every unresolved plan, and for the challenger."""
         if targets is None:
             return []
-        keep = super().targets(estimates)
+        keep = targets
         centre = keep.gap + self.epsilon - SHRINKAGE * np.sqrt(keep.gap_variance)
         unit, plans = estimates.unit(keep.contrasts), (keep.ahead, keep.behind)
         bets = [Bet(COMMON, keep.behind, *plans, self.epsilon, centre, keep.gap_variance, unit, self.grid)]

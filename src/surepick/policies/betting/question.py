@@ -1,15 +1,18 @@
 """What a run asks, and therefore which bets it makes: the parts that all questions share.
 
-A question sees only what was measured before a batch (`Estimates`). After a batch it chooses a leader; before
-the next one it names the contrasts to be shown (`Targets`), stakes cash, and fixes the bets. It knows when an
-answer is proved. The names are those of the theorem in `surepick.inference`.
+A question sees only what was measured before a batch (`Estimates`). After a batch it chooses a leader and
+names the contrasts to be shown next (`Targets`); both change nothing that bears on its wealth. Once the batch
+is decided, perhaps by another machine and as recorded, it takes on the leader of the decision (`lead`),
+stakes cash, and fixes the bets. It knows when an answer is proved. The names are those of the theorem in
+`surepick.inference`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +54,29 @@ class Bet:
         return Bet(
             self.account, self.rows[which], *plans, self.shift, centre, prior_variance, unit, self.grid
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """A batch as it is recorded: all that fixes its bets, beside the batches before it.
+
+    The last two numbers are moved by every value so far: whoever follows recorded decisions with other values
+    finds other numbers.
+    """
+
+    leader: Any  # a plan by its number, or as the question names it; -1 in a first batch without a leader
+    rivals: Any  # (n,) plans that the leader bets against; those that are not ruled out
+    uses: IntArray  # (n_probes,) of each replicate
+    n_replicates: int
+    is_final: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)  # what else the question bets by, as JSON values
+    mean_log_wealth: float = 0.0  # over all rows of all accounts, before the batch
+    least_evidence: float = 0.0  # against a rival of the leader, before the batch
+
+    @property
+    def n_measurements(self) -> int:
+        """How many measurements the batch takes."""
+        return int(self.uses.sum()) * self.n_replicates
 
 
 @dataclass(eq=False)
@@ -103,7 +129,10 @@ class Estimates:
 
 
 class Question(ABC):
-    """What a run needs of a question. All of it depends on complete batches alone."""
+    """What a run needs of a question. All of it depends on complete batches alone.
+
+    `leader` is the plan to lead the next batch. The bets take it from the decision about that batch.
+    """
 
     STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth")
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
@@ -146,9 +175,8 @@ class Question(ABC):
         left[self.leader] = False
         return np.flatnonzero(left)
 
-    def targets(self, estimates: Estimates) -> Targets:
-        """Return the contrasts of the leader with its unresolved rivals."""
-        rivals = self.unresolved()
+    def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
+        """Return the contrasts of the leader with these rivals; nothing is changed."""
         ahead = np.full(len(rivals), self.leader)
         contrasts = self.contrasts(ahead, rivals)
         log_wealth = self.log_wealth()[rivals]
@@ -209,9 +237,42 @@ class Question(ABC):
         """Return the account with this key."""
         return self.wealth.accounts[key]
 
+    def numbers(self) -> tuple[float, float]:
+        """Return the mean log wealth over all rows of all accounts, and the least evidence for the leader."""
+        current = [account.current for account in self.all_accounts()]
+        n = sum(map(len, current))
+        mean = math.fsum(x for each in current for x in each.tolist()) / n if n else 0.0
+        if self.leader < 0:
+            return mean, 0.0
+        evidence = self.evidence()
+        evidence[self.leader] = np.inf
+        return mean, float(evidence.min())
+
+    def all_accounts(self) -> list[Account]:
+        """Return the accounts, in the order in which they were last used."""
+        return list(self.wealth.accounts.values())
+
+    def aims(self, estimates: Estimates, targets: Targets, decision: Decision | None = None) -> Targets:
+        """Return the targets for which a batch is allocated, and that a final batch tests.
+
+        They are chosen before a batch is decided, and those of the decision afterwards.
+        """
+        del estimates, decision
+        return targets
+
+    def more(self, aims: Targets | None) -> dict[str, Any]:
+        """Return what else than the leader and its rivals fixes the next bets, as JSON values."""
+        del aims
+        return {}
+
     @abstractmethod
     def choose(self, estimates: Estimates) -> None:
-        """Choose the leader, now that more is known."""
+        """Choose the next leader, now that more is known; change nothing else."""
+
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the leader of this decision, before its bets are fixed; these counts came before it."""
+        del counts
+        self.leader = decision.leader
 
     @abstractmethod
     def stake(self, estimates: Estimates, targets: Targets | None) -> None:

@@ -52,7 +52,7 @@ class WithinMany(Best):
         contrast = Contrasts(self.plans[[best]] - self.plans[[self.leader]])
         behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
         room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
-        needed = max(threshold - float(self._own.current[best]), 0.0) / (threshold + self.new_leader_nats)
+        needed = max(threshold - float(self.log_wealth()[best]), 0.0) / (threshold + self.new_leader_nats)
         return behind <= self.keep_errors * math.sqrt(variance) or (room > 0 and room * room >= needed)
 
     def _has_changed(self) -> None:
@@ -97,12 +97,21 @@ class WithinMany(Best):
 
     def _evidence_for(self, leader: int) -> FloatArray:
         own = self.wealth.accounts.get(leader)
-        return self._common.peak.copy() if own is None else np.maximum(self._common.peak, own.peak)
+        if own is None:
+            return self._common.peak.copy()
+        evidence = np.maximum(self._common.peak, own.peak)
+        # the common account may have grown since this plan led
+        return evidence if leader == self.led else np.maximum(evidence, self._now_for(own))
+
+    def _now_for(self, own: Account) -> FloatArray:
+        return self.wealth.total(np.arange(self.n_plans), self._common, own)
 
     def log_wealth(self) -> FloatArray:
         """Return the log wealth against each plan, as a rival of the leader."""
         own = self.wealth.accounts.get(self.leader)
-        return self._common.current if own is None else own.current
+        if own is None:
+            return self._common.current
+        return own.current if self.leader == self.led else self._now_for(own)
 
     def tested_account(self) -> str | int:
         """Return the leader's own account: a test with epsilon holds for this leader alone."""
