@@ -30,18 +30,22 @@ _RIDGE = 1e-9  # of the uniform design: estimates exist from the first measureme
 
 
 class Contrasts:
-    """Rows y = plan - other plan, in the coordinates of the readings; sparse or dense."""
+    """Rows y = plan - other plan, in the coordinates of the readings; sparse or dense.
 
-    def __init__(self, rows: Any, squares: Any = None) -> None:
+    The gap is y.mu + constant: what the plans differ by in arms whose means are known.
+    """
+
+    def __init__(self, rows: Any, squares: Any = None, constant: FloatArray | float = 0.0) -> None:
         self.rows = rows  # (n, d)
         self.squares = rows * rows if squares is None else squares
+        self.constant = np.broadcast_to(np.asarray(constant, dtype=float), (int(rows.shape[0]),))
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
     def take(self, which: Any) -> Contrasts:
         """Return some of the contrasts."""
-        return Contrasts(self.rows[which], self.squares[which])
+        return Contrasts(self.rows[which], self.squares[which], self.constant[which])
 
     def dense(self) -> FloatArray:
         """Return the rows as an array."""
@@ -53,9 +57,12 @@ class Contrasts:
 
 
 def arm_probes(problem: Problem) -> Probes:
-    """Return the probes of a problem: single arms have one reading each, and unknown noise scale 1."""
+    """Return the probes of a problem, freed of arms whose means are known.
+
+    Single arms have one reading each, and unknown noise scale 1.
+    """
     if problem.probes is not None:
-        return problem.probes
+        return problem.probes.without_arms(problem.is_known)
     n = problem.n_arms
     each = np.arange(n)
     entries = Entries(np.ones(n), each, np.arange(n + 1), (n, n))
@@ -88,6 +95,7 @@ class DiagonalReadings:
             arm, self._coefficient**2, self.owner, len(probes), probes.entries.shape[1]
         )
         self.is_single = self.information.is_single  # allocations have a closed form then
+        self.is_ordered = self.is_single and bool((np.diff(arm) > 0).all())  # reading s is of arm s
 
     def coordinates(self, plans: Any) -> Any:
         """Return the plans as contrasts are taken of them: the arms are their own coordinates."""
@@ -138,7 +146,24 @@ class DiagonalReadings:
             variance = np.where(variance < np.inf, together, np.inf)
         vector = self.vector((n * averages.T).T)
         means = np.divide(vector.T, matrix, out=np.zeros(vector.T.shape), where=matrix > 0)
-        return np.asarray(contrasts.rows @ means.T), variance
+        return np.asarray(((contrasts.rows @ means.T).T + contrasts.constant).T), variance
+
+    def use_weights(
+        self, contrasts: Contrasts, uses: IntArray, largest: float
+    ) -> tuple[Any, FloatArray, FloatArray]:
+        """Return w, v and a bound on the bias of each contrast, for readings one by one.
+
+        w, (n, n_readings), dense or sparse, is the weight of a reading in one use: y.mu is the sum over uses
+        of w times the reading's mean, up to the bias.
+        """
+        del largest  # there is no bias to bound
+        matrix = self.matrix(uses)
+        inverse = np.divide(1.0, matrix, out=np.zeros(len(matrix)), where=matrix > 0)
+        arm = self.information.arm
+        each = np.where(uses[self.owner] > 0, self._coefficient / self.probes.noise_scale * inverse[arm], 0.0)
+        rows = contrasts.rows[:, arm] if not self.is_ordered else contrasts.rows
+        weights = rows * each if isinstance(rows, np.ndarray) else rows.multiply(each).tocsr()
+        return weights, self.gap_variance(matrix, contrasts), np.zeros(len(contrasts))
 
 
 class DenseReadings:
@@ -200,19 +225,46 @@ class DenseReadings:
         That catches a contrast which this batch does not show, a failed factorisation and a nan. `largest` is
         the largest whitened average before the batch.
         """
-        used = np.flatnonzero(uses[self.owner])
-        n = uses[self.owner[used]].astype(float)
-        weights = _least_squares(self.information.rows[used], n)  # A, (rank, n_used)
+        used, n, weights = self._used(uses)
         gap = contrasts.rows @ (weights @ self.probes.whiten(averages)[used])
         if self.probes.dependent:
             variance = self.probes.variances(contrasts.rows @ weights, used, n)
         else:
             variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
+        variance, bias = self._lowered(contrasts, variance, used, weights, largest)
+        return np.asarray((gap.T + contrasts.constant - bias).T), variance
+
+    def use_weights(
+        self, contrasts: Contrasts, uses: IntArray, largest: float
+    ) -> tuple[Any, FloatArray, FloatArray]:
+        """Return w, v and a bound on the bias of each contrast; see `DiagonalReadings`."""
+        used, n, weights = self._used(uses)
+        variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
+        variance, bias = self._lowered(contrasts, variance, used, weights, largest)
+        each = np.zeros((len(contrasts), len(self.owner)))
+        each[:, used] = contrasts.rows @ weights / (n * self.probes.noise_scale[used])
+        return each, variance, bias
+
+    def _used(self, uses: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return which readings a batch has, how often, and the weights A of their averages, (rank, n)."""
+        used = np.flatnonzero(uses[self.owner])
+        n = uses[self.owner[used]].astype(float)
+        return used, n, _least_squares(self.information.rows[used], n)
+
+    def _lowered(
+        self,
+        contrasts: Contrasts,
+        variance: FloatArray,
+        used: IntArray,
+        weights: FloatArray,
+        largest: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the variance, infinite where the bias is no rounding, and the bias; 0 there."""
         # the residual in the caller's coordinates, so that rounding of the basis is part of it
         residual = contrasts.rows @ (self.basis - weights @ self._white[used])
         bias = np.linalg.norm(residual, axis=1) * self._reach * MEAN_BOUND * (1.0 + largest)
         is_shown = bias <= TOLERATED_BIAS * np.sqrt(np.maximum(variance, 0.0))  # false for a nan
-        return np.asarray((gap.T - np.where(is_shown, bias, 0.0)).T), np.where(is_shown, variance, np.inf)
+        return np.where(is_shown, variance, np.inf), np.where(is_shown, bias, 0.0)
 
 
 def _least_squares(rows: FloatArray, n: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import BoolArray, FloatArray
 
 # medians of twelve equally likely parts of N(0, 1): a mixture over them stands for one over N(0, 1)
 QUANTILES = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
@@ -91,23 +91,29 @@ class SubGaussian:
         return np.where(z > 0, log_ndtr(-z) if gaussian else -0.5 * z * z, 0.0)
 
 
-class _QuantileMixture:
+class QuantileMixture:
     """Mixtures without a closed form: the mean over twelve sizes, those of them above 0."""
 
-    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+    def log_factors(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F."""
         raise NotImplementedError
 
     def log_mixture(
         self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
     ) -> FloatArray:
         """Return the log of the mean factor."""
-        sizes = centre[:, None] + np.sqrt(prior_variance)[:, None] * QUANTILES
-        is_bet = sizes > 0
-        logs = np.where(is_bet, self.log_factors(gap, variance, np.maximum(sizes, 0.0)), -np.inf)
+        sizes, is_bet = self.mixture_sizes(centre, prior_variance)
+        logs = np.where(is_bet, self.log_factors(gap, variance, sizes), -np.inf)
         return np.asarray(log_sum_exp(logs) - np.log(is_bet.sum(axis=1)))
 
+    @staticmethod
+    def mixture_sizes(centre: FloatArray, prior_variance: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return twelve bet sizes for each gap, (n, 12), and which of them are above 0."""
+        sizes = centre[:, None] + np.sqrt(prior_variance)[:, None] * QUANTILES
+        return np.maximum(sizes, 0.0), sizes > 0
 
-class BoundedVariance(_QuantileMixture):
+
+class BoundedVariance(QuantileMixture):
     """Var D <= v and nothing else: F_g = [1 + ((1 + g D / v)_+)^2] / 2 / (1 + g^2 / (2 v)).
 
     E ((1 + x)_+)^2 <= (1 + E x)^2 + Var x, and x = g D / v has E x <= 0 (the factor does not fall in D) and
@@ -132,7 +138,7 @@ class BoundedVariance(_QuantileMixture):
         return np.where(gap > 0, -np.log1p(np.maximum(gap, 0.0) ** 2 / variance), 0.0)
 
 
-class Student(_QuantileMixture):
+class Student(QuantileMixture):
     """Gaussian noise of unknown variance: a gap is estimated by G equal replicates x_1, ..., x_G.
 
     The replicates are independent with one mean and one unknown variance, so that r = sum x / |x| is

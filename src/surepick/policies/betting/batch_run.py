@@ -129,6 +129,7 @@ class BatchRun:
     ) -> None:
         """Ask this about the problem's oriented plans; with `uniform` use all probes equally often."""
         self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
+        self._take_known(problem)
         self._probes = arm_probes(problem)
         self._factor = _factor_for(problem)
         self._noise = NoiseEstimate(self._probes) if isinstance(self._factor, Student) else None
@@ -138,20 +139,26 @@ class BatchRun:
         # prior data and measurements outside of batches: they guide, and settle no bet
         self._extra_uses, self._extra_sums = np.zeros(n), np.zeros(m)
         self._waiting_uses, self._waiting_sums = np.zeros(n), np.zeros(m)  # came while a batch was open
-        question.bind(self._readings)
+        question.bind(self._readings, problem.plan_parts)
         self._design = BatchDesign(self._readings, self._setup_cost, uniform=uniform)
-        others = np.arange(1, question.n_plans)
-        self._design.begin(
-            self._readings,
-            question.first_targets(WORKING_SET),
-            question.contrasts(np.zeros(len(others), dtype=np.int64), others),
-        )
+        first, *others = question.contenders().tolist()
+        if others:
+            contrasts = question.contrasts(np.full(len(others), first), np.array(others))
+            self._design.begin(self._readings, question.first_targets(WORKING_SET), contrasts)
+        else:
+            self._design.first_cover[:] = False  # nothing has to be measured
         self._batch: Batch | None = None
         self._asked: Decision | None = None  # handed out, and not followed yet
         self._proposal: tuple[Decision | Stop, BatchDesign] | None = None  # as long as nothing changes
         self._final: FinalBatch | None = None
         self._budget: int | None = None
         self._refresh()
+
+    def _take_known(self, problem: Problem) -> None:
+        """Keep what the problem knows of means: by arm, and what that adds to readings that mix arms."""
+        self._mean_bounds, self._known_parts = problem.mean_bounds, None
+        if problem.probes is not None and problem.is_known.any():
+            self._known_parts = np.asarray(problem.probes.rows @ problem.known_means)
 
     def _refresh(self) -> None:
         """Derive from the state what the next decision needs: noise, estimates, the largest average."""
@@ -161,6 +168,8 @@ class BatchRun:
         uses, sums = self.counts + self._extra_uses, self.sums + self._extra_sums
         first = readings.matrix(self._design.first_cover.astype(float))
         self._estimates = Estimates(readings, first, self.counts, uses, sums)
+        if self._mean_bounds is not None and readings.basis is None:
+            self._estimates.means = np.clip(self._estimates.means, *self._mean_bounds.T)
         self._largest = 0.0
         if readings.basis is not None:  # bounds the bias of mixed readings
             n = uses[owner]
@@ -298,9 +307,15 @@ class BatchRun:
                 f"{self._policy.name} takes the complete answer to its last request: "
                 "its bets hold for counts that were fixed before the first measurement"
             )
-        batch.add(counts, sums)
+        batch.add(counts, self._without_known(counts, sums))
         if batch.is_complete:
             self.settle(batch)
+
+    def _without_known(self, counts: IntArray, sums: FloatArray) -> FloatArray:
+        """Return the sums of readings without what arms of known means add to them."""
+        if self._known_parts is None:
+            return sums
+        return np.asarray(sums - counts[self._readings.owner] * self._known_parts)
 
     def settle(self, batch: Batch) -> None:
         """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""
@@ -370,7 +385,7 @@ class BatchRun:
         While a batch is open they wait, since its bets were made without them.
         """
         self._waiting_uses = self._waiting_uses + counts
-        self._waiting_sums = self._waiting_sums + sums
+        self._waiting_sums = self._waiting_sums + self._without_known(counts, sums)
         if self.may_grow:
             self._join()
 
@@ -392,6 +407,7 @@ class BatchRun:
         if not self.may_grow or self._final is not None:
             raise ParameterError("plans arrive between two batches, and not after a final batch was called")
         question, n_old = self._question, self._question.n_plans
+        self._take_known(problem)
         self._probes = arm_probes(problem)
         n, m = len(self._probes), self._probes.n_readings
         self.counts = np.append(self.counts, np.zeros(n - len(self.counts), dtype=np.int64))
@@ -401,9 +417,10 @@ class BatchRun:
         if self._noise is not None:
             self._noise.extend(self._probes)
         self._readings = readings_of(self._probes, self._readings.basis)
-        question.grow(problem.oriented, self._readings, n)
-        new = np.arange(n_old, question.n_plans)
-        contrasts = question.contrasts(np.zeros(len(new), dtype=np.int64), new)
+        question.grow(problem.plan_parts, self._readings, n)
+        stays = question.contenders()
+        new = np.unique(np.append(stays[0], stays[stays >= n_old]))
+        contrasts = question.contrasts(np.full(len(new), stays[0]), new)
         self._design.extend(self._readings, contrasts, question.n_plans)
         self._join()
 

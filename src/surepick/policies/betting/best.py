@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.design.grid import VALUE_BITS, on_grid
+from surepick.core.problem import PlanParts
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
 from surepick.policies.betting.question import (
     RESTAKE,
@@ -65,7 +65,7 @@ class Best(Question):
 
         The best plan may be ruled out by bad luck; unless it can lead, such a run would never end.
         """
-        best = int(np.argmax(on_grid(np.asarray(self.plans @ estimates.means), VALUE_BITS)))
+        best = int(np.argmax(self.values(estimates)))
         if best != self.leader and not self._keeps_lead(best, estimates):
             self.leader = best
 
@@ -140,7 +140,7 @@ class Best(Question):
 
     def evidence(self) -> FloatArray:
         """Return the largest log wealth so far against each plan, whichever leads."""
-        return self._common.peak.copy()
+        return self.certain(self._common.peak)
 
     def log_wealth(self) -> FloatArray:
         """Return the log wealth against each plan."""
@@ -150,7 +150,7 @@ class Best(Question):
         """Return the common account."""
         return COMMON
 
-    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
+    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
         """Let each new plan begin with the least wealth of all plans.
 
         Let M be the wealth of the best plan of the moment. It changes hands only when a better plan arrives,
@@ -158,8 +158,7 @@ class Best(Question):
         whenever. A newcomer with wealth 1 would be a new chance to be wrong.
         """
         n_old = self.n_plans
-        self.given = plans
-        self.bind(readings)
+        self.bind(readings, parts)
         account, new = self._common, np.arange(n_old, self.n_plans)
         least = account.least_staked()
         account.append(len(new), least if least > EMPTY / 2 else EMPTY)

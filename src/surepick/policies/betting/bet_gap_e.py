@@ -47,6 +47,7 @@ class BetGapE(BettingPolicy):
     version: ClassVar[int] = 5
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
+    takes_known: ClassVar[bool] = True
 
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return whether a run learns unknown noise while it measures, without a pilot."""

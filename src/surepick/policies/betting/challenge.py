@@ -30,7 +30,6 @@ from surepick.core.promise import SUB_GAUSSIAN, Promise
 from surepick.core.run import Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ParameterError, suggestion
-from surepick.inference.contrasts import Contrasts
 from surepick.inference.wealth import COMMON, Account, Wealth
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE, STAKE, Best
@@ -191,7 +190,7 @@ class KeepOrReplace(Best):
     def _challenge(self, estimates: Estimates) -> Targets:
         """Return the contrast challenger - incumbent."""
         plan, incumbent = np.array([self.challenger]), np.array([self.leader])
-        contrasts = Contrasts(self.plans[plan] - self.plans[incumbent])
+        contrasts = self._contrasts(plan, incumbent)
         account = self.challengers.accounts.get(self.challenger)
         wealth = np.array([self.challengers.log_cash]) if account is None else account.current.copy()
         gap, variance = estimates.gap(contrasts), estimates.gap_variance(contrasts)
@@ -248,7 +247,7 @@ class KeepOrReplace(Best):
         evidence[self.leader] = np.inf
         rival = int(np.argmin(evidence))
         plans = np.array([plan if plan >= 0 else rival, rival])
-        contrasts = Contrasts(self.plans[plans] - self.plans[np.full(2, self.leader)])
+        contrasts = self._contrasts(plans, np.full(2, self.leader))
         ahead = estimates.gap(contrasts)
         least = float(evidence[rival])
         if plan >= 0 and (against > least or (against == least and ahead[0] > 0)):

@@ -18,11 +18,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.problem import PlanParts
 from surepick.core.run import Standing
+from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.wealth import Account, Wealth
 
 LEAST_EVIDENCE_NEEDED = 0.1  # nats: a rival that is nearly ruled out still counts a little
+CERTAIN = 700.0  # log evidence against a plan that is out without a measurement; its exp is still a number
 RESTAKE = 1.4  # cash is staked again whenever the measurements have grown by this factor
 
 Readings = DiagonalReadings | DenseReadings
@@ -113,7 +116,7 @@ class Estimates:
 
     def gap(self, contrasts: Contrasts) -> FloatArray:
         """Return the estimated gaps."""
-        return np.asarray(contrasts.rows @ self.means)
+        return np.asarray(contrasts.rows @ self.means) + contrasts.constant
 
     def gap_variance(self, contrasts: Contrasts) -> FloatArray:
         """Return the variances of the estimated gaps."""
@@ -141,6 +144,8 @@ class Question(ABC):
         self.given, self.wealth, self.epsilon = plans, wealth, epsilon
         self.leader = -1  # none yet
         self.plans: Any = plans
+        self.constants = np.zeros(self.n_plans)  # of values, by arms whose means are known
+        self.is_out = np.zeros(self.n_plans, dtype=bool)  # another plan is surely at least as good
         self._cached: tuple[IntArray, IntArray, Contrasts] | None = None
 
     @property
@@ -148,9 +153,25 @@ class Question(ABC):
         """How many plans there are."""
         return int(self.given.shape[0])
 
-    def bind(self, readings: Readings) -> None:
-        """Express the plans in the coordinates of these readings."""
+    def bind(self, readings: Readings, parts: PlanParts) -> None:
+        """Take these plans, in the coordinates of these readings; the only one that may be best leads."""
+        self.given, self.constants, self.is_out = parts.free, parts.constants, ~parts.may_be_best
         self.plans, self._cached = readings.coordinates(self.given), None
+        if len(stays := self.contenders()) == 1:
+            self.leader = int(stays[0])
+
+    def contenders(self) -> IntArray:
+        """Return the plans that may be best, by what is known of the means."""
+        return np.flatnonzero(~self.is_out)
+
+    def values(self, estimates: Estimates) -> FloatArray:
+        """Return the estimated values, rounded to what may decide; -inf for plans that cannot be best."""
+        found = on_grid(np.asarray(self.plans @ estimates.means) + self.constants, VALUE_BITS)
+        return np.where(self.is_out, -np.inf, found)
+
+    def certain(self, evidence: FloatArray) -> FloatArray:
+        """Return the evidence by plan, all that is needed where a plan is out without a measurement."""
+        return np.where(self.is_out, CERTAIN, evidence)
 
     def contrasts(self, ahead: IntArray, behind: IntArray) -> Contrasts:
         """Return the rows plan[ahead] - plan[behind]; those of the last call are kept."""
@@ -158,15 +179,20 @@ class Question(ABC):
             old_ahead, old_behind, found = self._cached
             if np.array_equal(old_ahead, ahead) and np.array_equal(old_behind, behind):
                 return found
-        found = Contrasts(self.plans[ahead] - self.plans[behind])
+        found = self._contrasts(ahead, behind)
         self._cached = (ahead, behind, found)
         return found
 
+    def _contrasts(self, ahead: IntArray, behind: IntArray) -> Contrasts:
+        constant = self.constants[ahead] - self.constants[behind]
+        return Contrasts(self.plans[ahead] - self.plans[behind], constant=constant)
+
     def first_targets(self, most: int) -> FloatArray:
         """Return about this many plans less their mean, which the first batch is designed for."""
-        some = self.plans[:: max(1, self.n_plans // most)]
+        stays = self.contenders()
+        some = self.plans[stays[:: max(1, len(stays) // most)]]
         dense = np.asarray(some if isinstance(some, np.ndarray) else some.toarray())
-        dense = dense - np.asarray(self.plans.mean(axis=0)).ravel()
+        dense = dense - np.asarray(self.plans[stays].mean(axis=0)).ravel()
         return np.asarray(dense[np.abs(dense).max(axis=1) > 0])
 
     def unresolved(self) -> IntArray:
@@ -227,7 +253,7 @@ class Question(ABC):
         remaining = tuple(np.flatnonzero(evidence < threshold).tolist())
         evidence[self.leader] = np.inf
         rival = int(np.argmin(evidence))
-        contrast = Contrasts(self.plans[[self.leader]] - self.plans[[rival]])
+        contrast = self._contrasts(np.array([self.leader]), np.array([rival]))
         gap, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
         risk = min(1.0, math.exp(-float(evidence[rival])))
         radius = math.sqrt(2 * variance * threshold)
@@ -303,5 +329,5 @@ class Question(ABC):
         return rivals
 
     @abstractmethod
-    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
+    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
         """Continue with these plans, the old ones first, and this many probes."""

@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.design.grid import VALUE_BITS, on_grid
-from surepick.inference.contrasts import Contrasts
+from surepick.core.problem import PlanParts
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Question, Readings, Targets
@@ -49,7 +48,7 @@ class WithinMany(Best):
         """Keep a leader that is little behind, the more so the nearer it is to be proved within epsilon."""
         if self.leader < 0:
             return False
-        contrast = Contrasts(self.plans[[best]] - self.plans[[self.leader]])
+        contrast = self._contrasts(np.array([best]), np.array([self.leader]))
         behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
         room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
         needed = max(threshold - float(self.log_wealth()[best]), 0.0) / (threshold + self.new_leader_nats)
@@ -98,8 +97,8 @@ class WithinMany(Best):
     def _evidence_for(self, leader: int) -> FloatArray:
         own = self.wealth.accounts.get(leader)
         if own is None:
-            return self._common.peak.copy()
-        evidence = np.maximum(self._common.peak, own.peak)
+            return self.certain(self._common.peak)
+        evidence = self.certain(np.maximum(self._common.peak, own.peak))
         # the common account may have grown since this plan led
         return evidence if leader == self.led else np.maximum(evidence, self._now_for(own))
 
@@ -127,9 +126,9 @@ class WithinMany(Best):
             found += [leader] if evidence.min() >= self.wealth.threshold else []
         return found
 
-    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
+    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
         """Let new plans begin with the least common wealth, and with nothing in the leaders' own accounts."""
-        super().grow(plans, readings, n_probes)
+        super().grow(parts, readings, n_probes)
         for key, account in self.wealth.accounts.items():
             if key != COMMON:
                 account.append(self.n_plans - len(account.peak), EMPTY)
@@ -173,7 +172,7 @@ class WithinFew(Question):
 
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best, among those proved to be within epsilon if there are any."""
-        value = on_grid(np.asarray(self.plans @ estimates.means), VALUE_BITS)
+        value = self.values(estimates)
         proved = self.within_epsilon()
         self.leader = proved[int(np.argmax(value[proved]))] if proved else int(np.argmax(value))
 
@@ -200,7 +199,7 @@ class WithinFew(Question):
 
     def _plausibility(self, estimates: Estimates) -> FloatArray:
         n = self.n_plans
-        contrasts = Contrasts(self.plans[np.full(n, self.leader)] - self.plans)
+        contrasts = self._contrasts(np.full(n, self.leader), np.arange(n))
         error = np.sqrt(estimates.gap_variance(contrasts))
         behind = np.divide(estimates.gap(contrasts), error, out=np.zeros(n), where=error > 0)
         return np.maximum(np.exp(-0.5 * self.plausible * np.maximum(behind, 0.0) ** 2), 1e-12)
@@ -218,7 +217,7 @@ class WithinFew(Question):
     def _by_pair(self, name: str) -> FloatArray:
         """Return wealth or peak by pair, (n, n); 0 before the first stake."""
         account, n = self.wealth.accounts.get(COMMON), self.n_plans
-        return np.zeros((n, n)) if account is None else getattr(account, name).reshape(n, n)
+        return self.certain(np.zeros((n, n)) if account is None else getattr(account, name).reshape(n, n))
 
     def evidence(self) -> FloatArray:
         """Return the largest log wealth so far against each plan, as a rival of the leader."""
@@ -242,11 +241,10 @@ class WithinFew(Question):
         np.fill_diagonal(peak, np.inf)
         return [int(plan) for plan in np.flatnonzero(peak.min(axis=1) >= self.wealth.threshold)]
 
-    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
+    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
         """Let new plans begin with the cash alone: no more than the wealth against any other plan."""
         n_old = self.n_plans
-        self.given = plans
-        self.bind(readings)
+        self.bind(readings, parts)
         n, account = self.n_plans, self.wealth.accounts.get(COMMON)
         self.next_stake = 0.0
         if account is None:

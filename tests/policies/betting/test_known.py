@@ -1,0 +1,107 @@
+"""Known parts in BetGapE: they are never measured, count in every gap, and the guarantee holds."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.run import Stop
+from surepick.policies.betting.batch_run import BatchRun
+
+PLANS = np.array([[1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [1, 1, 0, 0, 2], [0, 0, 1, 1, 1], [1, 0, 1, 0, 3]], float)
+MEANS = np.array([1.0, 1.6, 0.4, 0.9, 0.5])
+NAMES = [f"arm {s}" for s in range(5)]
+
+
+def problem(known=(), **more):
+    return sp.Problem(PLANS, noise_scale=1.0, known={NAMES[s]: MEANS[s] for s in known}, **more)
+
+
+def measurements(chosen, n=40, **more):
+    policy = sp.BetGapE(0.1, **more)
+    return [sp.simulate(chosen, policy, sp.Gaussian(MEANS), seed=seed) for seed in range(n)]
+
+
+def is_mostly_right(outcomes):
+    """Whether there are no more errors than a probability of .1 allows, at .1%."""
+    n_wrong = sum(outcome.plan != int(np.argmax(PLANS @ MEANS)) for outcome in outcomes)
+    return binom.sf(n_wrong - 1, len(outcomes), 0.1) > 1e-3
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_known_arms_are_never_measured_and_save_measurements(epsilon):
+    full, part = measurements(problem(), epsilon=epsilon), measurements(problem([1, 4]), epsilon=epsilon)
+    assert not any(outcome.counts[[1, 4]].any() for outcome in part)
+    assert is_mostly_right(part)
+    assert np.mean([o.n_measurements for o in part]) < 0.8 * np.mean([o.n_measurements for o in full])
+
+
+def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
+    chosen = sp.Problem(np.eye(3), noise_scale=1.0, known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0})
+    outcome = sp.simulate(chosen, sp.BetGapE(), sp.Gaussian([1.0, 2.0, 3.0]))
+    assert (outcome.plan, outcome.n_measurements) == (2, 0)
+    assert outcome.status is sp.Status.CONFIDENT
+
+
+def test_bounds_on_means_save_measurements():
+    box = {NAMES[s]: (MEANS[s] - 0.3, MEANS[s] + 0.3) for s in range(5)}
+    wide, narrow = problem(), problem().with_known(box)
+    assert not narrow.plan_parts.may_be_best.all()
+    saved = measurements(narrow)
+    assert is_mostly_right(saved)
+    assert np.mean([o.n_measurements for o in saved]) < np.mean(
+        [o.n_measurements for o in measurements(wide)]
+    )
+
+
+def test_readings_of_probes_are_freed_of_known_arms():
+    probes = {"all": dict.fromkeys(NAMES, 1.0)} | {f"two {s}": [NAMES[s]] for s in (1, 2, 3)}
+    known = {NAMES[s]: MEANS[s] for s in (0, 4)}
+    chosen = sp.Problem(PLANS, probes=probes, noise_scale=1.0, known=known)
+    outcome = sp.simulate(chosen, sp.BetGapE(0.1), sp.Gaussian(MEANS), seed=3)
+    assert outcome.plan == int(np.argmax(PLANS @ MEANS))
+
+
+class Forgetful(BatchRun):
+    """A control: settles bets as if known arms were worth nothing."""
+
+    def __init__(self, chosen, policy, question):
+        super().__init__(chosen, policy, question)
+        question.constants = 0.0 * question.constants
+
+
+@pytest.mark.parametrize(("kind", "caught"), [(BatchRun, False), (Forgetful, True)])
+def test_errors_at_a_near_tie_that_known_arms_make(kind, caught):
+    from surepick.policies.betting.bet_gap_e import question_for
+
+    # 0.3 + 0 against 0 + 0.31: without the known part the wrong plan is far ahead
+    chosen = sp.Problem([[1, 0, 0], [0, 1, 1]], noise_scale=1.0, known={"arm 2": 0.31})
+    rng, n_wrong, n = np.random.default_rng(8), 0, 200
+    for _ in range(n):
+        run = kind(chosen, sp.BetGapE(0.2), question_for(chosen, 0.2, 0.0))
+        for _ in range(60):
+            decision = run.decide()
+            if isinstance(decision, Stop):
+                n_wrong += decision.plan == 0
+                break
+            counts = decision.counts
+            run.absorb(counts, counts * [0.3, 0.0, 0.31] + np.sqrt(counts) * rng.standard_normal(3))
+    assert (binom.sf(n_wrong - 1, n, 0.2) < 1e-6) == caught
+
+
+def test_a_run_is_restored_and_plans_arrive():
+    chosen = problem([1, 4])
+    rng, run = np.random.default_rng(2), sp.BetGapE(0.1).start(chosen)
+
+    def measure(some):
+        counts = some.decide().counts
+        some.absorb(counts, counts * MEANS + np.sqrt(counts) * rng.standard_normal(5))
+
+    measure(run)
+    longer = chosen.with_plan("more", [0, 2, 0, 0, 1])
+    run.grow(longer)
+    measure(run)
+    other = sp.BetGapE(0.1).start(longer)
+    other.restore(run.state())
+    assert np.array_equal(other.decide().counts, run.decide().counts)
+    assert not run.counts[[1, 4]].any()
