@@ -55,6 +55,7 @@ def test_kn_follows_its_box(seed):
     assert (outcome.plan, outcome.n_measurements) == (answer, used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("means", "expected"),
     [([0.3, 0.0], 81), ([0.3, *[0.0] * 9], 848), ([-0.3 * i for i in range(10)], 382)],
@@ -139,7 +140,7 @@ def test_pairs_save_what_their_noise_has_in_common():
     """With correlation .9 a difference has a tenth of the variance, and the promise holds: control beside."""
     together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)
     truth = sp.Gaussian([0.3, 0.0, 0.0])
-    found = [sp.simulate(together, policy, truth, seed=seed) for seed in range(250)]
+    found = [sp.simulate(together, policy, truth, seed=seed) for seed in range(100)]
     alone = [
         sp.simulate(sp.Problem(np.eye(3), noise_scale=1), policy, truth, seed=seed) for seed in range(20)
     ]
@@ -151,7 +152,7 @@ def test_pairs_save_what_their_noise_has_in_common():
 
     assert is_kept(found)
     hasty, close = KN(0.1, zone=2.0, first=2), sp.Gaussian([0.1, 0.0, 0.0])  # far outside of its zone
-    assert not is_kept([sp.simulate(together, hasty, close, seed=seed) for seed in range(250)])
+    assert not is_kept([sp.simulate(together, hasty, close, seed=seed) for seed in range(100)])
 
 
 @pytest.mark.parametrize("policy", [KN, KNPlusPlus])

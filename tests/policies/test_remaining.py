@@ -8,7 +8,7 @@ import surepick as sp
 from surepick.core.run import Stop
 from surepick.testing import StepByStep
 
-DELTA, RUNS = 0.2, 300
+DELTA, RUNS = 0.2, 60
 MEANS = np.array([0.25, 0.2, 0.2, 0.0])
 POLICIES = [
     sp.BetGapE(delta=DELTA),

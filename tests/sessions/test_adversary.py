@@ -9,7 +9,7 @@ import surepick as sp
 from surepick.core.arrays import FloatArray
 from surepick.sessions.session import Session
 
-GAP, DELTA, RUNS = 0.4, 0.2, 60
+GAP, DELTA, RUNS = 0.4, 0.2, 20
 BEST, WISHED = 0, 1  # the worker wants the second plan to be declared
 PROBLEM = sp.Problem(np.eye(2), noise_scale=1.0)
 BLOCK = 4  # values that were averaged when means could be recorded

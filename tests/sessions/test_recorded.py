@@ -160,7 +160,7 @@ def test_a_decision_that_was_made_without_it_is_made_again() -> None:
 
 # Why the assumption is stated: how often an answer is wrong when unasked measurements were picked.
 
-N_RUNS, DELTA, GAP = 60, 0.1, 0.3
+N_RUNS, DELTA, GAP = 30, 0.1, 0.3
 
 
 def wrong(policy: Policy, *, look: bool, seed: int) -> bool:

@@ -87,7 +87,7 @@ def test_the_risk_falls_and_is_proved_by_boxes_of_its_own():
     assert risks[-1] == 0.01
 
 
-RUNS = 60
+RUNS = 30
 
 
 @pytest.mark.parametrize("policy", [sp.PolyBet, PeekingAverage])

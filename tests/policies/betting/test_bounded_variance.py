@@ -40,10 +40,12 @@ def is_refuted(problem, n_runs):
     return binom.sf(n_wrong(problem, n_runs) - 1, n_runs, DELTA) < 1e-4
 
 
+@pytest.mark.slow
 def test_the_promise_holds_under_log_normal_noise():
     assert not is_refuted(SKEWED, 400)
 
 
+@pytest.mark.slow
 def test_the_gaussian_factor_is_caught_there():
     assert is_refuted(sp.Problem(np.eye(2), noise_scale=1), 2000)
 

@@ -95,8 +95,8 @@ def test_pieces_without_a_common_cash_are_caught():
 
 def test_an_incumbent_that_is_too_bad_is_not_kept_too_often():
     means = np.array([0.0, 0.21])
-    kept = sum(plan == 0 for plan in answers(KeepOrReplace, means, 0.2, 150, 60))
-    assert not is_refuted(kept, 150)
+    kept = sum(plan == 0 for plan in answers(KeepOrReplace, means, 0.2, 40, 60))
+    assert not is_refuted(kept, 40)
 
 
 def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():

@@ -96,7 +96,7 @@ def test_a_test_that_looks_first_is_caught(kind):
 @pytest.mark.parametrize(("kind", "is_caught"), [(BatchRun, False), (Peak, True)])
 def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
     """All that the peak adds is luck, and there is more of it the longer the bets before the call go on."""
-    problem, level, runs, wrong = sp.Problem(np.eye(2), noise_scale=1), 0.2, 600, 0
+    problem, level, runs, wrong = sp.Problem(np.eye(2), noise_scale=1), 0.2, 200, 0
     for seed in range(runs):
         run, rng = started(kind, problem, 1e-6), np.random.default_rng(seed)
         for n_round in range(17):

@@ -447,8 +447,8 @@ HARD = ["two arms, gap .02, delta .2", "leads that change often", "epsilon just 
 
 @pytest.mark.parametrize("name", HARD)
 def test_keeps_its_promise_where_it_is_hard(name):
-    wrong, _ = count_errors(FAMILIES[name], OBet, runs=40)
-    assert not is_refuted(wrong, 40, FAMILIES[name].delta)
+    wrong, _ = count_errors(FAMILIES[name], OBet, runs=15)
+    assert not is_refuted(wrong, 15, FAMILIES[name].delta)
 
 
 def test_bets_made_after_the_block_are_caught_by_the_same_test():

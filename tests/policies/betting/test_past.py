@@ -69,7 +69,7 @@ def is_refuted(begin, kind, n_runs):
 
 
 @pytest.mark.parametrize(
-    ("begin", "kind", "n_runs"), [(best, BatchRun, 100), (found, OBetRun, 60), (kept, BatchRun, 60)]
+    ("begin", "kind", "n_runs"), [(best, BatchRun, 30), (found, OBetRun, 20), (kept, BatchRun, 30)]
 )
 def test_a_wrong_past_makes_no_answer_wrong(begin, kind, n_runs):
     assert not is_refuted(begin, kind, n_runs)
@@ -106,7 +106,7 @@ def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
 
 def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
     with_it, without = [], []
-    for seed in range(60):
+    for seed in range(40):
         case = knapsack_instance(7, 6_000_000 + seed)
         problem, truth = case.problem, sp.Gaussian(case.means)
         guess = case.means + np.random.default_rng(seed).standard_normal(problem.n_arms)

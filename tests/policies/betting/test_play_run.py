@@ -157,7 +157,7 @@ def errors(run_of, n):
 
 
 def test_error_rates_keep_delta_and_the_control_is_caught():
-    n, delta = 40, 0.2
+    n, delta = 30, 0.2
     policy = sp.OBet(delta=delta)
     honest = errors(policy.start, n)
     assert binom.sf(honest - 1, n, delta) > 0.001

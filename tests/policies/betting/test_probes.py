@@ -59,7 +59,7 @@ def wrong_answers(problem, means, n, **noise):
 @pytest.mark.parametrize("name", ["mixed", "paired", "semi"])
 def test_whole_runs_keep_delta_in_a_near_tie(name):
     problem, means = families()[name]
-    n = 20
+    n = 10
     assert binom.sf(wrong_answers(problem, means, n) - 1, n, 0.2) > 1e-3
 
 
@@ -205,7 +205,7 @@ def drawn(seed):
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_whatever_the_probes_a_run_continues_until_it_is_confident_or_the_budget_is_spent():
     n_sure = n_wrong = 0
-    for problem, means in filter(None, map(drawn, range(80))):
+    for problem, means in filter(None, map(drawn, range(40))):
         outcome = sp.simulate(problem, sp.BetGapE(delta=0.1), sp.Gaussian(means), seed=1, budget=300)
         n_sure += outcome.plan is not None
         n_wrong += outcome.plan not in (None, problem.best(means))

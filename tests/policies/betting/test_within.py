@@ -13,7 +13,7 @@ from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.within import MOST_PLANS, WithinFew, WithinMany
 
-EPSILON, RUNS, CAP = 0.5, 300, 20.0
+EPSILON, RUNS, CAP = 0.5, 120, 20.0
 
 
 class WithoutCommonCash(WithinFew):

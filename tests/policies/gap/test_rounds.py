@@ -77,7 +77,7 @@ RADII = ["published", "normal-mixture", "normal-mixture-joint", "kaufmann-koolen
 @pytest.mark.parametrize("arm_rule", ["gap", "naive"])
 @pytest.mark.parametrize("radius", RADII)
 @given(seed=st.integers(0, 10**6), integer=st.booleans(), epsilon=st.sampled_from([0.0, 0.3]))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_takes_the_decisions_of_an_independent_implementation(
     radius, arm_rule, storage, seed, integer, epsilon
 ):
