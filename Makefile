@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PYTEST_WORKERS ?= 2
+# The tests start many processes, which share compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: wheels lock demo test test-slow soak lint docs pictures bench bench-quick browser clean help
 
@@ -65,7 +67,7 @@ browser:
 	else echo "there is no chromium and it could not be installed: the browser tests will be skipped"; fi
 
 test: lint browser
-	$(BIN)/pytest -n $(PYTEST_WORKERS)
+	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m slow

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +18,21 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
+@pytest.fixture(scope="session")
+def three(memory_disk: Path) -> Path:
+    """A file with three sessions, which is copied for every file of tests."""
+    path = memory_disk / "three.db"
+    three_sessions(f"sqlite:///{path}")
+    return path
+
+
 @pytest.fixture(scope="module")
-def store(memory_disk: Path, request: pytest.FixtureRequest) -> str:
+def store(three: Path, request: pytest.FixtureRequest) -> str:
     """A store with three sessions."""
-    url = f"sqlite:///{memory_disk}/{request.module.__name__.replace('.', '-')}.db"
-    three_sessions(url)
-    return url
+    path = three.with_name(f"{request.module.__name__.replace('.', '-')}.db")
+    with closing(sqlite3.connect(three)) as first, closing(sqlite3.connect(path)) as copy:
+        first.backup(copy)
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture(scope="module")

@@ -348,8 +348,7 @@ def test_a_page_of_another_site_can_neither_write_nor_read(
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(
     browser: Browser, writing: Running, width: int, scheme: str
 ) -> None:
@@ -409,8 +408,7 @@ def test_on_a_phone_the_head_is_one_line_with_a_way_out_in_it(browser: Browser, 
         context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_a_report_fits_a_phone_and_a_desk_and_asks_for_nothing(
     browser: Browser, store: str, tmp_path: Path, width: int, scheme: str
 ) -> None:
