@@ -110,7 +110,9 @@ NOT_FOR_PEERS = {
 
 
 def is_peer(policy):
-    return type(policy).__module__.startswith("surepick.peers")
+    """Whether this policy, or class of one, is a method of others."""
+    kind = policy if isinstance(policy, type) else type(policy)
+    return kind.__module__.startswith("surepick.peers")
 
 
 class OwnContract(PolicyContract):

@@ -23,7 +23,9 @@ CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False, noise
 AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5, noise_scale=1)
 OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR", "SuccessiveRejects"}
 OF_AMOUNTS = {"PolyBet", "CTnS", "CGE"}
-SHOWN = sorted(set(POLICIES) - {"PFWS", "CombGame"})  # these play plans, in simulations
+# The package's own policies and one peer of each kind: phased, drawn, of a budget, of a zone, of amounts.
+SHOWN = sorted(name for name, kind in POLICIES.items() if not kind.__module__.startswith("surepick.peers"))
+SHOWN += ["RAGE", "TSExplore", "CSAR", "Rinott", "CTnS"]
 TEXTS = {"Challenge": "Challenge:incumbent=North"}
 
 
