@@ -183,7 +183,7 @@ def test_rounding_that_gathers_over_many_measurements_settles_no_tie(policy: sp.
 def test_without_its_margin_the_same_tie_is_settled_by_rounding() -> None:
     problem, environment = uneven_tie(0.99 * MOST_SCALES + 5.1)
     run = sp.CombGapE().start(problem)
-    run._race.arms["reach"] = 0.0  # as if no rounding could gather
+    run._arms.reach[:] = 0.0  # as if no rounding could gather
     rng = np.random.default_rng(0)
     run.absorb(np.ones(3, dtype=np.int64), np.array(environment.means))
     while not isinstance(run.decide(rng), sp.Stop):

@@ -28,6 +28,20 @@ def _decorator(**options: Any) -> Callable[[_F], _F]:
     return found
 
 
+def is_compiling() -> bool:
+    """Return whether Numba is there."""
+    try:
+        import numba
+    except ImportError:
+        return False
+    return bool(numba)
+
+
+def as_python(function: _F) -> _F:
+    """Return the function as it was written, for arguments that compiled code cannot take."""
+    return getattr(function, "py_func", function)
+
+
 def compiled(function: _F) -> _F:
     """Compile with exact floating point."""
     return _decorator(cache=True, _nrt=False)(function)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from surepick.core.arrays import FloatArray
-from surepick.kernels.compiled import compiled, compiled_inner
+from surepick.kernels.compiled import compiled
 from surepick.kernels.feed import AFFINE, THRESHOLD, Feed
 
 
-@compiled_inner
+@compiled
 def measured(feed: Feed, arm: int, draw: float) -> float:
     """The measurement of this arm that the raw draw stands for."""
     if feed.kind == AFFINE:

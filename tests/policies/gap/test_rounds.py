@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import surepick as sp
+from surepick.kernels.compiled import compiled_allocating
+from surepick.policies.gap import rounds
 from surepick.policies.gap.radius import kaufmann_koolen_c
 
 
@@ -138,3 +140,25 @@ def test_long_runs_do_not_drift(radius, storage):
         assert (kept.lead, kept.rival) == (again.lead, again.rival)
         assert kept.gap == pytest.approx(again.gap, rel=1e-9, abs=1e-12)
         assert kept.radius == pytest.approx(again.radius, rel=1e-9)
+
+
+@pytest.mark.parametrize("code", range(7))
+def test_loops_and_array_operations_round_alike(code):
+    """So that a run is the same with and without Numba."""
+    rng, d, n = np.random.default_rng(code), 7, 53
+    columns = rng.normal(size=(d, n)) * (rng.random((d, n)) < 0.5)
+    weight, term, lead = rng.random(d), rng.random(d), columns[:, 3].copy()
+    by_loop, by_arrays = compiled_allocating(rounds._compare_by_loop), rounds._compare_by_arrays
+    for by_size in (False, True):
+        found = [form(columns, lead, weight, term, by_size) for form in (by_loop, by_arrays)]
+        assert all((one == other).all() for one, other in zip(*found, strict=True))
+    rule = rounds.Rule(code, rounds.GAP, False, code in (1, 3), 0.0, -3.0, 2.0, 1.0)
+    value, moved = columns.T @ rng.random(d), (0.1, -0.02, 0.3)
+    both = [rounds.Rivals(value.copy(), found[0][0].copy(), found[0][1].copy()) for _ in range(2)]
+    forms = (compiled_allocating(rounds._move_and_score_by_loop), rounds._move_and_score_by_arrays)
+    answers = [
+        form(columns[2], lead[2], moved, 4.2, rivals, 3, rule)
+        for form, rivals in zip(forms, both, strict=True)
+    ]
+    assert answers[0] == answers[1]
+    assert all((one == other).all() for one, other in zip(*both, strict=True))

@@ -1,441 +1,318 @@
-"""The compiled loops: one round of a sequential gap policy in one pass over the plans.
+"""Rounds of a sequential gap policy: measure an arm, move what it changes, decide again.
 
-The state keeps, for the current lead i, each plan's estimated value and its pair spread and threshold
-against i (see `radius`). Measuring arm p changes one mean and one count, so values, spreads and thresholds
-change along one column of the plan matrix. Only a change of lead costs a pass over all of the plans.
+Against the leader i every plan k has an estimated value, the variance of its gap to i and a threshold (see
+`radius`); its score is value_k + sqrt(2 variance_k threshold_k). A measurement of arm s changes one mean and
+one count, so that all three move along column s of the plans. Only a new leader, a stop and the cut of
+rounding every `REFRESH` rounds take a pass over all entries, which `run` makes.
 
-Finding the rival needs score_k = value_k + sqrt(2 spread_k threshold_k) for every plan, and the square root
-is the most expensive part. With any a > 0, sqrt(q) <= (q/a + a)/2, tight when a is near sqrt(q). So a stale
-root a is kept for each plan, the cheap bound is computed for all, and the exact score only where the bound
-can still win. The argmax is exact.
-
-Thin plans touch only their non-zeros: what a measurement of an arm of the lead does to all plans that do not
-use that arm is kept in two offsets.
-
-Rounding drift is cut by recomputing everything every `REFRESH` rounds, and before every stop. Both the
-step-by-step run and the compiled driver execute `advance`, so they take the same decisions to the last bit.
-Ties go to the lowest index.
-
-Longer than other files: the passes of one round call each other, and are read together.
+The same source runs compiled and, without Numba, as it is. The two passes over
+plans have two forms each: a loop for the compiler, and array operations. Both forms round alike, so that
+decisions are the same. Ties go to the lowest index.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.kernels.compiled import compiled, compiled_in_place, compiled_inner_fast
+from surepick.kernels.compiled import compiled_allocating, is_compiling
 from surepick.kernels.feed import Feed
 from surepick.kernels.measured import measured
-from surepick.kernels.plan_rows import NonZeros
 from surepick.policies.gap import radius
-from surepick.policies.gap.arms import chosen_arm
-from surepick.policies.gap.radius import (
-    COUNTS_PER_LAM,
-    KAUFMANN_KOOLEN,
-    NORMAL_MIXTURE_JOINT,
-    RECTANGLE,
-    RIDGE,
-)
-from surepick.policies.gap.state import (
-    BLOCK,
-    EPS,
-    NEGLIGIBLE,
-    Arm,
-    Dense,
-    Now,
-    Race,
-    Rule,
-    Thin,
-)
+from surepick.policies.gap.radius import NORMAL_MIXTURE_JOINT, RECTANGLE, RIDGE
 
-REFRESH = 4096
+REFRESH = 4096  # rounds between two passes over all entries
 TINY = 1e-300  # keeps roots positive
-ROUNDING = 1e-12  # a bound computed in floating point may fall short by a few units in the last place
+EPS = 2.0**-52  # of a double
+NEGLIGIBLE = 1e-4  # of a radius: rounding that may be left out, since it changes a risk by less than 1%
 
-_inflation = compiled_in_place(radius.inflation)
-_term = compiled_in_place(radius.term)
-_level = compiled_in_place(radius.level)
-_ridge_level = compiled_in_place(radius.ridge_level)
-_lam_index = compiled_in_place(radius.lam_index)
-_lam_value = compiled_in_place(radius.lam_value)
-_lam_log_weight = compiled_in_place(radius.lam_log_weight)
+GAP, NAIVE, CYCLE, RATIO = range(4)  # the rules for choosing an arm
+ARM_RULES = {"gap": GAP, "naive": NAIVE, "cycle": CYCLE, "ratio": RATIO}
+
+_inflation = compiled_allocating(radius.inflation)
+_term = compiled_allocating(radius.term)
+_level = compiled_allocating(radius.level)
+_ridge_level = compiled_allocating(radius.ridge_level)
+_lam_value = compiled_allocating(radius.lam_value)
+_lam_log_weight = compiled_allocating(radius.lam_log_weight)
 
 
-@compiled
-def advance(
-    dense: Dense | None, thin: Thin | None, race: Race, feed: Feed, draws: FloatArray, stale: bool
-) -> int:
-    """Measure the arm decided on and decide again, once per draw or until the stop; how many draws were used.
+class Rule(NamedTuple):
+    """How leader and rival are compared and an arm is chosen; the same in all of a run."""
 
-    `stale` says that counts and sums have changed otherwise: then all is computed and decided anew first.
+    code: int  # of the radius: PUBLISHED, NORMAL_MIXTURE, ...
+    arm_rule: int  # GAP, NAIVE, CYCLE or RATIO
+    mixture: bool  # whether the radius has a lam that follows the counts
+    paired: bool  # whether each pair has a threshold of its own
+    epsilon: float
+    log_delta: float
+    log_plans: float
+    norm_bound: float
+
+
+class Arms(NamedTuple):
+    """What is known of each arm; changed by every measurement."""
+
+    counts: IntArray
+    total: FloatArray
+    mean: FloatArray
+    weight: FloatArray  # variance * inflation(count)
+    term: FloatArray  # of the threshold
+    gain: FloatArray  # variance / (T (T+1) cost): what one more measurement takes off a pair's variance
+    variance: FloatArray  # noise scale squared
+    cost: FloatArray
+    reach: FloatArray  # the largest entry of any plan, without its sign
+
+
+class Rivals(NamedTuple):
+    """Every plan against the leader; changed by every measurement."""
+
+    value: FloatArray
+    variance: FloatArray
+    threshold: FloatArray  # without the level
+
+
+class Now(NamedTuple):
+    """Where a run stands."""
+
+    leader: int
+    rival: int
+    arm: int  # to measure next
+    is_stopped: bool
+    n_measured: int
+    next_pass: int  # the number of measurements at which all entries are passed over again
+    lam: int  # index of the mixture's lam
+    joint: float  # sum of the terms of all arms
+    level: float
+    radius: float  # of the gap between leader and rival
+
+
+@compiled_allocating
+def play_rounds(
+    columns: Any,
+    rows: Any,
+    used: IntArray,
+    arms: Arms,
+    rivals: Rivals,
+    rule: Rule,
+    now: Now,
+    feed: Feed,
+    draws: FloatArray,
+) -> tuple[Now, int]:
+    """Measure and decide, once per draw, until the draws are used or `now.next_pass` says that a pass is due.
+
+    Return where the run stands and how many draws were used. A new leader and a stop are not decided here:
+    both ask for a pass at once.
     """
-    now, rule, n_used = race.now, race.rule, 0
-    while True:
-        if not stale:
-            if now.stopped or n_used == len(draws):
-                return n_used
-            absorb_one(dense, thin, race, now.arm, measured(feed, now.arm, draws[n_used]))
-            n_used += 1
-            stale = now.fresh >= REFRESH or (rule.mixture and now.measured >= now.switch)
-        new_lead = False
-        while True:
-            if stale:
-                refresh(dense, thin, race)
-            if stale or new_lead:
-                relead(dense, thin, race)
-            _set_level(now, rule)
-            new_lead = _find_rival(race)
-            now.stopped = not new_lead and _lacks(race) <= rule.epsilon
-            if stale or not (new_lead or now.stopped):
-                break
-            stale = now.stopped  # stop only on numbers computed from scratch
-        stale = False
-        now.arm = chosen_arm(dense, thin, race)
+    leader, arm, n_measured, joint = now.leader, now.arm, now.n_measured, now.joint
+    rival, level, width, next_pass, n_used = now.rival, now.level, now.radius, now.next_pass, 0
+    while n_used < len(draws) and n_measured < next_pass:
+        arms.counts[arm] += 1
+        arms.total[arm] += measured(feed, arm, draws[n_used])
+        n_used += 1
+        n_measured += 1
+        mean, weight, term = arms.mean[arm], arms.weight[arm], arms.term[arm]
+        update_arm(arms, arm, rule, now.lam)
+        moved = (arms.mean[arm] - mean, arms.weight[arm] - weight, arms.term[arm] - term)
+        joint += moved[2]
+        level = level_of(rule, n_measured, joint, now.lam)
+        best, rival = move_and_score(columns[arm], rows[leader][arm], moved, level, rivals, leader, rule)
+        width = radius_of(rule, rivals, rival, level)
+        if best != leader or lacks(arms, used, rivals, rule, leader, rival, width) <= rule.epsilon:
+            next_pass = n_measured
+        arm = choose_arm(arms, used, rows[leader], rows[rival], rule)
+    found = Now(leader, rival, arm, False, n_measured, next_pass, now.lam, joint, level, width)
+    return found, n_used
 
 
-@compiled_in_place
-def _lacks(race: Race) -> float:
-    """How far the rival's upper bound lies above the lead, rounding included.
+@compiled_allocating
+def update_arm(arms: Arms, s: int, rule: Rule, lam: int) -> None:
+    """Bring what is kept of an arm in line with its count and sum."""
+    count, variance, lam_value = float(arms.counts[s]), arms.variance[s], _lam_value(lam)
+    ridge = 1.0 if rule.code == RIDGE else 0.0
+    arms.mean[s] = arms.total[s] / (count + ridge)
+    arms.term[s] = _term(rule.code, count, lam_value)
+    if rule.code == RECTANGLE:
+        arms.weight[s] = math.sqrt(variance / count)
+        arms.gain[s] = variance / (count * arms.cost[s])  # y^2 gain orders as |y| rad
+    else:
+        arms.weight[s] = variance * _inflation(rule.code, count, lam_value)
+        arms.gain[s] = variance / ((count + ridge) * (count + ridge + 1.0) * arms.cost[s])
+
+
+@compiled_allocating
+def update_arms(arms: Arms, used: IntArray, rule: Rule, lam: int) -> float:
+    """Bring all arms in line with their counts and sums; return the sum of their terms."""
+    joint = 0.0
+    for s in used:
+        update_arm(arms, s, rule, lam)
+        joint += arms.term[s]
+    return joint
+
+
+@compiled_allocating
+def level_of(rule: Rule, n_measured: int, joint: float, lam: int) -> float:
+    """Return the part of the threshold that all pairs share."""
+    found = _level(rule.code, float(n_measured), rule.log_delta, rule.log_plans, _lam_log_weight(lam))
+    if rule.code == NORMAL_MIXTURE_JOINT:
+        return found + joint
+    if rule.code == RIDGE:
+        return _ridge_level(found + joint, rule.norm_bound)
+    return found
+
+
+@compiled_allocating
+def radius_of(rule: Rule, rivals: Rivals, k: int, level: float) -> float:
+    """Return the radius of plan k's gap to the leader."""
+    if rule.code == RECTANGLE:
+        return math.sqrt(2.0 * level) * rivals.variance[k]
+    square = 2.0 * rivals.variance[k] * (rivals.threshold[k] + level)
+    return math.sqrt(square if square > TINY else TINY)
+
+
+def _move_and_score_by_loop(
+    column: FloatArray,
+    entry: float,
+    moved: tuple[float, float, float],
+    level: float,
+    rivals: Rivals,
+    leader: int,
+    rule: Rule,
+) -> tuple[int, int]:
+    value, variance, threshold = rivals
+    mean, weight, term = moved
+    score = np.empty(len(column))
+    for k in range(len(column)):  # short loops without branches are vectorised
+        value[k] += column[k] * mean
+    if rule.paired:
+        for k in range(len(column)):
+            threshold[k] += term if column[k] != entry else 0.0
+    if rule.code == RECTANGLE:
+        factor = math.sqrt(2.0 * level)
+        for k in range(len(column)):
+            variance[k] += abs(column[k] - entry) * weight
+            score[k] = value[k] + factor * variance[k]
+    else:
+        for k in range(len(column)):
+            y = column[k] - entry
+            variance[k] += y * y * weight
+            score[k] = value[k] + math.sqrt(max(2.0 * variance[k] * (threshold[k] + level), TINY))
+    score[leader] = -np.inf
+    best, rival = 0, 0
+    for k in range(1, len(column)):
+        if value[k] > value[best]:
+            best = k
+        if score[k] > score[rival]:
+            rival = k
+    return best, rival
+
+
+def _move_and_score_by_arrays(
+    column: FloatArray,
+    entry: float,
+    moved: tuple[float, float, float],
+    level: float,
+    rivals: Rivals,
+    leader: int,
+    rule: Rule,
+) -> tuple[int, int]:
+    value, variance, threshold = rivals
+    mean, weight, term = moved
+    value += column * mean
+    y = column - entry
+    if rule.paired:
+        threshold += np.where(column != entry, term, 0.0)
+    if rule.code == RECTANGLE:
+        variance += np.abs(y) * weight
+        score = value + math.sqrt(2.0 * level) * variance
+    else:
+        variance += y * y * weight
+        score = value + np.sqrt(np.maximum(2.0 * variance * (threshold + level), TINY))
+    score[leader] = -np.inf
+    return int(value.argmax()), int(score.argmax())
+
+
+# Move every plan by what one arm changed; return the plan of the largest value and the rival with the largest
+# score. `entry` is the leader's entry in the column, `moved` the changes of the arm's mean, weight and term.
+move_and_score = compiled_allocating(_move_and_score_by_loop) if is_compiling() else _move_and_score_by_arrays
+
+
+def _compare_by_loop(
+    columns: FloatArray, lead: FloatArray, weight: FloatArray, term: FloatArray, by_size: bool
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    n_arms, n_plans = columns.shape
+    variance, terms = np.zeros(n_plans), np.zeros(n_plans)
+    support = np.zeros(n_plans, dtype=np.int64)
+    for s in range(n_arms):
+        for k in range(n_plans):
+            y = columns[s, k] - lead[s]
+            variance[k] += (abs(y) if by_size else y * y) * weight[s]
+            terms[k] += term[s] if y != 0.0 else 0.0
+            support[k] += 1 if y != 0.0 else 0
+    return variance, terms, support
+
+
+def _compare_by_arrays(
+    columns: FloatArray, lead: FloatArray, weight: FloatArray, term: FloatArray, by_size: bool
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    y = columns - lead[:, None]
+    differs = y != 0.0
+    sizes = np.abs(y, out=y) if by_size else np.multiply(y, y, out=y)
+    variance = np.multiply(sizes, weight[:, None], out=y).sum(axis=0)
+    return variance, (differs * term[:, None]).sum(axis=0), differs.sum(axis=0)
+
+
+# Compare every plan with a leader whose entries are `lead`: sums of weighted differences, of terms where they
+# differ, and the number of arms where they do.
+compare_columns = compiled_allocating(_compare_by_loop) if is_compiling() else _compare_by_arrays
+
+
+@compiled_allocating
+def lacks(
+    arms: Arms, used: IntArray, rivals: Rivals, rule: Rule, leader: int, rival: int, width: float
+) -> float:
+    """Return how far the rival's upper bound lies above the leader, rounding included.
 
     Differences first: next to values of 1e16 noise scales a radius is lost in rounding.
     """
-    lead, rival = race.value[race.now.lead], race.value[race.now.rival]
-    radius = race.now.score - rival if race.rule.radius == RECTANGLE else race.root[race.now.rival]
-    lacks = (rival - lead) + radius + 4.0 * EPS * (abs(rival) + abs(lead))
-    if lacks > race.rule.epsilon:
-        return lacks
-    gathered = _gathered(race)
-    return lacks if gathered <= NEGLIGIBLE * radius else lacks + gathered
+    lead, other = rivals.value[leader], rivals.value[rival]
+    found = (other - lead) + width + 4.0 * EPS * (abs(other) + abs(lead))
+    if found > rule.epsilon:
+        return found
+    gathered = gathered_rounding(arms, used)
+    return found if gathered <= NEGLIGIBLE * width else found + gathered
 
 
-@compiled_in_place
-def _gathered(race: Race) -> float:
-    """`state.gathered_rounding`, compiled."""
+@compiled_allocating
+def gathered_rounding(arms: Arms, used: IntArray) -> float:
+    """Return a bound on the rounding of the difference of two plans' values, if added up one by one.
+
+    A sum of n numbers of about one size m errs by less than n eps n m / 2, its mean by n eps m / 2. That
+    grows with n while the radius shrinks: at 1e10 noise scales from zero it is the larger one from about 1e5
+    on. What adding up the arms of a plan contributes is `len(used)`.
+    """
     total = 0.0
-    for s in race.used:
-        arm = race.arms[s]
-        total += arm.reach * abs(arm.estimate) * (arm.count + len(race.used))
+    for s in used:
+        total += arms.reach[s] * abs(arms.mean[s]) * (arms.counts[s] + len(used))
     return EPS * total
 
 
-@compiled_in_place
-def absorb_one(dense: Dense | None, thin: Thin | None, race: Race, s: int, x: float) -> None:
-    """Take one measurement of arm s into the evidence and the standing of every plan."""
-    now, rule, arm = race.now, race.rule, race.arms[s]
-    estimate, weight, term = arm.estimate, arm.weight, arm.term
-    arm.count += 1
-    arm.total += x
-    now.measured += 1
-    now.fresh += 1
-    _arm_changed(arm, now, rule)
-    d_mean, d_weight, d_term = arm.estimate - estimate, arm.weight - weight, arm.term - term
-    now.joint += d_term
-    if dense is not None:
-        _touch_all(dense.columns[s], race, arm.lead, d_mean, d_weight, d_term)
-    if thin is not None:
-        _touch_non_zeros(thin.by_arm, race, s, d_mean, d_weight, d_term)
+@compiled_allocating
+def choose_arm(arms: Arms, used: IntArray, lead: FloatArray, rival: FloatArray, rule: Rule) -> int:
+    """Return the arm to measure where leader and rival have these entries.
 
-
-@compiled_in_place
-def _arm_changed(arm: Arm, now: Now, rule: Rule) -> None:
-    """Bring what is kept of an arm in line with its count and sum."""
-    count = float(arm.count)
-    ridge = 1.0 if rule.radius == RIDGE else 0.0
-    arm.estimate = arm.total / (count + ridge)
-    arm.weight = arm.variance * _inflation(rule.radius, count, now.lam_value)
-    arm.term = _term(rule.radius, count, now.lam_value)
-    arm.gain = arm.variance / ((count + ridge) * (count + ridge + 1.0) * arm.cost)
-    if rule.radius == RECTANGLE:
-        arm.weight = math.sqrt(arm.variance / count)
-        arm.gain = arm.variance / (count * arm.cost)  # y^2 gain orders as |y| rad
-
-
-@compiled_in_place
-def _touch_all(
-    column: FloatArray, race: Race, lead: float, d_mean: float, d_weight: float, d_term: float
-) -> None:
-    """Move values, spreads and thresholds of all plans by what one arm changed."""
-    if race.rule.radius == RECTANGLE:
-        _touch(column, race.value, race.spread, lead, d_mean, 0.0)
-        _add_sizes(column, race.spread, lead, d_weight)
-    else:
-        _touch(column, race.value, race.spread, lead, d_mean, d_weight)
-    if race.rule.paired:
-        _add_where_apart(column, race.pair, lead, d_term)
-
-
-@compiled_in_place
-def _touch_non_zeros(
-    columns: NonZeros, race: Race, s: int, d_mean: float, d_weight: float, d_term: float
-) -> None:
-    """The same for the plans that use the arm; for all others the offsets hold the lead's own part."""
-    now, rule, lead = race.now, race.rule, race.arms[s].lead
-    own_size, own_share = _size(rule.radius, lead), 1.0 if rule.paired and lead != 0.0 else 0.0
-    now.off_spread += own_size * d_weight
-    now.off_pair += own_share * d_term
-    for at in range(columns.start[s], columns.start[s + 1]):
-        k, c = columns.where[at], columns.value[at]
-        race.value[k] += c * d_mean
-        race.spread[k] += (_size(rule.radius, c - lead) - own_size) * d_weight
-        if rule.paired:
-            race.pair[k] += d_term * ((1.0 if c != lead else 0.0) - own_share)
-
-
-@compiled_in_place
-def _size(code: int, y: float) -> float:
-    """What a difference of y in one arm adds to a spread, before the arm's weight."""
-    return abs(y) if code == RECTANGLE else y * y
-
-
-@compiled_in_place
-def refresh(dense: Dense | None, thin: Thin | None, race: Race) -> None:
-    """Compute arms, values and lead from the counts and sums; `relead` must follow."""
-    now, arms, value = race.now, race.arms, race.value
-    _choose_lam(now, len(race.used))
-    now.joint, now.fresh = 0.0, 0
-    for s in race.used:
-        arm = arms[s]
-        _arm_changed(arm, now, race.rule)
-        now.joint += arm.term
-    for k in range(race.rule.n_plans):
-        total = 0.0
-        if thin is not None:
-            for at in range(thin.by_plan.start[k], thin.by_plan.start[k + 1]):
-                total += thin.by_plan.value[at] * arms[thin.by_plan.where[at]].estimate
-        value[k] = total
-    if dense is not None:
-        for s in race.used:
-            _touch(dense.columns[s], value, race.spread, 0.0, arms[s].estimate, 0.0)
-    top = -np.inf
-    for k in range(race.rule.n_plans):
-        if value[k] > top:
-            top, now.lead = value[k], k
-
-
-@compiled_in_place
-def _choose_lam(now: Now, n_arms: int) -> None:
-    """Pick the mixture's lam for the counts so far, and when to look again."""
-    now.lam = _lam_index(now.measured / n_arms)
-    now.lam_value = _lam_value(now.lam)
-    now.lam_weight = _lam_log_weight(now.lam)
-    # round() in lam_index changes half-way between two powers of 4
-    now.switch = int(COUNTS_PER_LAM * n_arms * 2.0 * now.lam_value) + 1
-
-
-@compiled_in_place
-def relead(dense: Dense | None, thin: Thin | None, race: Race) -> None:
-    """Compute spreads and thresholds against the current lead, and fresh roots."""
-    now, rule, arms = race.now, race.rule, race.arms
-    now.off_spread = now.off_pair = 0.0
-    for s in range(len(arms)):
-        arms[s].lead = 0.0
-        if dense is not None:
-            arms[s].lead = dense.rows[now.lead, s]
-    if dense is not None:
-        _compare_all(dense.columns, race)
-    if thin is not None:
-        _compare_non_zeros(thin.by_plan, race)
-    _set_level(now, rule)
-    if rule.radius != RECTANGLE:
-        for k in range(rule.n_plans):
-            _score(race, k)
-
-
-@compiled_in_place
-def _compare_all(columns: FloatArray, race: Race) -> None:
-    """Every plan's spread and threshold against the lead, arm by arm."""
-    rule = race.rule
-    for k in range(len(race.pair)):
-        race.spread[k] = race.pair[k] = 0.0
-        race.support[k] = 0
-    for s in race.used:
-        column, arm = columns[s], race.arms[s]
-        if rule.radius == RECTANGLE:
-            _add_sizes(column, race.spread, arm.lead, arm.weight)
-        else:
-            _add_squares(column, race.spread, arm.lead, arm.weight)
-        if rule.paired:
-            _add_where_apart(column, race.pair, arm.lead, arm.term)
-        if rule.radius == KAUFMANN_KOOLEN:
-            for k in range(len(column)):
-                race.support[k] += 1 if column[k] != arm.lead else 0
-    if rule.paired:
-        for k in range(len(race.pair)):
-            race.pair[k] += race.base[race.support[k]]
-
-
-@compiled_in_place
-def _compare_non_zeros(rows: NonZeros, race: Race) -> None:
-    """The lead's own spread, terms and support, changed for each plan where the plan has non-zeros."""
-    arms, code, lead = race.arms, race.rule.radius, race.now.lead
-    own_spread, own_pair, own_support = 0.0, 0.0, 0
-    for at in range(rows.start[lead], rows.start[lead + 1]):
-        arm = arms[rows.where[at]]
-        arm.lead = rows.value[at]
-        own_spread += _size(code, arm.lead) * arm.weight
-        own_pair += arm.term
-        own_support += 1
-    for k in range(race.rule.n_plans):
-        spread, pair, support = own_spread, own_pair, own_support
-        for at in range(rows.start[k], rows.start[k + 1]):
-            arm, c = arms[rows.where[at]], rows.value[at]
-            spread += (_size(code, c - arm.lead) - _size(code, arm.lead)) * arm.weight
-            change = (1 if c != arm.lead else 0) - (1 if arm.lead != 0.0 else 0)
-            pair += change * arm.term
-            support += change
-        race.spread[k] = spread
-        race.pair[k] = pair + race.base[support] if race.rule.paired else 0.0
-
-
-@compiled_in_place
-def _set_level(now: Now, rule: Rule) -> None:
-    level = _level(rule.radius, float(now.measured), rule.log_delta, rule.log_plans, now.lam_weight)
-    if rule.radius == NORMAL_MIXTURE_JOINT:
-        level += now.joint
-    elif rule.radius == RIDGE:
-        level = _ridge_level(level + now.joint, rule.norm_bound)
-    now.level = level
-
-
-@compiled_in_place
-def _find_rival(race: Race) -> bool:
-    """Find the plan other than the lead with the largest score; True if instead a new lead was found."""
-    if race.rule.radius == RECTANGLE:
-        return _find_rival_by_sizes(race)
-    now, value = race.now, race.value
-    lead, rival = now.lead, now.rival
-    if rival < 0 or rival == lead:
-        rival = 1 if lead == 0 else 0
-    best, top = _score(race, rival), value[lead]
-    margin = ROUNDING * (abs(best) + abs(top))
-    off_spread, off_pair = now.off_spread, now.off_pair + now.level
-    limits = (best - margin, top, off_spread, off_pair)
-    if race.rule.paired:
-        _count_hits(value, race.spread, race.pair, race.root, limits, race.hits)
-    else:
-        _count_hits_of_level(value, race.spread, race.root, limits, race.hits)
-    race.hits[lead // BLOCK] -= 1  # lead and rival always hit
-    race.hits[rival // BLOCK] -= 1
-    new_lead = lead
-    for block in range(len(race.hits)):
-        if race.hits[block] <= 0:
-            continue
-        for k in range(block * BLOCK, block * BLOCK + BLOCK):
-            v, root = value[k], race.root[k]
-            if v > top or (v == top and k < new_lead):
-                top, new_lead = v, k
-            product = (race.spread[k] + off_spread) * (race.pair[k] + off_pair)
-            if k == lead or root * (v - best + margin + 0.5 * root) + product < 0.0:
-                continue
-            score = _score(race, k)
-            if score > best or (score == best and k < rival):
-                best, rival = score, k
-    now.lead, now.rival, now.score = new_lead, rival, best
-    return new_lead != lead
-
-
-@compiled_in_place
-def _score(race: Race, k: int) -> float:
-    """The exact score of plan k; its root is kept for the bounds to come."""
-    now = race.now
-    square = 2.0 * (race.spread[k] + now.off_spread) * (race.pair[k] + now.off_pair + now.level)
-    root = math.sqrt(square if square > TINY else TINY)
-    race.root[k] = root
-    return race.value[k] + root
-
-
-@compiled_in_place
-def _find_rival_by_sizes(race: Race) -> bool:
-    """The same for the rectangle, whose scores need no root: value + sqrt(2 level) spread."""
-    now, lead = race.now, race.now.lead
-    factor, offset = math.sqrt(2.0 * now.level), now.off_spread
-    top, new_lead, best, rival = race.value[lead], lead, -np.inf, -1
-    for k in range(len(race.value)):
-        v = race.value[k]
-        if v > top or (v == top and k < new_lead):
-            top, new_lead = v, k
-        score = v + factor * (race.spread[k] + offset)
-        if score > best and k != lead:
-            best, rival = score, k
-    now.lead, now.rival, now.score = new_lead, rival, best
-    return new_lead != lead
-
-
-@compiled_inner_fast
-def _touch(
-    column: FloatArray, value: FloatArray, spread: FloatArray, lead: float, d_mean: float, d_weight: float
-) -> None:
-    for k in range(len(column)):
-        c = column[k]
-        y = c - lead
-        value[k] += c * d_mean
-        spread[k] += y * y * d_weight
-
-
-@compiled_inner_fast
-def _add_squares(column: FloatArray, spread: FloatArray, lead: float, weight: float) -> None:
-    for k in range(len(column)):
-        y = column[k] - lead
-        spread[k] += y * y * weight
-
-
-@compiled_inner_fast
-def _add_sizes(column: FloatArray, spread: FloatArray, lead: float, weight: float) -> None:
-    for k in range(len(column)):
-        spread[k] += abs(column[k] - lead) * weight
-
-
-@compiled_inner_fast
-def _add_where_apart(column: FloatArray, pair: FloatArray, lead: float, term: float) -> None:
-    for k in range(len(column)):
-        pair[k] += term if column[k] != lead else 0.0
-
-
-@compiled_inner_fast
-def _count_hits(
-    value: FloatArray,
-    spread: FloatArray,
-    pair: FloatArray,
-    root: FloatArray,
-    limits: tuple[float, float, float, float],
-    hits: IntArray,
-) -> None:
-    """How many plans of each block could be the rival (bound >= floor) or the lead (value >= top).
-
-    With q = 2 spread threshold, value + (q/a + a)/2 >= floor is a (value - floor + a/2) + q/2 >= 0.
+    GAP: y^2 gain, what a measurement takes off the pair's variance. RATIO: y^2 R^2 / T^2, which orders as
+    |y| R / T: how far the arm is behind the best allocation for this pair. NAIVE: the least measured arm
+    in which they differ. CYCLE: the least measured arm of all.
     """
-    floor, top, off_spread, off_pair = limits
-    for block in range(len(hits)):
-        lo, hi = block * BLOCK, block * BLOCK + BLOCK
-        # Slices indexed from zero: only such loops are vectorised.
-        v, s, p, a = value[lo:hi], spread[lo:hi], pair[lo:hi], root[lo:hi]
-        count = 0
-        for k in range(BLOCK):
-            x, r = v[k], a[k]
-            count += 1 if r * (x - floor + 0.5 * r) + (s[k] + off_spread) * (p[k] + off_pair) >= 0.0 else 0
-            count += 1 if x >= top else 0
-        hits[block] = count
-
-
-@compiled_inner_fast
-def _count_hits_of_level(
-    value: FloatArray,
-    spread: FloatArray,
-    root: FloatArray,
-    limits: tuple[float, float, float, float],
-    hits: IntArray,
-) -> None:
-    """The same where all pairs have one threshold: an array less to stream through."""
-    floor, top, off_spread, level = limits
-    for block in range(len(hits)):
-        lo, hi = block * BLOCK, block * BLOCK + BLOCK
-        v, s, a = value[lo:hi], spread[lo:hi], root[lo:hi]
-        count = 0
-        for k in range(BLOCK):
-            x, r = v[k], a[k]
-            count += 1 if r * (x - floor + 0.5 * r) + (s[k] + off_spread) * level >= 0.0 else 0
-            count += 1 if x >= top else 0
-        hits[block] = count
+    if rule.arm_rule == CYCLE:
+        return int(used[np.argmin(arms.counts[used])])
+    y = lead - rival
+    if rule.arm_rule == GAP:
+        return int(np.argmax(y * y * arms.gain))
+    if rule.arm_rule == RATIO:
+        return int(np.argmax(y * y * arms.variance / np.maximum(arms.counts, 1) ** 2))
+    return int(np.argmax(np.where(y != 0.0, -arms.counts.astype(np.float64), -np.inf)))

@@ -1,4 +1,4 @@
-"""The run that all sequential gap policies share: the compiled race, one measurement at a time or many."""
+"""The run that all sequential gap policies share: leader, rival, arm; one measurement at a time, or many."""
 
 from __future__ import annotations
 
@@ -11,21 +11,14 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
+from surepick.kernels.compiled import as_python
 from surepick.kernels.feed import Feed, unchanged
 from surepick.policies.gap import radius as radii
-from surepick.policies.gap.state import (
-    NEGLIGIBLE,
-    Race,
-    Settings,
-    gathered_rounding,
-    make_plans,
-    make_race,
-    race_state,
-    restore_race,
-)
+from surepick.policies.gap.plans import plans_of
 
 
 @dataclass(frozen=True)
@@ -40,58 +33,73 @@ class GapRule:
     norm_bound: float = 0.0  # on the true means in units of the noise scales, for the ridge radius
 
 
-class RaceRun:
-    """A run whose state is a race: what was measured, and whether it has begun."""
+class GapRun:
+    """A run of a gap policy: each arm once, then leader, rival and arm by `rounds`.
 
-    _race: Race
-
-    @property
-    def started(self) -> bool:
-        """Whether the first measurement of every arm is in."""
-        return self._race.now.measured > 0
-
-    @property
-    def evidence(self) -> Evidence:
-        """All that the run has absorbed."""
-        return Evidence(self._race.arms["count"].copy(), self._race.arms["total"].copy())
-
-
-class GapRun(RaceRun):
-    """A run of a gap policy: each arm once, then lead, rival and arm by `rounds`.
-
-    The state is mutable and belongs to whoever started the run. `drive` is the compiled twin of
-    decide-measure-absorb; both end in the same machine code and take the same decisions.
+    It is changed by `absorb`, `recall` and `drive` alone. `drive` takes many simulated measurements at once,
+    with the decisions that decide-measure-absorb takes.
     """
 
     def __init__(self, problem: Problem, rule: GapRule) -> None:
         from surepick.policies.gap import rounds  # imports Numba, which takes half a second
 
-        self._advance = rounds.advance
-        self._problem, self._rule = problem, rule
+        self._rounds = rounds
+        self._n_arms, self._given = problem.n_arms, rule
         every = np.ones(problem.n_arms, dtype=bool) if rule.every_arm_first else problem.relevant
-        settings = Settings(rule.radius.code, rule.arm_rule, rule.delta, rule.epsilon, rule.norm_bound)
-        base = radii.support_base(rule.radius, problem.n_plans, _largest_support(problem), rule.delta)
-        self._race = make_race(problem, settings, np.flatnonzero(every).astype(np.int64), base)
-        self._plans = make_plans(problem)
-        self._as_is = unchanged(problem.n_arms)
+        self._used: IntArray = np.flatnonzero(every).astype(np.int64)
+        self._plans = plans_of(problem)
+        self._base = radii.support_base(rule.radius, problem.n_plans, _largest_support(problem), rule.delta)
+        code = rule.radius.code
+        self._rule = rounds.Rule(
+            code=code,
+            arm_rule=rounds.ARM_RULES[rule.arm_rule],
+            mixture=code in (radii.NORMAL_MIXTURE, radii.NORMAL_MIXTURE_JOINT),
+            paired=code in (radii.NORMAL_MIXTURE, radii.KAUFMANN_KOOLEN),
+            epsilon=float(rule.epsilon),
+            log_delta=math.log(rule.delta),
+            log_plans=math.log(_union_size(problem, code)),
+            norm_bound=float(rule.norm_bound),
+        )
+        n, zeros = problem.n_arms, np.zeros
+        variance, reach = known_noise_scale(problem) ** 2, _reach(problem)
+        costs = np.array(problem.costs, dtype=float)
+        self._arms = rounds.Arms(
+            zeros(n, dtype=np.int64), zeros(n), zeros(n), zeros(n), zeros(n), zeros(n), variance, costs, reach
+        )
+        self._rivals = rounds.Rivals(*(zeros(problem.n_plans) for _ in range(3)))
+        self._now = rounds.Now(-1, -1, -1, False, 0, 0, 0, 0.0, 0.0, 0.0)
+        self._refresh_at = 0  # measurements at which arms and values are computed from scratch
+        self._as_is = unchanged(n)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the first measurement of every arm is in."""
+        return self._now.n_measured > 0
+
+    @property
+    def evidence(self) -> Evidence:
+        """All that the run has absorbed."""
+        return Evidence(self._arms.counts.copy(), self._arms.total.copy())
+
+    # deciding
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
-        """Every arm once at first; then the one arm that the compiled loop chose, or the stop."""
-        now = self._race.now
-        if now.stopped:
-            return Stop(int(now.lead))
-        counts = np.zeros(self._problem.n_arms, dtype=np.int64)
-        counts[now.arm if self.started else self._race.used] = 1
+        """Return every arm once at first; then the arm to measure, or the answer."""
+        del rng  # nothing is drawn
+        if self._now.is_stopped:
+            return Stop(int(self._now.leader))
+        counts = np.zeros(self._n_arms, dtype=np.int64)
+        counts[self._now.arm if self.is_started else self._used] = 1
         return Measure(counts)
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in measurements; one measurement costs one pass over the plans."""
-        arm = self._race.now.arm
-        if self.started and counts[arm] == 1 and counts.sum() == 1:
+        """Add measurements; a single one of the arm that was asked for costs one pass over the plans."""
+        arm = self._now.arm
+        if self.is_started and counts[arm] == 1 and counts.sum() == 1:
             self.drive(self._as_is, np.array([sums[arm]], dtype=float))
             return
         self.recall(counts, sums)
-        if not self.started:
+        if not self.is_started:
             raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
 
     @property
@@ -101,76 +109,167 @@ class GapRun(RaceRun):
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Pool any measurements with the others, and decide if every arm has one."""
-        arms, now = self._race.arms, self._race.now
-        arms["count"] += counts
-        arms["total"] += sums
-        if arms["count"][self._race.used].all():
-            now.measured = arms["count"].sum()
-            now.stopped = False  # a stop is decided anew, with all that is known
-            self._advance(*self._plans, self._race, self._as_is, np.zeros(0), True)
+        self._arms.counts[:] += counts
+        self._arms.total[:] += sums
+        if self._arms.counts[self._used].all():
+            self._now = self._now._replace(n_measured=int(self._arms.counts.sum()), is_stopped=False)
+            self._pass(fresh=True)
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
-        """Measure and decide in compiled code, one draw a round; how many draws were used."""
-        return int(self._advance(*self._plans, self._race, feed, draws, False))
+        """Measure and decide, one draw a round, until the stop; return how many draws were used."""
+        plans, n_used = self._plans, 0
+        play = self._rounds.play_rounds
+        if not plans.is_dense:
+            play = as_python(play)
+        while n_used < len(draws) and not self._now.is_stopped:
+            left = draws[n_used:]
+            self._now, n = play(
+                plans.columns,
+                plans.rows,
+                self._used,
+                self._arms,
+                self._rivals,
+                self._rule,
+                self._now,
+                feed,
+                left,
+            )
+            n_used += int(n)
+            if self._now.n_measured >= self._now.next_pass:
+                self._pass(fresh=self._now.n_measured >= self._refresh_at)
+        return n_used
+
+    def _pass(self, *, fresh: bool) -> None:
+        """Compare all plans with the leader anew, until it stays; stop only on numbers from scratch."""
+        rounds, rule, arms, rivals = self._rounds, self._rule, self._arms, self._rivals
+        nothing = np.zeros(len(rivals.value))
+        best = int(rivals.value.argmax())
+        while True:
+            if fresh:
+                best = self._refresh()
+            now = self._now
+            self._compare(best)
+            level = rounds.level_of(rule, now.n_measured, now.joint, now.lam)
+            leader = best
+            best, rival = rounds.move_and_score(nothing, 0.0, (0.0, 0.0, 0.0), level, rivals, leader, rule)
+            width = rounds.radius_of(rule, rivals, rival, level)
+            stops = rounds.lacks(arms, self._used, rivals, rule, leader, rival, width) <= rule.epsilon
+            if best == leader and (fresh or not stops):
+                break
+            fresh = fresh or best == leader
+        arm = rounds.choose_arm(arms, self._used, self._plans.rows[leader], self._plans.rows[rival], rule)
+        self._now = rounds.Now(
+            leader, int(rival), int(arm), bool(stops), now.n_measured, self._refresh_at, now.lam, now.joint,
+            float(level), float(width),
+        )  # fmt: skip
+
+    def _refresh(self) -> int:
+        """Compute arms and values from the counts and sums; return the plan of the largest value."""
+        n, n_used = self._now.n_measured, len(self._used)
+        lam = radii.lam_index(n / n_used)
+        joint = self._rounds.update_arms(self._arms, self._used, self._rule, lam)
+        self._refresh_at = n + self._rounds.REFRESH
+        if self._rule.mixture:  # lam_index rounds half-way between two powers of 4
+            self._refresh_at = min(
+                self._refresh_at, int(radii.COUNTS_PER_LAM * n_used * 2.0 * radii.lam_value(lam)) + 1
+            )
+        self._now = self._now._replace(lam=lam, joint=float(joint))
+        self._rivals.value[:] = self._plans.values(self._arms.mean)
+        return int(self._rivals.value.argmax())
+
+    def _compare(self, leader: int) -> None:
+        """Compute variances and thresholds against this leader."""
+        by_size = self._rule.code == radii.RECTANGLE
+        found = self._plans.against(leader, self._arms.weight, self._arms.term, by_size=by_size)
+        self._rivals.variance[:] = found.variance
+        self._rivals.threshold[:] = found.terms + self._base[found.support] if self._rule.paired else 0.0
+
+    # looking, which changes nothing
 
     def standing(self) -> Standing:
-        """The lead, the rival, the estimated gap and its radius; for the mixture radii also the risk."""
-        race, now = self._race, self._race.now
-        if not self.started:
+        """Return leader, rival, estimated gap and its radius; for the mixture radii also the risk."""
+        if not self.is_started:
             return Standing()
-        lead, rival = int(now.lead), int(now.rival)
-        gap = float(race.value[lead] - race.value[rival])
-        radius = float(now.score - race.value[rival])
-        remaining = self._remaining(lead) if self._rule.radius.sound else None
+        now, value = self._now, self._rivals.value
+        leader, rival = int(now.leader), int(now.rival)
+        gap = float(value[leader] - value[rival])
+        remaining = self._remaining(leader) if self._given.radius.sound else None
         good = remaining if remaining is not None and len(remaining) == 1 else ()
-        return Standing(lead, rival, gap, radius, self._risk(lead), remaining, good)
+        return Standing(leader, rival, gap, float(now.radius), self._risk(leader), remaining, good)
 
-    def _remaining(self, lead: int) -> tuple[int, ...]:
-        """The plans whose gap to the lead is not above its radius: sound radii hold for all pairs at once."""
-        race, now, n = self._race, self._race.now, self._problem.n_plans
-        spread = race.spread[:n] + now.off_spread
-        if race.rule.radius == radii.RECTANGLE:
-            radius = math.sqrt(2.0 * now.level) * spread
+    def _remaining(self, leader: int) -> tuple[int, ...]:
+        """Return the plans whose gap to the leader is within its radius; sound radii hold for all pairs."""
+        value, variance, threshold = self._rivals
+        if self._rule.code == radii.RECTANGLE:
+            width = math.sqrt(2.0 * self._now.level) * variance
         else:
-            radius = np.sqrt(np.maximum(2.0 * spread * (race.pair[:n] + now.off_pair + now.level), 0.0))
-        gathered = gathered_rounding(race)
-        radius = radius + np.where(gathered > NEGLIGIBLE * radius, gathered, 0.0)
-        stays = race.value[:n] + radius - race.value[lead] > self._rule.epsilon
-        stays[lead] = True
+            width = np.sqrt(np.maximum(2.0 * variance * (threshold + self._now.level), 0.0))
+        gathered = self._rounds.gathered_rounding(self._arms, self._used)
+        width = width + np.where(gathered > self._rounds.NEGLIGIBLE * width, gathered, 0.0)
+        stays = value + width - value[leader] > self._given.epsilon
+        stays[leader] = True
         return tuple(np.flatnonzero(stays).tolist())
 
-    def state(self) -> dict[str, Any]:
-        """The race."""
-        return race_state(self._race)
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with this race."""
-        restore_race(self._race, state)
-
-    def _risk(self, lead: int) -> float | None:
-        """The smallest delta at which the rule would stop now: valid at any time, for the mixture radii."""
+    def _risk(self, leader: int) -> float | None:
+        """Return the smallest delta at which the rule would stop now: valid at any time, by mixture radii."""
         evidence = self.log_evidence()
         if evidence is None:
             return None
-        evidence[lead] = np.inf
+        evidence[leader] = np.inf
         return float(min(1.0, np.exp(-evidence.min())))
 
     def log_evidence(self) -> FloatArray | None:
-        """log(1/delta) at the smallest delta that would rule out each plan now, for the mixture radii."""
-        race, now, n_plans = self._race, self._race.now, self._problem.n_plans
-        if not (self.started and race.rule.mixture):
+        """Return log(1/delta) at the smallest delta that rules out each plan now, for the mixture radii."""
+        if not (self.is_started and self._rule.mixture):
             return None
-        spread = race.spread[:n_plans] + now.off_spread
-        threshold = race.pair[:n_plans] + now.off_pair + now.level
-        gathered = gathered_rounding(race)
-        gap = race.value[now.lead] - race.value[:n_plans] + self._rule.epsilon
-        gap = np.maximum(gap - np.where(gathered > NEGLIGIBLE * gap, gathered, 0.0), 0.0)
-        known = np.divide(gap**2, 2.0 * spread, out=np.zeros(n_plans), where=spread > 0)
-        return np.asarray(known - threshold - np.log(self._rule.delta))
+        value, variance, threshold = self._rivals
+        gathered = self._rounds.gathered_rounding(self._arms, self._used)
+        gap = value[self._now.leader] - value + self._given.epsilon
+        gap = np.maximum(gap - np.where(gathered > self._rounds.NEGLIGIBLE * gap, gathered, 0.0), 0.0)
+        known = np.divide(gap**2, 2.0 * variance, out=np.zeros(len(value)), where=variance > 0)
+        return np.asarray(known - (threshold + self._now.level) + math.log(1.0 / self._given.delta))
+
+    # state
+
+    def state(self) -> dict[str, Any]:
+        """Return copies of all that changes."""
+        kept = {name: getattr(self._arms, name).copy() for name in self._arms._fields[:6]}
+        kept |= {f"plan_{name}": array.copy() for name, array in self._rivals._asdict().items()}
+        return kept | {"now": np.array([*self._now, self._refresh_at], dtype=float)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state that `state` returned."""
+        held = {name: getattr(self._arms, name) for name in self._arms._fields[:6]}
+        held |= {f"plan_{name}": array for name, array in self._rivals._asdict().items()}
+        for name, array in held.items():
+            if array.shape != state[name].shape:
+                raise ValueError(
+                    f"{name} has shape {state[name].shape} in the state and {array.shape} in the run"
+                )
+            array[...] = state[name]
+        *whole, joint, level, width, refresh_at = state["now"].tolist()
+        leader, rival, arm, is_stopped, n_measured, next_pass, lam = map(int, whole)
+        self._refresh_at = int(refresh_at)
+        self._now = self._rounds.Now(
+            leader, rival, arm, bool(is_stopped), n_measured, next_pass, lam, joint, level, width
+        )
+
+
+def _union_size(problem: Problem, code: int) -> int:
+    """Return what a radius unites over: the arms, all plans, or the rivals of the best one."""
+    if code == radii.RECTANGLE:
+        return int(problem.relevant.sum())
+    return problem.n_plans if code in (radii.PUBLISHED, radii.RIDGE) else problem.n_plans - 1
+
+
+def _reach(problem: Problem) -> FloatArray:
+    """Return the largest entry of any plan in each arm, without its sign."""
+    largest: Any = np.abs(problem.plans).max(axis=0)  # type: ignore[arg-type]
+    return largest if isinstance(largest, np.ndarray) else np.asarray(largest.toarray()).ravel()
 
 
 def _largest_support(problem: Problem) -> int:
-    """An upper bound on how many arms two plans can differ in."""
+    """Return an upper bound on how many arms two plans can differ in."""
     if isinstance(problem.plans, np.ndarray):
         return problem.n_arms
     return min(problem.n_arms, 2 * int(np.diff(problem.plans.indptr).max()))
