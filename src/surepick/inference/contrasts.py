@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import VALUE, Entries, Probes
-from surepick.core.problem import Problem
 from surepick.core.telling_apart import span
 from surepick.design.information import Dense, Diagonal, information_of
 
@@ -56,7 +56,7 @@ class Contrasts:
         return np.asarray(self.squares.T @ np.ones(len(self)) > 0)
 
 
-def arm_probes(problem: Problem) -> Probes:
+def arm_probes(problem: AnyProblem) -> Probes:
     """Return the probes of a problem, freed of arms whose means are known.
 
     Single arms have one reading each, and unknown noise scale 1.

@@ -218,7 +218,7 @@ class TestRefusals:
             sp.OBet().start(family.oracle_problem(probes="plan arms", noise_scale=1))
         assert caught.value.field == "probes"
 
-    @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE(), sp.BetGapE()])
+    @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE()])
     def test_policies_that_measure_single_arms(self, policy):
         with pytest.raises((ProblemError, ParameterError)) as caught:
             sp.simulate(oracle(np.eye(3)), policy, sp.Gaussian([1.0, 0.0, 0.0]))

@@ -8,7 +8,7 @@ which shows every contrast at all, the length of the batch, and whole counts.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -72,6 +72,10 @@ class BatchDesign:
         start = self.shares, np.full(len(targets), 1.0 / len(targets))
         self.shares = self._minimax(readings, targets, *start, steps=60, tolerance=0.05)[0]
         self.first_cover = self._cover(readings, self.shares, contrasts)
+
+    def more(self) -> dict[str, Any]:
+        """Return what else than the uses of probes says what a batch measures, as JSON values."""
+        return {}
 
     def extend(self, readings: Readings, contrasts: Contrasts, n_plans: int) -> None:
         """Continue with these probes, the old ones first; a first batch shows these contrasts too."""
@@ -137,7 +141,7 @@ class BatchDesign:
         uniform = np.full(len(plans), 1.0 / len(plans))
         if self._uniform:
             return weighted, uniform
-        dual = self.dual[plans] if len(self.dual) else np.zeros(len(plans))
+        dual = self.dual[plans] if len(self.dual) == n_plans else np.zeros(len(plans))
         start = dual / dual.sum() if dual.sum() > 0 else uniform
         steps = _STEPS
         if isinstance(readings.information, Dense):  # from the shares of the last batch a few are enough

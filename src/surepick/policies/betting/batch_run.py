@@ -18,6 +18,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, first_few
 from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
@@ -29,9 +30,7 @@ from surepick.inference.noise import NoiseEstimate
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
-from surepick.policies.betting.question import Bet, Decision, Estimates, Question, Targets
-
-_ROUNDING = 1e-12  # of a gap: replicates that differ by less are equal
+from surepick.policies.betting.question import BatchResult, Bet, Decision, Estimates, Question, Targets
 
 
 class BatchPolicy(Protocol):
@@ -56,7 +55,7 @@ class Batch:
     missing: IntArray  # (n_replicates, n_probes)
     sums: FloatArray  # (n_replicates, n_readings)
     lost: FloatArray  # (n_replicates, n_readings) by rounding, in adding up requests
-    bets: list[Bet]
+    bets: list[Any]
     is_final: bool = False
 
     @property
@@ -68,6 +67,16 @@ class Batch:
     def counts(self) -> IntArray:
         """Uses of each probe in the whole batch."""
         return self.uses * self.n_replicates
+
+    @property
+    def n_measurements(self) -> int:
+        """Measurements of the whole batch."""
+        return int(self.counts.sum())
+
+    @property
+    def n_missing(self) -> int:
+        """Measurements that are still to come."""
+        return int(self.missing.sum())
 
     @property
     def is_complete(self) -> bool:
@@ -122,10 +131,10 @@ class BatchRun:
         "_noise",
         "_question",
     )
-    KINDS = (Account, Wealth, Batch, Bet, Decision, FinalBatch)
+    KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch)
 
     def __init__(
-        self, problem: Problem, policy: BatchPolicy, question: Question, *, uniform: bool = False
+        self, problem: AnyProblem, policy: BatchPolicy, question: Question, *, uniform: bool = False
     ) -> None:
         """Ask this about the problem's oriented plans; with `uniform` use all probes equally often."""
         self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
@@ -139,12 +148,12 @@ class BatchRun:
         # prior data and measurements outside of batches: they guide, and settle no bet
         self._extra_uses, self._extra_sums = np.zeros(n), np.zeros(m)
         self._waiting_uses, self._waiting_sums = np.zeros(n), np.zeros(m)  # came while a batch was open
-        question.bind(self._readings, problem.plan_parts)
+        if isinstance(problem, Problem):
+            question.bind(self._readings, problem.plan_parts)
         self._design = BatchDesign(self._readings, self._setup_cost, uniform=uniform)
-        first, *others = question.contenders().tolist()
-        if others:
-            contrasts = question.contrasts(np.full(len(others), first), np.array(others))
-            self._design.begin(self._readings, question.first_targets(WORKING_SET), contrasts)
+        targets, contrasts = question.first_contrasts(WORKING_SET)
+        if len(contrasts):
+            self._design.begin(self._readings, targets, contrasts)
         else:
             self._design.first_cover[:] = False  # nothing has to be measured
         self._batch: Batch | None = None
@@ -154,7 +163,7 @@ class BatchRun:
         self._budget: int | None = None
         self._refresh()
 
-    def _take_known(self, problem: Problem) -> None:
+    def _take_known(self, problem: AnyProblem) -> None:
         """Keep what the problem knows of means: by arm, and what that adds to readings that mix arms."""
         self._mean_bounds, self._known_parts = problem.mean_bounds, None
         if problem.probes is not None and problem.is_known.any():
@@ -211,12 +220,9 @@ class BatchRun:
             return Stop(None), design
         fewest, _ = self._factor.replicates
         if not self._is_started:
-            known = self.counts + self._extra_uses > 0
-            once = np.where(known, 0, self._design.first_cover).astype(np.int64)
-            each = first_uses(float(once @ self._readings.costs), self._setup_cost)
-            nothing = np.zeros(0, dtype=np.int64)
-            what = -1, nothing, each * once, fewest, False
-            return Decision(*what, question.more(None), *question.numbers()), design
+            uses, nothing = self._first_counts(design), np.zeros(0, dtype=np.int64)
+            more = question.more(None, uses, design.dual) | design.more()
+            return Decision(-1, nothing, uses, fewest, False, more, *question.numbers()), design
         rivals = question.unresolved()
         aims = question.aims(estimates, question.targets(estimates, rivals))
         uses, n_replicates = self._next_counts(design, aims)
@@ -225,12 +231,26 @@ class BatchRun:
             if found is None:
                 return Stop(None), design
             uses, n_replicates = found
-        elif self._budget is not None and fewest <= self._budget < int(uses.sum()) * n_replicates:
-            each = self._budget // max(int(np.count_nonzero(uses)), 1)
-            n_replicates = max(fewest, min(n_replicates, each))
-            uses = cut(uses, self._budget // n_replicates)
-        what = question.leader, rivals, uses, n_replicates, final is not None
-        return Decision(*what, question.more(aims), *question.numbers()), design
+        elif self._budget is not None and fewest <= self._budget:
+            uses, n_replicates = self._cut(design, uses, n_replicates, self._budget)
+        more = question.more(aims, uses * n_replicates, design.dual) | design.more()
+        what = question.named_leader, rivals, uses, n_replicates, final is not None
+        return Decision(*what, more, *question.numbers()), design
+
+    def _first_counts(self, design: BatchDesign) -> IntArray:
+        """Return uses that show something of all that is not known."""
+        known = self.counts + self._extra_uses > 0
+        once = np.where(known, 0, design.first_cover).astype(np.int64)
+        return first_uses(float(once @ self._readings.costs), self._setup_cost) * once
+
+    def _cut(self, design: BatchDesign, uses: IntArray, n_replicates: int, left: int) -> tuple[IntArray, int]:
+        """Return uses and replicates of a batch that is cut to what a budget leaves."""
+        del design
+        if left >= int(uses.sum()) * n_replicates:
+            return uses, n_replicates
+        each = left // max(int(np.count_nonzero(uses)), 1)
+        n_replicates = max(self._factor.replicates[0], min(n_replicates, each))
+        return cut(uses, left // n_replicates), n_replicates
 
     def _next_counts(self, design: BatchDesign, aims: Targets) -> tuple[IntArray, int]:
         """Return uses and replicates of the next batch; the design is changed for the one after it."""
@@ -250,8 +270,8 @@ class BatchRun:
     def follow(self, decision: Decision) -> None:
         """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""
         question, estimates = self._question, self._estimates
-        bets = list[Bet]()
-        if decision.leader < 0:
+        bets = list[Any]()
+        if decision.is_first:
             # with unknown noise the first batch shows what a bet size is worth
             if question.bets_at_once and self._noise is None and self._is_blank:
                 question.stake(estimates, None)
@@ -265,13 +285,13 @@ class BatchRun:
             else:
                 self._next_counts(self._design, aims)  # the next design starts from this one
             if decision.is_final:
-                bets = [Bet(aims.account, aims.rows, aims.ahead, aims.behind, aims.shift)]
+                bets = question.test(estimates, aims)
             else:
                 question.stake(estimates, targets)
                 bets = question.bets(estimates, targets)
         self._batch, self._asked, self._proposal = self._opened(decision, bets), None, None
 
-    def _opened(self, decision: Decision, bets: list[Bet]) -> Batch:
+    def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
         """Return the batch of this decision, of which nothing has been measured."""
         zeros = np.zeros((decision.n_replicates, len(self.sums)))
         missing = np.tile(decision.uses, (decision.n_replicates, 1))
@@ -292,7 +312,7 @@ class BatchRun:
         if self._final is not None:
             raise ParameterError("a final batch was called already; it ends the run", field="last_call")
         batch = self._batch
-        begun = 0 if batch is None else int((batch.uses - batch.missing).sum())
+        begun = 0 if batch is None else batch.n_measurements - batch.n_missing
         self._final, self._proposal = FinalBatch(n + begun, gaussian), None
 
     # absorbing
@@ -328,41 +348,16 @@ class BatchRun:
         self.counts = self.counts + batch.counts
         self.sums = self.sums + (batch.sums + batch.lost).sum(axis=0)
         if self._final is not None:
-            self._final.left -= int(batch.counts.sum())
+            self._final.left -= batch.n_measurements
             self._final.is_over = batch.is_final
         self._batch = None
         self._join()
 
     def _settle(self, batch: Batch, averages: FloatArray) -> None:
-        """Multiply components by the factors of their bets: functions of what this batch alone has shown."""
-        question, factor = self._question, self._factor
-        for bet in batch.bets:
-            contrasts = question.contrasts(bet.ahead, bet.behind)
-            gap, variance = self._readings.show(contrasts, batch.uses, averages, self._largest)
-            # no bet on a gap that the batch does not show, which its counts say beforehand
-            shown = np.isfinite(variance) & (variance > 0)
-            if self._noise is not None:
-                # Equal replicates have probability 0 under Gaussian noise, so that skipping them costs the
-                # proof nothing; coarse readings, which are often equal, would win by rounding alone.
-                shown &= np.ptp(gap, axis=1) > _ROUNDING * np.abs(gap).max(axis=1)
-            gap = gap + bet.shift
-            if not shown.all():
-                bet, gap, variance = bet.take(shown), gap[shown], variance[shown]
-            if batch.is_final:
-                assert self._final is not None
-                log_p = factor.log_p(gap, variance, gaussian=self._final.gaussian)
-                question.record_test(bet.account, bet.rows, log_p)
-                continue
-            components, rows = question.account(bet.account).components, bet.rows
-            if bet.unit is not None and bet.grid is not None and len(bet.grid):
-                sizes = bet.unit[:, None] * bet.grid
-                components[rows, : len(bet.grid)] += factor.log_factors(gap, variance, sizes)
-            if bet.centre is not None and bet.prior_variance is not None:
-                on = np.flatnonzero(bet.centre >= 0)
-                mixture = factor.log_mixture(gap[on], variance[on], bet.centre[on], bet.prior_variance[on])
-                components[rows[on], -1] += mixture
-        if not batch.is_final:
-            question.count(batch.bets)
+        """Let the question multiply its wealth by what this batch alone has shown."""
+        gaussian = self._final is not None and self._final.gaussian
+        shown = self._readings, self._factor, batch.uses, averages, self._largest
+        self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian))
 
     def _join(self) -> None:
         """Include what has come meanwhile, and choose the next leader."""
@@ -428,7 +423,7 @@ class BatchRun:
 
     def standing(self) -> Standing:
         """Return the leader, its closest rival, and the risk of declaring the leader now."""
-        if not self._is_started or self._question.leader < 0:
+        if not self._is_started or not self._question.has_leader:
             return Standing()
         return self._question.standing(self._estimates)
 
@@ -436,9 +431,9 @@ class BatchRun:
         """Return the mean log wealth and the least evidence against a rival: every value moves them."""
         return self._question.numbers()
 
-    def log_evidence(self) -> FloatArray:
-        """Return the largest log wealth so far against each plan, as a rival of the leader."""
-        return self._question.evidence()
+    def log_evidence(self) -> FloatArray | None:
+        """Return the largest log wealth so far against each plan of a list, as a rival of the leader."""
+        return self._question.evidence() if self._question.is_listed else None
 
     def noise_estimate(self) -> FloatArray:
         """Return the standard deviation of each reading, as stated or as it is estimated now."""
@@ -451,11 +446,11 @@ class BatchRun:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
         self._proposal = None
-        run_state.restore(self, state, self.KINDS)
+        run_state.restore(self, state, (*self.KINDS, *self._question.KINDS))
         self._refresh()
 
 
-def _factor_for(problem: Problem) -> Factor:
+def _factor_for(problem: AnyProblem) -> Factor:
     """Return the factor for the noise of this problem."""
     if not problem.knows_noise:
         return Student()

@@ -45,6 +45,8 @@ class BetGapE(BettingPolicy):
 
     name: ClassVar[str] = "BetGapE"
     version: ClassVar[int] = 5
+    takes_oracle: ClassVar[bool] = True
+    takes_plays: ClassVar[bool] = True
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
     takes_known: ClassVar[bool] = True
@@ -53,9 +55,15 @@ class BetGapE(BettingPolicy):
         """Return whether a run learns unknown noise while it measures, without a pilot."""
         return problem.is_listed
 
-    def start(self, problem: Problem) -> BatchRun:
+    def start(self, problem: AnyProblem) -> BatchRun:
         """Return a fresh run on this problem."""
-        return BatchRun(problem, self, question_for(problem, self.delta, self.epsilon))
+        if isinstance(problem, Problem):
+            return BatchRun(problem, self, question_for(problem, self.delta, self.epsilon))
+        from surepick.policies.betting.oracle import OracleBest
+        from surepick.policies.betting.plan_probes import PlanProbeRun
+
+        run = PlanProbeRun if problem.plays else BatchRun
+        return run(problem, self, OracleBest(problem, self.delta, self.epsilon))
 
 
 def question_for(problem: Problem, delta: float, epsilon: float) -> Question:

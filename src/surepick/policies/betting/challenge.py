@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import IntArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
@@ -156,7 +156,7 @@ class KeepOrReplace(Best):
         replacement = self._replacement()
         return replacement if replacement >= 0 else self.leader
 
-    def more(self, aims: Targets | None) -> dict[str, Any]:
+    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
         """Return the challenger, and whether the batch is allocated, or tests, to replace by it."""
         return {"challenger": self.challenger, "replaces": aims is not None and aims.account != COMMON}
 

@@ -17,11 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import PlanParts
-from surepick.core.run import Standing
+from surepick.core.run import Answer, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
+from surepick.inference.factors import Factor
 from surepick.inference.wealth import Account, Wealth
 
 LEAST_EVIDENCE_NEEDED = 0.1  # nats: a rival that is nearly ruled out still counts a little
@@ -29,6 +30,7 @@ CERTAIN = 700.0  # log evidence against a plan that is out without a measurement
 RESTAKE = 1.4  # cash is staked again whenever the measurements have grown by this factor
 
 Readings = DiagonalReadings | DenseReadings
+_ROUNDING = 1e-12  # of a gap: replicates that differ by less are equal
 
 
 @dataclass(eq=False)
@@ -77,9 +79,51 @@ class Decision:
     least_evidence: float = 0.0  # against a rival of the leader, before the batch
 
     @property
+    def is_first(self) -> bool:
+        """Whether nothing leads yet: the batch only makes a start."""
+        return isinstance(self.leader, int) and self.leader < 0
+
+    @property
     def n_measurements(self) -> int:
         """How many measurements the batch takes."""
         return int(self.uses.sum()) * self.n_replicates
+
+
+@dataclass(eq=False)
+class BatchResult:
+    """What a complete batch has shown: averages of its readings, by replicate where the noise is unknown."""
+
+    readings: Readings
+    factor: Factor
+    uses: IntArray  # of one replicate
+    averages: FloatArray
+    largest: float  # whitened average before the batch
+    is_final: bool
+    gaussian: bool  # whether a final batch may use the normal tail
+
+    def show(self, contrasts: Contrasts) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return the estimates of these gaps, their variances, and which of them the batch shows.
+
+        There is no bet on a gap that the batch does not show, which its counts say beforehand.
+        """
+        gap, variance = self.readings.show(contrasts, self.uses, self.averages, self.largest)
+        shown = np.isfinite(variance) & (variance > 0)
+        if gap.ndim == 2:
+            # Equal replicates have probability 0 under Gaussian noise, so that skipping them costs the
+            # proof nothing; coarse readings, which are often equal, would win by rounding alone.
+            shown &= np.ptp(gap, axis=1) > _ROUNDING * np.abs(gap).max(axis=1)
+        return gap, variance, shown
+
+    @property
+    def arm_information(self) -> FloatArray:
+        """(n_arms,): 1 / the variance of each arm's average, where readings are of single arms."""
+        return self.readings.matrix(self.uses)
+
+    @property
+    def arm_means(self) -> FloatArray:
+        """(n_arms,): the average of each arm, where readings are of single arms."""
+        sums = self.uses[self.readings.owner] * self.averages
+        return self.readings.means(self.arm_information, self.readings.vector(sums))
 
 
 @dataclass(eq=False)
@@ -110,8 +154,8 @@ class Estimates:
         sums: FloatArray,
     ) -> None:
         self.readings, self.first, self.counts = readings, first, counts
-        self._matrix = readings.matrix(uses)
-        self.means = readings.means(self._matrix, readings.vector(sums))
+        self.matrix = readings.matrix(uses)
+        self.means = readings.means(self.matrix, readings.vector(sums))
         self.n_measured = float(uses.sum())
 
     def gap(self, contrasts: Contrasts) -> FloatArray:
@@ -120,7 +164,7 @@ class Estimates:
 
     def gap_variance(self, contrasts: Contrasts) -> FloatArray:
         """Return the variances of the estimated gaps."""
-        return self.readings.gap_variance(self._matrix, contrasts)
+        return self.readings.gap_variance(self.matrix, contrasts)
 
     def variance_since(self, counts: IntArray, contrasts: Contrasts) -> FloatArray:
         """Return the variances by what was measured since these counts."""
@@ -138,6 +182,8 @@ class Question(ABC):
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth")
+    KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
+    is_listed = True  # whether plans have numbers
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
 
     def __init__(self, plans: Any, wealth: Wealth, epsilon: float) -> None:
@@ -187,13 +233,27 @@ class Question(ABC):
         constant = self.constants[ahead] - self.constants[behind]
         return Contrasts(self.plans[ahead] - self.plans[behind], constant=constant)
 
-    def first_targets(self, most: int) -> FloatArray:
-        """Return about this many plans less their mean, which the first batch is designed for."""
+    @property
+    def has_leader(self) -> bool:
+        """Whether a plan has been chosen to lead."""
+        return bool(self.leader >= 0)
+
+    @property
+    def named_leader(self) -> Any:
+        """The leader as a decision names it."""
+        return self.leader
+
+    def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
+        """Return what the first batch is designed for, and the contrasts that it must show.
+
+        These are about this many plans less their mean, and all plans that may be best less one of them.
+        """
         stays = self.contenders()
         some = self.plans[stays[:: max(1, len(stays) // most)]]
         dense = np.asarray(some if isinstance(some, np.ndarray) else some.toarray())
         dense = dense - np.asarray(self.plans[stays].mean(axis=0)).ravel()
-        return np.asarray(dense[np.abs(dense).max(axis=1) > 0])
+        contrasts = self.contrasts(np.full(len(stays) - 1, stays[0]), stays[1:])
+        return np.asarray(dense[np.abs(dense).max(axis=1) > 0]), contrasts
 
     def unresolved(self) -> IntArray:
         """Return the rivals of the leader that are not ruled out."""
@@ -229,13 +289,41 @@ class Question(ABC):
         """Whether an answer is proved."""
         return self.leader >= 0 and not len(self.unresolved())
 
-    def answer(self) -> int:
+    def answer(self) -> Answer:
         """Return the plan to answer with, once it is proved."""
         return self.leader
 
     def within_epsilon(self) -> list[int]:
         """Return the plans that are proved to be within epsilon of the best."""
         return [self.leader] if self.is_answered else []
+
+    def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
+        """Return what a final batch tests."""
+        del estimates
+        return [Bet(aims.account, aims.rows, aims.ahead, aims.behind, aims.shift)]
+
+    def settle(self, bets: list[Any], result: BatchResult) -> None:
+        """Multiply components by the factors of their bets: functions of what this batch alone has shown."""
+        factor = result.factor
+        for bet in bets:
+            gap, variance, shown = result.show(self.contrasts(bet.ahead, bet.behind))
+            gap = gap + bet.shift
+            if not shown.all():
+                bet, gap, variance = bet.take(shown), gap[shown], variance[shown]
+            if result.is_final:
+                log_p = factor.log_p(gap, variance, gaussian=result.gaussian)
+                self.record_test(bet.account, bet.rows, log_p)
+                continue
+            components, rows = self.account(bet.account).components, bet.rows
+            if bet.unit is not None and bet.grid is not None and len(bet.grid):
+                sizes = bet.unit[:, None] * bet.grid
+                components[rows, : len(bet.grid)] += factor.log_factors(gap, variance, sizes)
+            if bet.centre is not None and bet.prior_variance is not None:
+                on = np.flatnonzero(bet.centre >= 0)
+                mixture = factor.log_mixture(gap[on], variance[on], bet.centre[on], bet.prior_variance[on])
+                components[rows[on], -1] += mixture
+        if not result.is_final:
+            self.count(bets)
 
     def record_test(self, key: str | int, rows: IntArray, log_p: FloatArray) -> None:
         """Raise the evidence against these rows of an account by p-values from a final batch.
@@ -286,9 +374,12 @@ class Question(ABC):
         del estimates, decision
         return targets
 
-    def more(self, aims: Targets | None) -> dict[str, Any]:
-        """Return what else than the leader and its rivals fixes the next bets, as JSON values."""
-        del aims
+    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
+        """Return what else than the leader and its rivals fixes the next bets, as JSON values.
+
+        The next batch has these counts; `dual` says how much each plan binds its allocation.
+        """
+        del aims, counts, dual
         return {}
 
     @abstractmethod

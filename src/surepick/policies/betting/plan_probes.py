@@ -1,0 +1,181 @@
+"""Plans behind an oracle that are measured as a whole: one use of a plan reads every arm in it.
+
+Plans are of zeros and ones, the probes are the plans, and neither is ever listed. Readings are of single arms
+with noise of their own, so that a batch of plans shows arm s n_s times, n_s the uses of plans that hold s.
+The bets of `oracle` need no more: these counts are fixed before the batch, and every arm is read on which
+plans that are left differ, which the cover sees to.
+
+Shares of plans are found by column generation (`play_allocation`): the plan that is missing most is the
+oracle's best one for the prices of the arms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.plays import FindPlay, Plays
+from surepick.core.run import Measure, Stop
+from surepick.design.grid import PRIORITY_BITS, rounded
+from surepick.design.play_allocation import (
+    PlayAllocation,
+    PlayEffort,
+    covering_plays,
+    even,
+    play_allocation,
+)
+from surepick.design.play_allocation import rounded as whole_uses
+from surepick.policies.betting.batch_design import BATCH_SHARE, NEED_SHARE, NEED_SMOOTHING, SMOOTHING
+from surepick.policies.betting.batch_run import Batch, BatchPolicy, BatchRun
+from surepick.policies.betting.oracle import OracleBest
+from surepick.policies.betting.question import Decision, Targets
+
+_EFFORT = PlayEffort(tolerance=0.02, steps=40, most_calls=4)
+_MOST_PLANS = 200  # that are kept from batch to batch
+
+
+@dataclass(eq=False)
+class PlanBatch(Batch):
+    """A batch of uses of whole plans; `uses` and `missing` count readings of arms. Changed by `add`."""
+
+    plans: Plays = field(kw_only=True)  # that are still to be measured
+    n_uses: int = field(kw_only=True)  # of plans in the whole batch
+
+    def next_plans(self, max_batch: int | None) -> Plays:
+        """Return the plans that are missing, at most `max_batch` of them."""
+        return self.plans if max_batch is None else self.plans.first(max_batch)
+
+    def next_request(self, max_batch: int | None) -> IntArray:
+        """Return the readings of the next plans."""
+        return self.next_plans(max_batch).counts
+
+    def add(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add the readings of the next plans; their number says how many plans these are."""
+        super().add(counts, sums)
+        sizes = np.repeat(self.plans.plans.sum(axis=1), self.plans.uses)
+        n = int(np.searchsorted(np.cumsum(sizes), counts.sum())) + 1
+        self.plans = self.plans.without(self.plans.first(n))
+
+    @property
+    def n_measurements(self) -> int:
+        """Uses of plans in the whole batch."""
+        return self.n_uses
+
+    @property
+    def n_missing(self) -> int:
+        """Uses of plans that are still to come."""
+        return self.plans.n_uses
+
+
+class PlanDesign:
+    """Which plans a batch measures, and how often; kept from batch to batch as a warm start."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("plans", "shares", "dual", "first_cover")
+
+    def __init__(self, find: FindPlay, relevant: BoolArray, variance: FloatArray) -> None:
+        self._find, self._variance = find, variance
+        start = even(covering_plays(find, relevant, np.zeros(len(relevant))))
+        self.plans, self.shares = start.plays, start.shares
+        self.dual = np.zeros(0)  # of the rivals of the last batch
+        self.first_cover = relevant  # the arms that a first batch reads
+        self.chosen = Plays(self.plans[:0], np.zeros(0, dtype=np.int64))  # by the last of the methods below
+
+    def take(self, plans: Plays) -> IntArray:
+        """Choose these plans; return how often they read each arm."""
+        self.chosen = plans
+        return plans.counts
+
+    def more(self) -> dict[str, Any]:
+        """Return the chosen plans by their arms, with how often each is measured, as JSON values."""
+        rows = zip(self.chosen.plans, self.chosen.uses.tolist(), strict=True)
+        return {"plans": [[np.flatnonzero(plan).tolist(), n] for plan, n in rows if n]}
+
+    def covering(self, arms: BoolArray) -> FloatArray:
+        """Return a few plans that together read all these arms."""
+        return covering_plays(self._find, arms, self.shares @ self.plans)
+
+    def cover(self, arms: BoolArray) -> IntArray:
+        """Choose plans that read all these arms."""
+        found = self.covering(arms)
+        return self.take(Plays(found, np.ones(len(found), dtype=np.int64)))
+
+    def counts(self, targets: Targets, must: BoolArray, n_read: int) -> IntArray:
+        """Choose the plans of the next batch, which read all arms of `must`, after so many readings."""
+        gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
+        squares, needed = targets.contrasts.squares * self._variance, targets.evidence_needed
+        priority = rounded(needed / (gap2 + SMOOTHING * targets.gap_variance), PRIORITY_BITS)
+        start = PlayAllocation(self.plans, self.shares, np.zeros(0), np.inf, 0.0)
+        found = play_allocation(squares * priority[:, None], self._find, _EFFORT, start)
+        kept = found.kept(_MOST_PLANS)
+        self.plans, self.shares, self.dual = kept.plays, kept.shares, found.dual
+        each = np.maximum(self.shares @ self.plans, 1e-12)  # readings of each arm by one use
+        to_go = needed / (gap2 + NEED_SMOOTHING * targets.gap_variance) * (squares @ (1 / each))
+        wished = min(BATCH_SHARE * n_read / float(each.sum()), NEED_SHARE * 2 * float(to_go.max()))
+        return self.take(self._in_shares(max(1, round(wished)), must))
+
+    def final_counts(self, must: BoolArray, n: int) -> IntArray | None:
+        """Choose at most n plans that read all these arms; return None if so few cannot."""
+        for fewer in range(n, 0, -1):
+            found = self._in_shares(fewer, must)
+            if found.n_uses <= n:
+                return self.take(found)
+        return None
+
+    def _in_shares(self, n: int, must: BoolArray) -> Plays:
+        """Return n plans in these shares, and more where an arm would not be read."""
+        uses = whole_uses(self.shares, n)
+        plans, uses = self.plans[uses > 0], uses[uses > 0]
+        more = self.covering(must & ~plans.any(axis=0))
+        return Plays(np.vstack([plans, more]), np.append(uses, np.ones(len(more), dtype=np.int64)))
+
+
+class PlanProbeRun(BatchRun):
+    """A run whose requests are whole plans. Counts of the run are readings of arms."""
+
+    KINDS: ClassVar[tuple[type, ...]] = (*BatchRun.KINDS, PlanBatch, Plays)
+    _question: OracleBest
+    _design: Any
+
+    def __init__(self, problem: OracleProblem, policy: BatchPolicy, question: OracleBest) -> None:
+        super().__init__(problem, policy, question)
+        variance = 1.0 / self._readings.matrix(self.counts + 1)
+        self._design = PlanDesign(question.find_plan(), self._design.first_cover, variance)
+
+    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
+        """Return the next plans to measure, or the answer."""
+        found = super().decide(rng)
+        if isinstance(found, Stop):
+            return found
+        batch = self._batch if self._asked is None else self._opened(self._asked, [])
+        assert isinstance(batch, PlanBatch)
+        plans = batch.next_plans(self._policy.max_batch)
+        return Measure(plans.counts, plans)
+
+    def _first_counts(self, design: Any) -> IntArray:
+        return design.cover(design.first_cover & (self.counts + self._extra_uses == 0))
+
+    def _next_counts(self, design: Any, aims: Targets) -> tuple[IntArray, int]:
+        return design.counts(aims, self._question.free, int(self.counts.sum())), 1
+
+    def _final_counts(self, design: Any, aims: Targets, left: int) -> tuple[IntArray, int] | None:
+        counts = design.final_counts(self._question.free, left)
+        return None if counts is None else (counts, 1)
+
+    def _cut(self, design: Any, uses: IntArray, n_replicates: int, left: int) -> tuple[IntArray, int]:
+        """Return the fewest plans that read all arms that matter, where the batch is more than is left."""
+        if design.chosen.n_uses > left and len(few := design.covering(self._question.free)) <= left:
+            uses = design.take(Plays(few, np.ones(len(few), dtype=np.int64)))
+        return uses, n_replicates
+
+    def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
+        plain, named = super()._opened(decision, bets), decision.more["plans"]
+        rows = np.zeros((len(named), len(self.counts)))
+        for row, (arms, _) in zip(rows, named, strict=True):
+            row[arms] = 1.0
+        plans = Plays(rows, np.array([n for _, n in named], dtype=np.int64))
+        parts = plain.uses, plain.missing, plain.sums, plain.lost, plain.bets, plain.is_final
+        return PlanBatch(*parts, plans=plans, n_uses=plans.n_uses)

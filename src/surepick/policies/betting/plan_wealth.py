@@ -1,0 +1,374 @@
+"""Wealth against any plan of a set that is never listed: corollary 9 of the theorem in `inference`.
+
+All bets are functions of a plan and of what is fixed before a batch (`OracleBet`), so that the wealth against
+a plan can be computed when the plan turns up. With x the leader, m the batch's own averages, v_s the variance
+of m_s and y = x - plan there are two kinds of bets.
+
+*Common bets* have one size eta for all plans. Their log factor
+
+    eta (y.m + epsilon) - eta^2 / 2 sum_s v_s y_s^2
+
+is affine in the plan up to the squares plan_s^2, so that its sum over batches is kept as three arrays. On a
+branch, l_s <= plan_s <= u_s, plan_s^2 <= (l_s + u_s) plan_s - l_s u_s, with equality for zeros and ones: an
+affine function below the log wealth of every plan of the branch, which one call of the oracle bounds.
+
+*Plan bets* are those of `Best`: fixed sizes and a mixture around the gap that was estimated before the batch.
+
+Rounding: every gap is lowered by more than its rounding error (`ROUNDING`) and every wealth by `FLAT`, so
+that what is computed is below the wealth that the theorem is about.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.branches import Branch
+from surepick.core.plan_sets import ROUNDING
+from surepick.inference.factors import SubGaussian, log_sum_exp
+from surepick.inference.wealth import EMPTY
+from surepick.policies.betting.best import GRID, SHRINKAGE
+
+FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
+_FACTOR = SubGaussian()  # the only one whose log is affine in a plan
+
+
+@dataclass(eq=False)
+class OracleBet:
+    """All that is fixed before a batch, from which the bets against any plan follow."""
+
+    leader: FloatArray  # (n_arms,)
+    free: BoolArray  # (n_arms,) where plans that are left may differ: no bet unless all of these are measured
+    sizes: FloatArray  # (n_common,) of the common bets
+    means: FloatArray  # (n_arms,) estimated before the batch
+    variance: FloatArray  # (n_arms,) of these
+    fresh: FloatArray  # (n_arms,) the same, by what was measured since the leader first led
+    is_fresh: bool  # whether anything was
+    second: FloatArray  # (n_arms,) what plan bets compare the leader itself with; the leader: no such bets
+
+
+@dataclass(eq=False)
+class FinalTest:
+    """What a final batch has shown: a test against every plan takes the place of bets."""
+
+    leader: FloatArray
+    averages: FloatArray
+    variance: FloatArray
+    gaussian: bool
+
+
+@dataclass(eq=False)
+class PlanAccount:
+    """An account whose rows are all plans: its bets, and the plans that it has ruled out.
+
+    Every plan outside the branch, and every plan of `out`, has had wealth 1/delta. Rivals are plans that are
+    not ruled out; a *proxy* is, but stands for others near it that are not.
+    """
+
+    lower: FloatArray  # (n_arms,) of the branch
+    upper: FloatArray
+    kinds: FloatArray  # (n_common,) above 0: of the size chosen for each batch; below 0: a fixed gap
+    constant: FloatArray  # (n_common,) log wealth of a common bet: constant + slope.plan - curve.plan^2
+    slope: FloatArray  # (n_common, n_arms)
+    curve: FloatArray  # (n_common, n_arms)
+    stakes: (
+        FloatArray  # (n_components,) logs, of plan bets: those of the first stake, then one for each stake
+    )
+    begun: IntArray  # (n_components,) the first batch of each
+    batches: FloatArray  # (n, 7, n_arms) second, leader, averages, variance; means, variance, fresh of before
+    is_fresh: BoolArray  # (n,)
+    out: FloatArray  # (n, n_arms) plans
+    rivals: FloatArray  # (n, n_arms) plans
+    components: FloatArray  # (n, n_components) log wealth of plan bets against each rival
+    is_proxy: BoolArray  # (n,)
+    tilt: FloatArray  # weights on cash and common bets that have ruled out a branch last
+    final: FinalTest | None = None
+
+    def __post_init__(self) -> None:
+        self.out_keys = {plan.tobytes() for plan in self.out}
+        self.rival_keys = {plan.tobytes() for plan in self.rivals}
+
+    @property
+    def branch(self) -> Branch:
+        """The plans that are not ruled out are all in here."""
+        return Branch(self.lower, self.upper)
+
+    @property
+    def free(self) -> BoolArray:
+        """(n_arms,): where plans of the branch may differ."""
+        return np.asarray(self.lower < self.upper)
+
+    def pin(self, arm: int, value: float) -> None:
+        """Leave the plans with this value on this arm in the branch."""
+        branch = self.branch.pinned(arm, value)
+        self.lower, self.upper = branch.lower, branch.upper
+
+    def add_rival(self, plan: FloatArray, components: FloatArray, *, is_proxy: bool) -> None:
+        """Remember a plan that is in the way."""
+        self.rivals = np.vstack([self.rivals, plan])
+        self.components = np.vstack([self.components, components])
+        self.is_proxy = np.append(self.is_proxy, is_proxy)
+        self.rival_keys.add(plan.tobytes())
+
+    def keep_rivals(self, mask: BoolArray) -> None:
+        """Forget the other rivals, which only loses what was known of them."""
+        self.rivals, self.components = self.rivals[mask], self.components[mask]
+        self.is_proxy = self.is_proxy[mask]
+        self.rival_keys = {plan.tobytes() for plan in self.rivals}
+
+    def rule_out(self, plans: FloatArray) -> None:
+        """Remember that these plans have had wealth 1/delta."""
+        self.out = np.vstack([self.out, plans])
+        self.out_keys.update(plan.tobytes() for plan in plans)
+
+
+class CommonWealth(NamedTuple):
+    """Log wealth of the cash and the common bets as functions of a plan."""
+
+    constant: FloatArray  # (n + 1,)
+    slope: FloatArray  # (n + 1, n_arms)
+    curve: FloatArray  # (n + 1, n_arms)
+    reach: FloatArray  # (n_arms,) the largest size of an entry
+
+    def at(self, plans: FloatArray) -> FloatArray:
+        """Return the logs against each of these plans, (n_plans, n + 1)."""
+        return np.asarray(self.constant + plans @ self.slope.T - (plans * plans) @ self.curve.T)
+
+    def on(self, branch: Branch, plan: FloatArray) -> FloatArray:
+        """Return what the affine functions of the branch say of one of its plans, (n + 1,)."""
+        bent = (branch.lower + branch.upper) * plan - branch.lower * branch.upper
+        return np.asarray(self.constant + self.slope @ plan - self.curve @ bent)
+
+    def below(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray, float]:
+        """Return constant and slope of a function below the log wealth of every plan of the branch.
+
+        For weights p that sum to 1 the log wealth is at least H(p) + sum_r p_r l_r (Jensen). The third number
+        is more than the rounding error of the two, and of their value at any plan.
+        """
+        curve, corner, middle = tilt @ self.curve, branch.lower * branch.upper, branch.lower + branch.upper
+        used = tilt[tilt > 0]
+        constant = float(tilt @ self.constant + curve @ corner) - float(used @ np.log(used))
+        slope = np.asarray(tilt @ self.slope - curve * middle)
+        sizes = float(tilt @ np.abs(self.constant) + curve @ np.abs(corner))
+        sizes += float((tilt @ np.abs(self.slope) + curve * np.abs(middle)) @ self.reach)
+        return constant, slope, ROUNDING * sizes
+
+
+class Gaps(NamedTuple):
+    """Gaps of a leader to plans, one entry per plan or batch: as estimated, and as a batch shows them."""
+
+    shown: FloatArray  # by the batch
+    variance: FloatArray  # of that
+    estimate: FloatArray  # before the batch
+    prior_variance: FloatArray  # of that
+    old_part: FloatArray  # of the estimate: what was measured before the leader first led, in [0, 1]
+    unit: FloatArray  # the standard deviation by one measurement of each arm
+
+
+class PlanBets(Protocol):
+    """Bets against one plan by itself: their components, and the log factors of a batch."""
+
+    n_first: int  # components that are part of the first stake alone; one more is part of every stake
+
+    def first_stakes(self, share: float) -> FloatArray:
+        """Return the logs of the parts of this share that the components of the first stake get."""
+        ...
+
+    def log_factors(self, gaps: Gaps) -> FloatArray:
+        """Return log factors, (n, n_first + 1); 0 where there is no bet."""
+        ...
+
+
+class GridAndMixture:
+    """Fixed sizes, and a mixture around the estimate, less a correction for selection bias, as in `Best`."""
+
+    n_first = len(GRID)
+
+    def __init__(self, selection_bias: float) -> None:
+        self._bias = selection_bias  # standard errors of an estimate from before the leader first led
+
+    def first_stakes(self, share: float) -> FloatArray:
+        """Return equal parts."""
+        return np.full(self.n_first, math.log(share / self.n_first))
+
+    def log_factors(self, gaps: Gaps) -> FloatArray:
+        """Return the log factors of the sizes and, last, of the mixture."""
+        found = np.zeros((len(gaps.shown), self.n_first + 1))
+        on = np.flatnonzero(gaps.variance > 0)
+        shown, variance = gaps.shown[on], gaps.variance[on]
+        found[on, :-1] = _FACTOR.log_factors(shown, variance, gaps.unit[on, None] * GRID)
+        correction = (self._bias * np.sqrt(gaps.old_part) + SHRINKAGE) * np.sqrt(gaps.prior_variance)
+        centre = (gaps.estimate - correction)[on]
+        bet = np.flatnonzero((centre >= 0) & (gaps.prior_variance[on] > 0))
+        prior = gaps.prior_variance[on[bet]]
+        found[on[bet], -1] = _FACTOR.log_mixture(shown[bet], variance[bet], centre[bet], prior)
+        return found
+
+
+class PlanWealth:
+    """How accounts are staked, settled and read. It has settings and no state."""
+
+    def __init__(
+        self,
+        variance: FloatArray,  # (n_arms,) of one measurement
+        known: FloatArray,  # (n_arms,) means that are known exactly; nan for the others
+        everything: Branch,  # which holds all plans
+        epsilon: float,
+        bets: PlanBets,
+    ) -> None:
+        self._variance, self._known, self._everything = variance, known, everything
+        self._epsilon, self._bets = epsilon, bets
+        self._reach = np.maximum(np.abs(everything.lower), np.abs(everything.upper))
+
+    def open(self) -> PlanAccount:
+        """Return an account in which nothing is staked and no plan is ruled out."""
+        d, k = len(self._reach), self._bets.n_first
+        none, no_rows = np.zeros((0, d)), np.zeros(0, dtype=bool)
+        return PlanAccount(
+            lower=self._everything.lower,
+            upper=self._everything.upper,
+            kinds=np.zeros(0),
+            constant=np.zeros(0),
+            slope=none,
+            curve=none,
+            stakes=np.full(k, EMPTY),
+            begun=np.zeros(k, dtype=np.int64),
+            batches=np.zeros((0, 7, d)),
+            is_fresh=no_rows,
+            out=none,
+            rivals=none,
+            components=np.zeros((0, k)),
+            is_proxy=no_rows,
+            tilt=np.ones(1),
+        )
+
+    def stake(
+        self,
+        account: PlanAccount,
+        log_amount: float,
+        *,
+        common_share: float,
+        kinds: FloatArray,
+        first_share: float,
+    ) -> None:
+        """Stake the same against every plan: new common bets of these kinds in equal parts, and plan bets."""
+        n, d = len(kinds), len(self._reach)
+        account.kinds = np.append(account.kinds, kinds)
+        account.constant = np.append(account.constant, np.full(n, log_amount + math.log(common_share / n)))
+        account.slope = np.vstack([account.slope, np.zeros((n, d))])
+        account.curve = np.vstack([account.curve, np.zeros((n, d))])
+        rest = log_amount + math.log1p(-common_share)
+        if first_share > 0:
+            k = self._bets.n_first
+            account.stakes[:k] = rest + self._bets.first_stakes(first_share)
+            account.begun[:k] = len(account.batches)
+        account.stakes = np.append(account.stakes, rest + math.log1p(-first_share))
+        account.begun = np.append(account.begun, len(account.batches))
+        components = [self.components(account, plan) for plan in account.rivals]
+        account.components = np.array(components).reshape(len(components), len(account.stakes))
+
+    def settle(
+        self, account: PlanAccount, bet: OracleBet, averages: FloatArray, variance: FloatArray
+    ) -> None:
+        """Multiply everything that is staked by its factors; averages and variance are the batch's own."""
+        constant, slope, curve = self._log_factor(bet.leader, bet.sizes, averages, variance)
+        account.constant = account.constant + constant
+        account.slope, account.curve = account.slope + slope, account.curve + curve
+        parts = bet.second, bet.leader, averages, variance, bet.means, bet.variance, bet.fresh
+        account.batches = np.concatenate([account.batches, np.array(parts)[None]])
+        account.is_fresh = np.append(account.is_fresh, bet.is_fresh)
+        last = np.full(len(account.rivals), len(account.batches) - 1)
+        factors = self._log_factors(account, last, account.rivals)
+        account.components = account.components + factors[:, self._kind(account)]
+
+    def _log_factor(
+        self, leader: FloatArray, sizes: FloatArray, averages: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return constant, slope and curve of the log factors of common bets of these sizes."""
+        reach, half = np.abs(leader) + self._reach, sizes**2 / 2
+        gap = float(leader @ averages) + self._epsilon
+        gap -= ROUNDING * (float(np.abs(averages) @ reach) + self._epsilon)
+        square = float(variance @ (leader * leader) + ROUNDING * (variance @ reach**2))
+        slope = np.outer(half, 2 * variance * leader) - np.outer(sizes, averages)
+        return sizes * gap - half * square, slope, np.outer(half, variance)
+
+    def common(self, account: PlanAccount, log_cash: float, test_size: float = 0.0) -> CommonWealth:
+        """Return the part of the wealth that all plans share.
+
+        After a final batch evidence is wealth / p. Chernoff's bound p = exp(-D^2 / 2v) for D > 0 is at most
+        exp(-(g D - g^2 v / 2)) for every g >= 0, so that the test is a factor whose size `test_size` may be
+        chosen after the batch.
+        """
+        d = len(self._reach)
+        constant = np.append(log_cash, account.constant)
+        slope = np.vstack([np.zeros(d), account.slope])
+        curve = np.vstack([np.zeros(d), account.curve])
+        if test_size and (test := account.final):
+            parts = self._log_factor(test.leader, np.array([test_size]), test.averages, test.variance)
+            constant, slope, curve = constant + parts[0], slope + parts[1], curve + parts[2]
+        return CommonWealth(constant, slope, curve, self._reach)
+
+    def log_wealth(
+        self, account: PlanAccount, common: CommonWealth, plans: FloatArray, components: FloatArray
+    ) -> FloatArray:
+        """Return the log evidence against each of these plans now, from below; `common` without a test."""
+        found = log_sum_exp(np.hstack([common.at(plans), components])) - FLAT
+        return found if account.final is None else found - self._log_p(account.final, plans)
+
+    def _log_p(self, test: FinalTest, plans: FloatArray) -> FloatArray:
+        """Return the log of the p-value of the final batch against each plan."""
+        gap, variance = self._shown(test.leader - plans, test.averages, test.variance)
+        found, on = np.zeros(len(plans)), variance > 0
+        found[on] = _FACTOR.log_p(gap[on], variance[on], gaussian=test.gaussian)
+        return found
+
+    def test_sizes(self, test: FinalTest, plans: FloatArray) -> FloatArray:
+        """Return the sizes at which Chernoff's bound against these plans is tight, (n,)."""
+        gap, variance = self._shown(test.leader - plans, test.averages, test.variance)
+        return np.divide(np.maximum(gap, 0.0), variance, out=np.zeros(len(gap)), where=variance > 0)
+
+    def is_worse(self, plan: FloatArray, leader: FloatArray) -> bool:
+        """Return whether the plan is worse for sure: it differs from the leader where means are known."""
+        on = np.flatnonzero(plan != leader)
+        losses = (leader[on] - plan[on]) * self._known[on]
+        return bool(losses.sum() > ROUNDING * np.abs(losses).sum())  # false for a nan
+
+    def components(self, account: PlanAccount, plan: FloatArray) -> FloatArray:
+        """Return the log wealth of the plan bets against this plan, (n_components,), by all batches."""
+        n = len(account.batches)
+        factors = self._log_factors(account, np.arange(n), np.broadcast_to(plan, (n, len(plan))))
+        since = np.zeros((n + 1, factors.shape[1]))
+        since[:n] = np.cumsum(factors[::-1], axis=0)[::-1]  # from each batch to the last
+        return np.asarray(account.stakes + since[account.begun, self._kind(account)])
+
+    def _kind(self, account: PlanAccount) -> IntArray:
+        """Return which factor each component is multiplied by."""
+        return np.minimum(np.arange(len(account.stakes)), self._bets.n_first)
+
+    def _log_factors(self, account: PlanAccount, batches: IntArray, plans: FloatArray) -> FloatArray:
+        """Return the log factors of the plan bets in these batches against these plans, one each."""
+        second, leader, averages, variance, means, prior, fresh = account.batches[batches].transpose(1, 0, 2)
+        y = leader - plans
+        y = np.where((y != 0).any(axis=1, keepdims=True), y, second - plans)
+        squares = y * y
+        shown, shown_variance = self._shown(y, averages, variance)
+        prior_variance = (squares * prior).sum(axis=1)
+        since = (squares * fresh).sum(axis=1)
+        is_known = account.is_fresh[batches] & (since > 0)
+        new_part = np.divide(prior_variance, since, out=np.zeros(len(y)), where=is_known)
+        estimate = (y * means).sum(axis=1) + self._epsilon
+        old_part, unit = 1 - np.clip(new_part, 0, 1), np.sqrt(squares @ self._variance)
+        return self._bets.log_factors(Gaps(shown, shown_variance, estimate, prior_variance, old_part, unit))
+
+    def _shown(
+        self, y: FloatArray, averages: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what a batch shows of y.mu + epsilon, lowered by rounding, and the variances."""
+        products = y * averages
+        gap = products.sum(axis=1) + self._epsilon
+        gap -= ROUNDING * (np.abs(products).sum(axis=1) + self._epsilon)
+        return gap, (y * y * variance).sum(axis=1)
