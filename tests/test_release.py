@@ -92,26 +92,25 @@ def install(wheel, folder, python=sys.executable):
 
 
 def try_the_core(python, folder):
-    """A decision and a session with nothing but the core; not compiled, since that is tested elsewhere."""
-    interpreted = {"NUMBA_DISABLE_JIT": "1"}
+    """A decision and a session with nothing but the core."""
     surepick_command = python.parent / "surepick"
     assert run(surepick_command, "--version", cwd=folder).strip() == f"surepick {surepick.__version__}"
     run(surepick_command, "init", "table", cwd=folder)
-    answer = run(surepick_command, "simulate", "table.toml", "--json", cwd=folder, **interpreted)
+    answer = run(surepick_command, "simulate", "table.toml", "--json", cwd=folder)
     assert '"status": "confident"' in answer
-    run(surepick_command, "new", "table.toml", cwd=folder, **interpreted)
-    assert re.match(r"\d\.0\t", run(surepick_command, "ask", cwd=folder, **interpreted))
+    run(surepick_command, "new", "table.toml", cwd=folder)
+    assert re.match(r"\d\.0\t", run(surepick_command, "ask", cwd=folder))
 
 
 def test_wheel_in_a_clean_environment_works_and_names_every_missing_extra(tmp_path):
     wheel, _ = build(ROOT, tmp_path / "dist")
     python = install(wheel, tmp_path / "clean")
     try_the_core(python, tmp_path)
-    assert "every extra is named" in run(python, "-c", SCRIPT % NEEDS, cwd=tmp_path, NUMBA_DISABLE_JIT="1")
+    assert "every extra is named" in run(python, "-c", SCRIPT % NEEDS, cwd=tmp_path)
 
 
 def test_every_extra_has_something_that_needs_it():
-    assert set(PROJECT["optional-dependencies"]) - {"all"} == set(NEEDS)
+    assert set(PROJECT["optional-dependencies"]) - {"all", "fast"} == set(NEEDS)  # nothing needs `fast`
 
 
 @pytest.mark.parametrize("name", ["test.txt", "image.txt"])
